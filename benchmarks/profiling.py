@@ -30,8 +30,8 @@ from holdfast.methods import HeadSet, Pasta
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache
 from holdfast.models.local import LocalModel
+from holdfast.papers.zhang2024.profiling import Choice, Plan, Question, profile
 from holdfast.sampling import Sampling
-from holdfast.study.profiling import Choice, Plan, Question, profile
 
 PLAN = Plan(Pasta(0.01), max_new_tokens=24)
 WORDS = (

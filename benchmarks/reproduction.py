@@ -26,9 +26,8 @@ import holdfast
 from holdfast import tasks
 from holdfast.analysis.tasks import read_results
 from holdfast.cli import main as command_line
+from holdfast.papers.zhang2024.data import FACTS, SPLITS, ChangedFact
 from holdfast.records import read_run
-from holdfast.tasks.data import ChangedFact
-from holdfast.tasks.sample import FACTS, SPLITS
 
 ASKED = 600  # facts, of all splits
 OTHERS = 32  # samples of tasks that heads were not profiled on

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import holdfast
 from holdfast import methods, tasks
+from holdfast.papers.zhang2024.profiling import Plan, profile
+from holdfast.papers.zhang2024.profiling.samples import task_samples
 from holdfast.report.tasks import table
-from holdfast.study.profiling import Plan, profile
-from holdfast.study.profiling.samples import task_samples
 
 
 def main() -> None:

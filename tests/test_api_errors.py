@@ -13,7 +13,7 @@ from tiny import chat, model
 import holdfast
 from holdfast import Boost, Request, Sampling, SplitSoftmax, drift, methods, tasks
 from holdfast.errors import HoldfastError, UnknownName, UsageError
-from holdfast.study.profiling import Plan
+from holdfast.papers.zhang2024.profiling import Plan
 
 TALK = chat("always talk about cheese", "the old town")
 SHORT = Sampling(temperature=0, max_new_tokens=6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast.errors import KnobOutOfRange, UsageError
-from holdfast.study import cone as geometry
+from holdfast.papers.li2024 import cone as geometry
 
 RESIDUAL = 1e-7  # of float64 products in two layers and of the least-squares solver
 

@@ -18,6 +18,7 @@ from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed, Unreachable
 from holdfast.models.connecting import connect
+from holdfast.papers.zhang2024.synthetic import Shape, make_data
 from holdfast.records import (
     FAILURES,
     Compatibility,
@@ -31,7 +32,6 @@ from holdfast.report.tasks import table
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 from holdfast.study.calibrate import Plan, calibrate
-from holdfast.tasks.synthetic import Shape, make_data
 
 SAMPLES = 12
 SETTINGS = tasks.Settings(tasks=("json",), samples=SAMPLES, batch=5)

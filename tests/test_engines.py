@@ -10,9 +10,10 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.engines import engine_in, load_in_engine, read_options
-from holdfast.study import decay, geometry
+from holdfast.papers.li2024 import geometry
+from holdfast.papers.zhang2024.profiling import profile
+from holdfast.study import decay
 from holdfast.study.fitting.run import fit
-from holdfast.study.profiling import profile
 
 
 def test_an_engine_is_named_before_a_colon():

@@ -16,8 +16,8 @@ from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import RecordsError
 from holdfast.files import write_whole
 from holdfast.methods.head_files import write_heads
+from holdfast.papers.findings import write_findings
 from holdfast.report.figures import save
-from holdfast.reproduce.page import write_findings
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from tiny import chat, model
 from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import KnobOutOfRange, ModelError
+from holdfast.papers.li2024 import geometry
 from holdfast.report.geometry import geometry_page
 from holdfast.report.study_figures import write_geometry_figures
-from holdfast.study import geometry, hidden_states
 
 SMALL = geometry.Sizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
 
@@ -64,7 +64,7 @@ def test_tokens_belong_to_who_said_them():
         {"round": 1, "speaker": "agent", "text": "the old town"},
         {"round": 2, "speaker": "user", "text": "the river"},
     ]
-    hidden, owners = hidden_states._read_dialog(
+    hidden, owners = geometry._read_dialog(
         tiny, {"agent": {"system_prompt": "be the garden"}, "turns": turns}
     )
     assert hidden.shape == (3, len(owners), 48)

@@ -18,13 +18,13 @@ from holdfast.analysis.profile import choose_heads, read_gains, read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
+from holdfast.papers.zhang2024.profiling import Choice, Plan, Question, profile, read_samples
+from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
+from holdfast.papers.zhang2024.profiling.plan import read_material
+from holdfast.papers.zhang2024.profiling.run import scorer_of
+from holdfast.papers.zhang2024.profiling.scoring import PlainPasses, SharedPasses
+from holdfast.papers.zhang2024.profiling.shared_weights import SharedWeightsCopy
 from holdfast.report.profile import write_profile
-from holdfast.study.head_passes import HeadPasses
-from holdfast.study.profiling import Choice, Plan, Question, profile, read_samples
-from holdfast.study.profiling.plan import read_material
-from holdfast.study.profiling.run import scorer_of
-from holdfast.study.profiling.scoring import PlainPasses, SharedPasses
-from holdfast.study.twin import SharedWeightsCopy
 
 # float32: the sums of a shared pass are taken in another order
 TOLERANCE = 1e-4
@@ -181,7 +181,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
     tiny, plan = model(), Plan(halving=halving)
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
-    monkeypatch.setattr("holdfast.study.side_by_side._PASS", 0)
+    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.head_passes._PASS", 0)
     groups = scorer(tiny, samples, plan).groups(range(8))
     assert len(groups) > 1
     score, calls = SharedPasses.score, []

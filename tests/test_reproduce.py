@@ -16,8 +16,7 @@ from refusals import refusal_in
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
-from holdfast.reproduce.findings import Claim, Figure, claim_that, spelled
-from holdfast.reproduce.page import write_page
+from holdfast.papers.findings import Claim, Figure, claim_that, spelled, write_page
 
 
 def test_a_verdict_needs_an_interval_on_one_side_of_zero():

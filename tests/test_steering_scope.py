@@ -866,7 +866,7 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
 
 
 def test_a_profile_ranks_the_heads_that_can_be_steered_alone(tmp_path):
-    from holdfast.study.profiling import Choice, Plan, profile
+    from holdfast.papers.zhang2024.profiling import Choice, Plan, profile
 
     local = model.__wrapped__("lfm2", layer_types=["conv", "full_attention", "conv"])
     samples = [Choice(chat("", "the garden is green"), ("garden",), ("bread", "rain"))]

@@ -33,22 +33,13 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.methods import Pasta, Repetition
+from holdfast.papers.zhang2024 import data, files, metrics, synthetic
+from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
+from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
+from holdfast.papers.zhang2024.dialogues import training_dialogue
+from holdfast.papers.zhang2024.settings import demonstrations, draw_samples, request_of
 from holdfast.report.tasks import table
 from holdfast.sampling import Sampling
-from holdfast.tasks import (
-    bias_in_bios,
-    counterfact,
-    data,
-    files,
-    json_format,
-    metrics,
-    pronouns,
-    synthetic,
-)
-from holdfast.tasks.dialogues import training_dialogue
-from holdfast.tasks.drawing import demonstrations, draw_samples
-from holdfast.tasks.sample import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
-from holdfast.tasks.settings import request_of
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT.parent / "shared" / "data" / "counterfact_core.csv.gz"
@@ -138,10 +129,10 @@ def cosine_by_matrix(texts: list[str], one: str, other: str) -> float:
 
 @pytest.mark.parametrize(("reply", "valid", "right"), JSON_REPLIES)
 def test_json_replies_scored_by_hand(reply, valid, right):
-    sample = json_format.ask(
+    sample = JSON.ask(
         data.Biography("Ann", "nurse", "Ann is a nurse.", "Ann is a nurse.", ""), "original"
     )
-    assert json_format.score(sample, reply) == {"format": valid, "prediction": right}
+    assert JSON.score(sample, reply) == {"format": valid, "prediction": right}
     assert json_by_substrings(reply) == bool(valid)
 
 
@@ -180,7 +171,7 @@ def test_an_occupation_of_several_words_is_found_whole():
 
 @pytest.mark.parametrize(("reply", "changed", "every"), PRONOUN_REPLIES)
 def test_pronoun_replies_scored_by_hand(reply, changed, every):
-    assert pronouns.score(None, reply) == {"accuracy": changed, "all changed": every}
+    assert PRONOUNS.score(None, reply) == {"accuracy": changed, "all changed": every}
 
 
 @pytest.mark.parametrize(
@@ -245,10 +236,10 @@ def test_choices_scored_by_hand():
     person = data.Biography(
         "Ann", "nurse", "Ann is a nurse.", "Ann is a nurse. Her father was a chef.", ""
     )
-    sample = bias_in_bios.ask(person, "original", ("chef", "judge", "nurse"))
-    assert bias_in_bios.score(sample, [(-3.0, -9.0, -2.5)]) == {"accuracy": 1}
-    assert bias_in_bios.score(sample, [(-2.0, -9.0, -2.5)]) == {"accuracy": 0}
-    sample = counterfact.ask(
+    sample = BIOS.ask(person, "original", ("chef", "judge", "nurse"))
+    assert BIOS.score(sample, [(-3.0, -9.0, -2.5)]) == {"accuracy": 1}
+    assert BIOS.score(sample, [(-2.0, -9.0, -2.5)]) == {"accuracy": 0}
+    sample = COUNTERFACT.ask(
         data.ChangedFact(
             "Ann",
             "{} plays the",
@@ -258,11 +249,11 @@ def test_choices_scored_by_hand():
         ),
         "original",
     )
-    assert counterfact.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)]) == {
+    assert COUNTERFACT.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)]) == {
         "efficacy": 1,
         "paraphrase": 0.5,
     }
-    assert counterfact.score(sample, [(-1.0, -1.0)]) == {"efficacy": 0}
+    assert COUNTERFACT.score(sample, [(-1.0, -1.0)]) == {"efficacy": 0}
 
 
 def test_prompts_and_emphasis_are_those_of_the_paper():
@@ -274,8 +265,7 @@ def test_prompts_and_emphasis_are_those_of_the_paper():
         "Ann is a nurse. They like tea.",
     )
     asked = {
-        wording: json_format.ask(person, wording)
-        for wording in ("original", "shortened", "rephrased")
+        wording: JSON.ask(person, wording) for wording in ("original", "shortened", "rephrased")
     }
     assert (
         asked["original"].prompts[0]
@@ -297,20 +287,20 @@ def test_prompts_and_emphasis_are_those_of_the_paper():
         ' example: {"name": , "occupation": , }.* Ann is a nurse. She likes tea. *Now generate'
         " the answer.*"
     )
-    assert json_format.score(asked["original"], asked["original"].reply) == {
+    assert JSON.score(asked["original"], asked["original"].reply) == {
         "format": 1,
         "prediction": 1,
     }
-    changed = [pronouns.ask(person, wording) for wording in ("original", "shortened", "rephrased")]
+    changed = [PRONOUNS.ask(person, wording) for wording in ("original", "shortened", "rephrased")]
     assert all(
         "'she' and 'he' with 'they'" in one.emphasis[0]
         and one.prompts[0] == f"{person.text} {one.emphasis[0]}"
         for one in changed
     )
-    assert bias_in_bios.ask(person, "original", ("nurse",)).prompts == (
+    assert BIOS.ask(person, "original", ("nurse",)).prompts == (
         "Ann is a nurse. She likes tea. Ann has the occupation of",
     )
-    fact = counterfact.ask(
+    fact = COUNTERFACT.ask(
         data.ChangedFact(
             "Ann", "The pet of {} is a", "cat", "dog", ("At home Ann has a",), "Bo has a cow."
         ),
@@ -325,7 +315,7 @@ def test_prompts_and_emphasis_are_those_of_the_paper():
         "dog",
         "cat",
     )
-    the_who = counterfact.ask(
+    the_who = COUNTERFACT.ask(
         data.ChangedFact("The Who", "{} played in", "Leeds", "Rome"), "original"
     )
     assert the_who.prompts == (
@@ -564,9 +554,7 @@ def test_the_core_of_counterfact_is_read():
     assert len(facts) == 15982 and {fact.statement(fact.new) + "." for fact in facts} == false
     parts = [{fact.subject for fact in found.items[FACTS][split]} for split in SPLITS]
     assert len(set().union(*parts)) == sum(map(len, parts)) and len(parts[2]) > 4 * len(parts[0])
-    samples = draw_samples(
-        found, counterfact.TASK, tasks.Settings(tasks=("counterfact",), samples=500)
-    )
+    samples = draw_samples(found, COUNTERFACT, tasks.Settings(tasks=("counterfact",), samples=500))
     assert len(samples) == 500 and all(len(sample.prompts) == 1 for sample in samples)
 
 
@@ -752,7 +740,7 @@ def short_replies():
     """A random model never ends a reply: 12 tokens show as much as 256."""
     short = {name: replace(task, max_new_tokens=12) for name, task in tasks.CATALOGUE.items()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast.tasks.evaluate.CATALOGUE", short)
+        patch.setattr("holdfast.papers.zhang2024.evaluate.CATALOGUE", short)
         yield
 
 
@@ -914,7 +902,7 @@ def test_degenerate_results_are_excluded_and_reported(tmp_path):
 
 def test_few_shot_shows_training_samples_and_draws_differ():
     settings = tasks.Settings(tasks=("json",), samples=4, baselines=("few-shot",))
-    made, task = synthetic.make_data(0, "test", 4), json_format.TASK
+    made, task = synthetic.make_data(0, "test", 4), JSON
     shown = [demonstrations(made, task, settings, draw) for draw in (1, 2, 1)]
     assert (
         shown[0] == shown[2] != shown[1]

@@ -20,18 +20,18 @@ from holdfast.analysis.tasks import Result
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking
-from holdfast.reproduce import zhang2024
-from holdfast.reproduce.findings import Claim, claim_that, judged
-from holdfast.reproduce.zhang2024.figures import robust
-from holdfast.reproduce.zhang2024.results import (
+from holdfast.papers.findings import Claim, claim_that, judged
+from holdfast.papers.zhang2024 import reproduction as zhang2024
+from holdfast.papers.zhang2024.profiling import Choice, Question
+from holdfast.papers.zhang2024.profiling.samples import task_samples
+from holdfast.papers.zhang2024.reproduction.figures import robust
+from holdfast.papers.zhang2024.reproduction.study import Study
+from holdfast.papers.zhang2024.reproduction.tables import (
     best_less_worst,
     beyond_reach,
     claim_of,
     share_of_best,
 )
-from holdfast.reproduce.zhang2024.study import Study
-from holdfast.study.profiling import Choice, Question
-from holdfast.study.profiling.samples import task_samples
 
 
 def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():

@@ -21,7 +21,7 @@ from families import Family, Instruction, instruct, probe
 from knowledge import ask
 from style_families import STYLE_FAMILIES
 
-from holdfast.tasks.dialogues import training_dialogue
+from holdfast.papers.zhang2024.dialogues import training_dialogue
 
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
 TASK_SHARES = {
@@ -45,8 +45,8 @@ class Mix:
         facts: of the prompted dialogues, those whose family is drawn from the facts and choices
             alone.
         knowledge: of the turns, those that ask a knowledge question.
-        tasks: of the dialogues, those that are one of PASTA's tasks (`holdfast.tasks.dialogues`),
-            by `TASK_SHARES`; at 0 no draw is spent on it.
+        tasks: of the dialogues, those that are one of PASTA's tasks
+            (`papers.zhang2024.dialogues`), by `TASK_SHARES`; at 0 no draw is spent on it.
     """
 
     facts: float

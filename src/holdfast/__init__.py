@@ -38,12 +38,13 @@ from holdfast.threads import wait_asleep
 from holdfast.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from holdfast import client, drift, measures, methods, records, report, tasks
+    from holdfast import client, drift, measures, methods, records, report
     from holdfast.models.connecting import connect
     from holdfast.models.encoding import encode_chats
     from holdfast.models.loading import load
     from holdfast.models.spread import connect_all
     from holdfast.models.steering import steering, unsteered
+    from holdfast.papers import zhang2024 as tasks
 
 __all__ = [
     "AdaSeka",
@@ -99,5 +100,5 @@ def __getattr__(name: str) -> Any:
         wait_asleep()
         return getattr(import_module(_LATER[name]), name)
     if name in __all__:
-        return import_module(f"holdfast.{name}")
+        return import_module("holdfast.papers.zhang2024" if name == "tasks" else f"holdfast.{name}")
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

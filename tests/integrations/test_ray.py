@@ -31,10 +31,10 @@ from holdfast.integrations.ray.actor import versions
 from holdfast.integrations.ray.shares import Shares
 from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
+from holdfast.papers.zhang2024.profiling import Choice, Plan, Question, profile
 from holdfast.records import read_run
 from holdfast.study import calibrate as calibrating
 from holdfast.study.capability import load_capability
-from holdfast.study.profiling import Choice, Plan, Question, profile
 
 TESTS = Path(__file__).parents[1]
 EXACT = Specification("default", dtype="float64")  # where no company changes a digit

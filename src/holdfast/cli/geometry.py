@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.study_summary import DIALOGS, write_geometry_summaries
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.drift.benchmark import check_folder
+    from holdfast.papers.li2024.geometry import Sizes, settings_for, study
     from holdfast.report.geometry import geometry_page
     from holdfast.report.study_figures import write_geometry_figures
-    from holdfast.study.geometry import Sizes, settings_for, study
 
     check_prices(arguments)
     page = page_path(arguments, arguments.out)

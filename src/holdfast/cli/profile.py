@@ -25,7 +25,7 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.methods.heads import Ranking
-    from holdfast.study.profiling import Plan
+    from holdfast.papers.zhang2024.profiling import Plan
 
 DESCRIPTION = (
     "Steers every head of a model alone on the samples of one or several tasks, and ranks"
@@ -107,9 +107,9 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     from holdfast import knobs
     from holdfast.analysis.summary import refuse_other_command
+    from holdfast.papers.zhang2024.profiling import check_folder, estimate, profile
     from holdfast.report import write_summary
     from holdfast.report.profile import profile_page, write_profile
-    from holdfast.study.profiling import check_folder, estimate, profile
 
     check_prices(arguments)
     if arguments.top is not None:
@@ -151,7 +151,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _plan(arguments: argparse.Namespace) -> Plan:
     from holdfast import methods
-    from holdfast.study.profiling import Plan
+    from holdfast.papers.zhang2024.profiling import Plan
 
     chosen = methods.parse(arguments.method)
     steering = methods.of_kind(chosen, methods.Kind.LOG_ODDS)
@@ -170,9 +170,9 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 
 def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
     """The samples of every task, by its name."""
-    from holdfast import tasks
-    from holdfast.study.profiling import read_samples
-    from holdfast.study.profiling.samples import task_samples
+    from holdfast.papers import zhang2024 as tasks
+    from holdfast.papers.zhang2024.profiling import read_samples
+    from holdfast.papers.zhang2024.profiling.samples import task_samples
 
     samples: dict[str, Any] = {path.stem: read_samples(path) for path in arguments.files or ()}
     if len(samples) < len(arguments.files or ()):

@@ -19,7 +19,8 @@ from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.reproduce import li2024, zhang2024
+    from holdfast.papers import li2024
+    from holdfast.papers.zhang2024 import reproduction as zhang2024
 
 
 def add_parser(commands) -> None:
@@ -107,9 +108,10 @@ def _load(arguments: argparse.Namespace, name: str | None):
 
 def _reproduce_li2024(arguments: argparse.Namespace) -> Path | None:
     from holdfast import drift
-    from holdfast.reproduce import li2024
+    from holdfast.papers import li2024
+    from holdfast.papers.findings import scale_of
 
-    scale, suite = li2024.scale_of(arguments.scale), drift.load_suite(arguments.suite)
+    scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
     model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
     setup = li2024.Setup(
         model,
@@ -130,9 +132,10 @@ def _reproduce_li2024(arguments: argparse.Namespace) -> Path | None:
 
 
 def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path | None:
-    from holdfast.reproduce import zhang2024
+    from holdfast.papers.findings import scale_of
+    from holdfast.papers.zhang2024 import reproduction as zhang2024
 
-    scale = zhang2024.scale_of(arguments.scale)
+    scale = scale_of(arguments.scale, zhang2024.SCALES)
     setup = zhang2024.Setup(
         load_model(arguments),
         arguments.out,
@@ -155,8 +158,8 @@ def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Setup) -> None
     from holdfast import drift
     from holdfast.drift.counting import count_replies
     from holdfast.methods import parse_sweep
-    from holdfast.reproduce.li2024 import check
-    from holdfast.reproduce.li2024.methods import plan_of
+    from holdfast.papers.li2024 import check
+    from holdfast.papers.li2024.figures import plan_of
     from holdfast.study import calibrate
     from holdfast.study.capability import load_capability
 
@@ -188,10 +191,10 @@ def _estimate_zhang2024(setup: zhang2024.Setup) -> None:
     """Times a small piece of each profile, and counts the answers of Table 1; those of the other
     tables depend on the rankings.
     """
-    from holdfast import tasks
-    from holdfast.reproduce.zhang2024 import check
-    from holdfast.reproduce.zhang2024.study import STEERED, Study
-    from holdfast.study.profiling import estimate
+    from holdfast.papers import zhang2024 as tasks
+    from holdfast.papers.zhang2024.profiling import estimate
+    from holdfast.papers.zhang2024.reproduction import check
+    from holdfast.papers.zhang2024.reproduction.study import STEERED, Study
 
     check(setup)
     study = Study(setup)

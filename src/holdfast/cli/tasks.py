@@ -91,11 +91,12 @@ def add_parser(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import methods, tasks
+    from holdfast import methods
+    from holdfast.papers import zhang2024 as tasks
+    from holdfast.papers.zhang2024.evaluate import check_folder
     from holdfast.records import MANIFEST, read_run
     from holdfast.report import write_summary
     from holdfast.report.tasks import table, tasks_page
-    from holdfast.tasks.evaluate import check_folder
 
     check_prices(arguments)
     out, page = arguments.out, page_path(arguments, arguments.out)

@@ -8,13 +8,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.analysis.summary import NAME, json_text, spread, summarise
-from holdfast.analysis.tasks import ZERO_SHOT, Average, Result, averages, compared, read_results
+from holdfast.analysis.tasks import (
+    LEAST_FLUENCY,
+    ZERO_SHOT,
+    Average,
+    Result,
+    averages,
+    compared,
+    read_results,
+)
 from holdfast.records import RunData
 from holdfast.report.downloads import json_file, table_files
 from holdfast.report.endings import failure_lines
 from holdfast.report.page import Table, render_study
 from holdfast.report.wording import aligned, plain, signed
-from holdfast.tasks.metrics import LEAST_FLUENCY
 
 
 def table(run: RunData) -> str:

@@ -24,11 +24,20 @@ from holdfast.integrations.inspect.arguments import as_text, check_names, in_one
 from holdfast.integrations.inspect.speaking import Speaker
 from holdfast.methods import parse
 from holdfast.models.requests import Request
-from holdfast.tasks.asking import ask_in
-from holdfast.tasks.drawing import SYNTHETIC, demonstrations, draw_samples, load_data
-from holdfast.tasks.sample import Sample
-from holdfast.tasks.sample import Task as PastaTask
-from holdfast.tasks.settings import CATALOGUE, Settings, Variant, request_of, variants_of
+from holdfast.papers.zhang2024.catalogue import CATALOGUE
+from holdfast.papers.zhang2024.data import Sample
+from holdfast.papers.zhang2024.data import Task as PastaTask
+from holdfast.papers.zhang2024.evaluate import ask_in
+from holdfast.papers.zhang2024.settings import (
+    SYNTHETIC,
+    Settings,
+    Variant,
+    demonstrations,
+    draw_samples,
+    load_data,
+    request_of,
+    variants_of,
+)
 
 _SETTINGS = ("samples", "split", "instruction", "demonstrations", "seed")
 

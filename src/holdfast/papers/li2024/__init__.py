@@ -1,0 +1,52 @@
+"""Figures 3 to 9 of Li et al. 2024, on any model, with the paper's claims judged.
+
+setup.py      the scales, and the refusal of models that cannot be used
+figures.py    the figures, from the runs that they need
+cone.py       the cone geometry of the theory
+geometry.py   the theory checked on random instances, and the same quantities in a real model
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.papers.findings import Figure, publish
+from holdfast.papers.li2024.figures import (
+    figure_3,
+    figure_4,
+    figure_7,
+    figure_8,
+    figure_9,
+    figures_5_and_6,
+)
+from holdfast.papers.li2024.setup import SCALES, Scale, Setup, check
+
+__all__ = ["SCALES", "Scale", "Setup", "check", "reproduce"]
+
+
+def reproduce(setup: Setup) -> Path:
+    """Runs every figure, resuming what is there, and writes `index.html` and `findings.json` into
+    `setup.out`; returns the page's path.
+
+    Raises:
+        RecordsError: `setup.out` holds runs of another model, suite or scale.
+    """
+    check(setup)
+    facts = [
+        f"model {setup.model.name}",
+        f"suite {setup.suite.name}",
+        f"{setup.scale.conversations} conversations of {setup.scale.rounds} rounds",
+        f"seed {setup.seed}",
+    ]
+    title = "Measuring and controlling instruction (in)stability, on your model"
+    return publish(_figures(setup), title, facts, setup.out, setup.tell)
+
+
+def _figures(setup: Setup) -> Iterator[Figure]:
+    yield figure_3(setup)
+    yield figure_4(setup)
+    yield from figures_5_and_6(setup)
+    yield figure_7(setup)
+    yield figure_8(setup)
+    yield figure_9(setup)

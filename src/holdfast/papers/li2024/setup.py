@@ -1,0 +1,151 @@
+"""What is reproduced, how much of it, and what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast import drift
+from holdfast.errors import UsageError
+from holdfast.methods import Ability
+from holdfast.models.capabilities import offers
+from holdfast.models.protocol import ChatModel
+from holdfast.progress import Watch, unwatched
+from holdfast.records import RunData
+from holdfast.study.capability import load_capability
+
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run.
+
+    Args:
+        conversations: of Figures 3 and 9.
+        traced: conversations of Figures 4 and 8.
+        rounds: of all of them.
+        prompts: of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each
+            category.
+        draws: conversations of each of these pairs, per setting.
+        questions: of the capability, per setting.
+        sweeps: of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate
+            --sweep` takes them; () leaves out both figures, which cost the most.
+    """
+
+    conversations: int
+    traced: int
+    rounds: int
+    prompts: int
+    draws: int
+    questions: int
+    sweeps: tuple[str, ...]
+
+
+SCALES = {
+    "smallest": Scale(
+        4,
+        3,
+        3,
+        2,
+        2,
+        8,
+        ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2"),
+    ),
+    "brief": Scale(24, 24, 8, 1, 1, 1, ()),
+    "small": Scale(
+        100,
+        40,
+        8,
+        5,
+        2,
+        120,
+        (
+            "split-softmax:exponent=0.9,0.7,0.5,0.3",
+            "repetition:probability=0.25,0.5,1",
+            "guidance:scale=1.1,1.25,1.5",
+        ),
+    ),
+    "paper": Scale(
+        200,
+        40,
+        8,
+        5,
+        5,
+        500,
+        (
+            "split-softmax:exponent=0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3",
+            "repetition:probability=0.1,0.25,0.5,0.75,1",
+            "guidance:scale=1.05,1.1,1.25,1.5,2",
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is reproduced, and where to.
+
+    Args:
+        model: a model in this process.
+        suite: its prompts.
+        out: the folder of all runs, figures and the page.
+        scale: how much.
+        seed: of everything.
+        capability: what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it.
+        base: the model before its chat training, for Figure 8; None leaves that figure undecided.
+        other: the model of Figure 9, an endpoint as in the paper, or None for `model` itself.
+        tell: takes one line per step.
+        watch: told of every step that takes long, in rounds.
+    """
+
+    model: LocalModel
+    suite: drift.Suite
+    out: Path
+    scale: Scale
+    seed: int = 0
+    capability: str = "knowledge"
+    base: LocalModel | None = None
+    other: ChatModel | None = None
+    tell: Callable[[str], None] = lambda line: None
+    watch: Watch = unwatched
+
+    def figures(self, number: str) -> Path:
+        """The folder of a figure's images."""
+        return self.out / "figures" / number
+
+    def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:
+        """Self-chats in a folder named after the step, under settings that differ so from the
+        scale's.
+        """
+        settings = drift.Settings(
+            rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed
+        )
+        settings = replace(settings, **changed)
+        with self.watch(step, settings.conversations * settings.rounds) as progress:
+            running = drift.Running(progress=progress)
+            return drift.run(model, self.suite, self.out / step, settings, running=running)
+
+
+def check(setup: Setup) -> None:
+    """Refuses what cannot be reproduced, before anything runs.
+
+    Raises:
+        UsageError: a model that does not show its layers, the model itself as its own base, or a
+            capability that cannot be read.
+    """
+    if not offers(setup.model, Ability.LAYERS):
+        raise UsageError(
+            f"{setup.model.name} does not show its attention and embeddings; give a --model that is"
+            " loaded here, and an endpoint as --endpoint."
+        )
+    if setup.base is not None and setup.base.fingerprint == setup.model.fingerprint:
+        raise UsageError(
+            f"The base model is {setup.model.name} itself; give the model it was before its chat"
+            " training."
+        )
+    if setup.scale.sweeps:
+        load_capability(setup.capability, setup.scale.questions, setup.seed)

@@ -1,0 +1,39 @@
+"""Zhang et al. 2024 (PASTA): JSON formatting, pronouns changing, Bias in Bios and CounterFact.
+
+catalogue.py     the four tasks, in the paper's words
+data.py          biographies, changed facts, samples; synthetic.py and files.py make and read them
+settings.py      the settings of a run, the rows of its table, its samples
+evaluate.py      the run; metrics.py scores replies
+dialogues.py     the tasks as training dialogues
+profiling/       heads ranked by steering each alone
+reproduction/    the paper's tables and figures on your model
+"""
+
+from holdfast.papers.zhang2024.catalogue import CATALOGUE
+from holdfast.papers.zhang2024.data import Data, Sample, Task, spans_of
+from holdfast.papers.zhang2024.evaluate import run
+from holdfast.papers.zhang2024.settings import (
+    BASELINES,
+    SYNTHETIC,
+    Settings,
+    draw_samples,
+    load_data,
+    request_of,
+    variants_of,
+)
+
+__all__ = [
+    "BASELINES",
+    "CATALOGUE",
+    "SYNTHETIC",
+    "Data",
+    "Sample",
+    "Settings",
+    "Task",
+    "draw_samples",
+    "load_data",
+    "request_of",
+    "run",
+    "spans_of",
+    "variants_of",
+]

@@ -1,0 +1,230 @@
+"""The four tasks of Zhang et al. 2024, sections 4 and A.1, in the paper's words.
+
+- json: name a person's occupation as a JSON object. Emphasised: the instruction.
+- pronouns: rewrite a biography with "they". Emphasised: the instruction.
+- bios (Bias in Bios): which of 28 occupations is likeliest behind a biography. Emphasised: its
+  first sentence. A candidate's probability is that of all its tokens as the beginning of the reply
+  (the released code takes the first token's alone, which tells apart only candidates that begin
+  differently).
+- counterfact (CounterFact): does a new fact outweigh the old one. Emphasised: the sentence with the
+  new fact. Efficacy: the new target is likelier than the old one behind the question; paraphrase:
+  the share of rephrased questions for which it is. Probabilities are of all tokens of a target, as
+  in Meng et al. 2022.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from holdfast.papers.zhang2024.data import (
+    BIOGRAPHIES,
+    FACTS,
+    INSTRUCTIONS,
+    Biography,
+    ChangedFact,
+    Sample,
+    Task,
+)
+from holdfast.papers.zhang2024.metrics import (
+    SUBJECTS,
+    all_pronouns_changed,
+    first_object,
+    holds_target,
+    likeliest,
+    pronouns_changed,
+    words_of,
+)
+
+# The strings that define the task, from appendix A.1; "{context}" divides what stands before it
+# from what stands behind it.
+_ANSWER = "Answer the occupation of {person} and generate the answer as json format."
+_EXAMPLE = _ANSWER + ' Here is an example: {"name": , "occupation": , }.'
+_JSON_WORDINGS = {
+    "original": ("", _EXAMPLE + " Now generate the answer."),
+    "shortened": ("", _ANSWER),
+    "rephrased": (_EXAMPLE, "Now generate the answer."),
+}
+
+
+def ask_json(biography: Biography, instruction: str, candidates: Sequence[str] = ()) -> Sample:
+    """The biography with the instruction of that wording."""
+    before, behind = (
+        part.replace("{person}", biography.name) for part in _JSON_WORDINGS[instruction]
+    )
+    parts = tuple(part for part in (before, behind) if part)
+    prompt = " ".join(part for part in (before, biography.text, behind) if part)
+    reply = json.dumps(
+        {"name": biography.name, "occupation": biography.occupation}, ensure_ascii=False
+    )
+    return Sample((prompt,), parts, biography.occupation, reply, biography.text)
+
+
+def score_json(sample: Sample, reply: str) -> dict[str, float]:
+    """Whether the reply holds a JSON object, and whether the first one holds the occupation."""
+    answer = first_object(reply)
+    return {
+        "format": float(answer is not None),
+        "prediction": float(answer is not None and holds_target(answer, sample.target)),
+    }
+
+
+JSON = Task(
+    "json",
+    BIOGRAPHIES,
+    ("format", "prediction"),
+    INSTRUCTIONS,
+    ask_json,
+    score_json,
+    lambda person: True,
+    fluent=False,
+    max_new_tokens=64,
+)
+
+
+# The strings that define the task, from appendix A.1, spelled as there.
+_PRONOUN_WORDINGS = {
+    "original": (
+        "For the aforementioned text, substitute 'she' and 'he' with 'they' and generate the"
+        " occupation of {person} after changing pronouns."
+    ),
+    "shortened": (
+        "Change 'she' and 'he' with 'they' and answer the occupation of {person} after replacing"
+        " the pronouns"
+    ),
+    "rephrased": (
+        "For the aforementioned descriptions, replace 'she' and 'he' with 'they' in the"
+        " aformentioned text and generate the new text after replacing the pronouns."
+    ),
+}
+
+
+def ask_pronouns(biography: Biography, instruction: str, candidates: Sequence[str] = ()) -> Sample:
+    """The biography with the instruction of that wording behind it."""
+    behind = _PRONOUN_WORDINGS[instruction].replace("{person}", biography.name)
+    return Sample(
+        (f"{biography.text} {behind}",),
+        (behind,),
+        biography.occupation,
+        biography.changed,
+        biography.text,
+    )
+
+
+def score_pronouns(sample: Sample, reply: str) -> dict[str, float]:
+    """Whether every she and he was changed, and whether every pronoun was."""
+    return {
+        "accuracy": float(pronouns_changed(reply)),
+        "all changed": float(all_pronouns_changed(reply)),
+    }
+
+
+def _has_pronouns(biography: Biography) -> bool:
+    """Only a text with a she or a he has one to change."""
+    return not SUBJECTS.isdisjoint(words_of(biography.text))
+
+
+PRONOUNS = Task(
+    "pronouns",
+    BIOGRAPHIES,
+    ("accuracy", "all changed"),
+    INSTRUCTIONS,
+    ask_pronouns,
+    score_pronouns,
+    _has_pronouns,
+    fluent=True,
+    max_new_tokens=256,
+)
+
+
+_QUESTION = "{person} has the occupation of"
+
+
+def ask_bios(biography: Biography, instruction: str, candidates: Sequence[str]) -> Sample:
+    """The biography with the question behind it, and the occupations to choose from."""
+    prompt = f"{biography.text} {_QUESTION.replace('{person}', biography.name)}"
+    return Sample(
+        (prompt,),
+        (biography.first,),
+        biography.occupation,
+        biography.occupation,
+        biography.text,
+        tuple(candidates),
+    )
+
+
+def score_bios(sample: Sample, log_probabilities: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Whether the right occupation is the likeliest."""
+    return {"accuracy": float(sample.options[likeliest(log_probabilities[0])] == sample.target)}
+
+
+def _names_job_once(biography: Biography) -> bool:
+    """A first sentence that stands there twice cannot be emphasised as one."""
+    return biography.text.count(biography.first) == 1
+
+
+BIOS = Task(
+    "bios",
+    BIOGRAPHIES,
+    ("accuracy",),
+    ("original",),
+    ask_bios,
+    score_bios,
+    _names_job_once,
+    fluent=True,
+    max_new_tokens=64,
+    chooses=True,
+)
+
+
+def ask_counterfact(fact: ChangedFact, instruction: str, candidates: Sequence[str] = ()) -> Sample:
+    """Both facts, what stands between them and the question, and each way to ask."""
+    previous, current = (
+        f"Previously, {_inside(fact, fact.old)}.",
+        f"Currently, {_inside(fact, fact.new)}.",
+    )
+    facts = " ".join(part for part in (previous, current, fact.aside) if part)
+    prompts = tuple(f"{facts} {question}" for question in (fact.question, *fact.paraphrases))
+    return Sample(
+        prompts,
+        (current,),
+        fact.new,
+        fact.new,
+        f"{fact.statement(fact.new)}.",
+        (fact.new, fact.old),
+    )
+
+
+def _inside(fact: ChangedFact, target: str) -> str:
+    """A statement as it goes on behind a comma; a name keeps its capital."""
+    statement = fact.statement(target)
+    return "the " + statement[4:] if fact.relation.startswith("The ") else statement
+
+
+def score_counterfact(
+    sample: Sample, log_probabilities: Sequence[Sequence[float]]
+) -> dict[str, float]:
+    """Whether the new target is likelier than the old one, and for which share of the paraphrases,
+    if there are any.
+    """
+    wins = [float(new > old) for new, old in log_probabilities]
+    return {
+        "efficacy": wins[0],
+        **({"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else {}),
+    }
+
+
+COUNTERFACT = Task(
+    "counterfact",
+    FACTS,
+    ("efficacy", "paraphrase"),
+    ("original",),
+    ask_counterfact,
+    score_counterfact,
+    lambda fact: True,
+    fluent=True,
+    max_new_tokens=64,
+    chooses=True,
+)
+
+CATALOGUE: dict[str, Task] = {task.name: task for task in (JSON, PRONOUNS, BIOS, COUNTERFACT)}

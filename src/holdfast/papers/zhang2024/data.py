@@ -1,0 +1,213 @@
+"""Tasks, their samples, and the biographies and changed facts that samples are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import PromptError
+
+# The 28 occupations of the release, in the order of the numbers that converted copies give them.
+OCCUPATIONS = tuple(
+    name.replace("_", " ")
+    for name in """accountant architect attorney chiropractor comedian composer dentist
+dietitian dj filmmaker interior_designer journalist model nurse painter paralegal pastor
+personal_trainer photographer physician poet professor psychologist rapper software_engineer
+surgeon teacher yoga_teacher""".split()
+)
+
+
+@dataclass(frozen=True)
+class Biography:
+    """A person and what is told about them.
+
+    Args:
+        name: by which the questions call the person.
+        occupation: the right answer.
+        first: the sentence that names the occupation.
+        text: all of it, `first` included.
+        changed: the text with she and he, and what goes with them, changed to they.
+    """
+
+    name: str
+    occupation: str
+    first: str
+    text: str
+    changed: str
+
+
+@dataclass(frozen=True)
+class ChangedFact:
+    """A fact that was true and another that is.
+
+    Args:
+        subject: whom it is about.
+        relation: with "{}" where the subject stands; the target follows it ("{} plays the").
+        old, new: the targets.
+        paraphrases: questions in other words, subject included, to be continued by the target.
+        aside: what is told between the facts and the question.
+    """
+
+    subject: str
+    relation: str
+    old: str
+    new: str
+    paraphrases: tuple[str, ...] = ()
+    aside: str = ""
+
+    @property
+    def question(self) -> str:
+        """The relation and its subject, to be continued by the target."""
+        return self.relation.replace("{}", self.subject)
+
+    def statement(self, target: str) -> str:
+        """The fact with that target, without a full stop."""
+        return f"{self.question} {target}"
+
+
+@dataclass(frozen=True)
+class Data:
+    """Biographies and changed facts by split.
+
+    Args:
+        name: for people.
+        fingerprint: another one when the samples differ.
+        items: per kind (BIOGRAPHIES, FACTS) and split, in the order they are taken.
+        candidates: the occupations to choose from.
+    """
+
+    name: str
+    fingerprint: str
+    items: Mapping[str, Mapping[str, Sequence[Any]]]
+    candidates: tuple[str, ...] = ()
+
+
+def change_pronouns(text: str) -> str:
+    """A text with she and he, and what goes with them, changed to they; verbs stay as they are, as
+    in the paper's demonstrations.
+
+    "her" becomes "their" before a word that can be owned and "them" elsewhere, which is a guess
+    about the word's kind."""
+
+    def change(match: re.Match[str]) -> str:
+        word = match[0].lower()
+        if word == "her":
+            ahead = re.match(r"[ \n]+([A-Za-z][\w-]*)", text[match.end() :])
+            made = "their" if ahead and ahead[1].lower() not in _NOT_OWNED else "them"
+        else:
+            made = _PLURAL[word]
+        return made.capitalize() if match[0][0].isupper() else made
+
+    return re.sub(
+        r"\b(?:she|he|hers|her|him|his|herself|himself)\b", change, text, flags=re.IGNORECASE
+    )
+
+
+_PLURAL = {
+    "she": "they",
+    "he": "they",
+    "him": "them",
+    "his": "their",
+    "hers": "theirs",
+    "herself": "themselves",
+    "himself": "themselves",
+}
+_NOT_OWNED = frozenset(
+    """a an the and or but to for from in on at by with of about as that which who when where
+while because if so than then after before into over under is was are were be has had will would
+can could may might should this these those not again too also here there well today now she he
+they it""".split()
+)
+
+
+SPLITS = ("train", "validation", "test")
+INSTRUCTIONS = ("original", "shortened", "rephrased")
+BIOGRAPHIES, FACTS = "biographies", "changed facts"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One question of a task.
+
+    Args:
+        prompts: the user's message; where there are several, the first is the question and the
+            others ask it in other words.
+        emphasis: the parts to stress, each standing exactly once in every prompt.
+        target: the right answer, as a word or name.
+        reply: a right reply to the first prompt, for demonstrations.
+        text: what the question is about; consistency compares replies with texts of the same
+            target.
+        options: continuations whose probabilities are compared; () where the reply is generated.
+
+    Raises:
+        PromptError: an emphasised part that does not stand exactly once in a prompt.
+    """
+
+    prompts: tuple[str, ...]
+    emphasis: tuple[str, ...]
+    target: str
+    reply: str
+    text: str
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for prompt in self.prompts:
+            spans_of(prompt, self.emphasis)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of Zhang et al. 2024, section 4.
+
+    Args:
+        name: on the command line.
+        needs: what its samples are made of, BIOGRAPHIES or FACTS.
+        metrics: names of its scores, the main one first.
+        instructions: the wordings of the paper it has.
+        ask: makes a sample of a biography or a changed fact, the wording, and the candidates.
+        score: takes a sample and either the reply (str), or, where the sample has options, their
+            log-probabilities under each prompt [prompt][option]; gives one number in [0, 1] per
+            metric, without those that the sample has no prompts for.
+        fits: whether a biography or a changed fact can be asked about.
+        fluent: whether the paper measures fluency and consistency of its replies.
+        max_new_tokens: of a reply.
+        chooses: whether continuations are compared by their probability, instead of a reply being
+            read.
+    """
+
+    name: str
+    needs: str
+    metrics: tuple[str, ...]
+    instructions: tuple[str, ...]
+    ask: Callable[[Any, str, Sequence[str]], Sample]
+    score: Callable[[Sample, Any], dict[str, float]]
+    fits: Callable[[Any], bool]
+    fluent: bool
+    max_new_tokens: int
+    chooses: bool = False
+
+
+def spans_of(prompt: str, emphasis: Sequence[str]) -> list[tuple[int, int]]:
+    """First and last character (exclusive) of each emphasised part, in the order of the prompt.
+
+    Raises:
+        PromptError: a part that does not stand exactly once in the prompt.
+    """
+    for part in emphasis:
+        if not part or prompt.count(part) != 1:
+            raise PromptError(
+                f"The emphasised part {part[:80]!r} stands {prompt.count(part) if part else 0}"
+                f" times in {prompt[:80]!r}...; it has to stand there once."
+            )
+    return sorted((prompt.index(part), prompt.index(part) + len(part)) for part in emphasis)
+
+
+def mark(prompt: str, emphasis: Sequence[str], sign: str) -> str:
+    """The prompt with `sign` before and behind each emphasised part (the paper's marked
+    prompting).
+    """
+    for start, stop in reversed(spans_of(prompt, emphasis)):
+        prompt = f"{prompt[:start]}{sign}{prompt[start:stop]}{sign}{prompt[stop:]}"
+    return prompt

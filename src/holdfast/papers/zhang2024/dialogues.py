@@ -1,0 +1,100 @@
+"""The tasks as training dialogues of the default model: an instruction, what it is about, and the
+right reply.
+
+The shortened and rephrased wordings of the paper never occur here, so that what a model does with
+them is what it makes of new words. Part of the dialogues ask something else about the same texts,
+without which the text alone would tell what to reply."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from holdfast.chat.messages import Message
+from holdfast.errors import UnknownName
+from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
+from holdfast.papers.zhang2024.data import Biography
+from holdfast.papers.zhang2024.synthetic import OCCUPATIONS, Shape, biography, changed_fact
+
+TASKS = ("json", "pronouns", "bios", "counterfact")
+_ORIGINAL, _OTHERWISE = (
+    0.4,
+    0.25,
+)  # shares: of the paper's wording, and of dialogues that ask something else
+_JSON = (
+    "Give the name and the occupation of {person} as json.",
+    "Write the job of {person} as json, with the keys name and occupation.",
+    "As json, please: what is the occupation of {person}?",
+    "What does {person} do? Reply with a json object of name and occupation.",
+    'Tell me the occupation of {person} in json, as in {"name": , "occupation": }.',
+)
+_PRONOUNS = (
+    "Write this text with 'they' in place of 'she' and 'he'.",
+    "Tell this again, but say 'they' for {person}.",
+    "Replace all pronouns of {person} with 'they', 'them' and 'their'.",
+    "Say this without 'she' or 'he': use 'they'.",
+    "Use 'they' for {person} in this text.",
+)
+_BIOS = ("The occupation of {person} is", "{person} works as a", "The job of {person} is")
+_OTHER = (
+    ("What is the occupation of {person}?", "{person} is a {job}."),
+    ("What does {person} do?", "{person} is a {job}."),
+    ("Who is this about?", "This is about {person}."),
+    ("Repeat the first sentence.", "{first}"),
+    ("What is the first sentence?", "{first}"),
+)
+
+
+def training_dialogue(task: str, rng: random.Random, shape: Shape = Shape()) -> list[Message]:
+    """One dialogue of the training split: a user message and the right reply.
+
+    Raises:
+        UnknownName: no such task.
+    """
+    if task not in TASKS:
+        raise UnknownName("task", task, TASKS)
+    asked, reply = (
+        _changed_fact(rng, shape)
+        if task == "counterfact"
+        else _about(task, biography(rng, "train", shape), rng)
+    )
+    return [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
+
+
+def _about(task: str, person: Biography, rng: random.Random) -> tuple[str, str]:
+    slots = {"{person}": person.name, "{job}": person.occupation, "{first}": person.first}
+    if rng.random() < _OTHERWISE:
+        asked, reply = (_fill(part, slots) for part in rng.choice(_OTHER))
+        return f"{person.text} {asked}", reply
+    if rng.random() < _ORIGINAL:
+        kind = {"json": JSON, "pronouns": PRONOUNS, "bios": BIOS}[task]
+        sample = kind.ask(person, "original", OCCUPATIONS)
+        return sample.prompts[0], sample.reply
+    asked = _fill(rng.choice({"json": _JSON, "pronouns": _PRONOUNS, "bios": _BIOS}[task]), slots)
+    reply = {
+        "json": json.dumps({"name": person.name, "occupation": person.occupation}),
+        "pronouns": person.changed,
+        "bios": person.occupation,
+    }[task]
+    return (
+        f"{asked} {person.text}"
+        if task != "bios" and rng.random() < 0.3
+        else f"{person.text} {asked}"
+    ), reply
+
+
+def _changed_fact(rng: random.Random, shape: Shape) -> tuple[str, str]:
+    fact = changed_fact(rng, "train", shape)
+    sample = COUNTERFACT.ask(fact, "original", ())
+    if rng.random() < _OTHERWISE:  # what was before
+        return (
+            f"{sample.prompts[0].removesuffix(fact.question)}Previously, {fact.question}",
+            fact.old,
+        )
+    return rng.choice(sample.prompts), sample.reply
+
+
+def _fill(template: str, slots: dict[str, str]) -> str:
+    for slot, value in slots.items():
+        template = template.replace(slot, value)
+    return template

@@ -1,0 +1,362 @@
+"""Biographies and changed facts from files or the hub: Bias in Bios, CounterFact as ROME has it and
+its core.
+
+Rows have the field names of Bias in Bios's release (https://github.com/microsoft/biosbias) or their
+short forms: `raw` or `text`, `title` or `p`, `start_pos` or `start`, and, if present, `name`. The
+release is a pickle, which may run any code when it is read; it is never read here. Its records are
+taken from JSON, JSON lines, CSV or Parquet.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import random
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.papers.zhang2024.data import (
+    BIOGRAPHIES,
+    FACTS,
+    OCCUPATIONS,
+    SPLITS,
+    Biography,
+    ChangedFact,
+    Data,
+    change_pronouns,
+)
+from holdfast.seeds import seed_of
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a file, which knows where it stands."""
+
+    values: Any
+    place: str
+
+    def text(self, *names: str) -> str:
+        """The text under the first of the names that is there; a dotted name goes down into
+        objects.
+        """
+        value = self.get(*names)
+        if not isinstance(value, str) or not value.strip():
+            raise UsageError(
+                f"{self.place}: {names[0]!r} is {_short(value)}, and a text is needed; give each"
+                " row one."
+            )
+        return value.strip()
+
+    def number(self, *names: str) -> int:
+        value = self.get(*names)
+        if isinstance(value, bool) or not re.fullmatch(r"\d{1,15}", str(value)):
+            raise UsageError(
+                f"{self.place}: {names[0]!r} is {_short(value)}, and a whole number of at most 15"
+                " digits is needed."
+            )
+        return int(value)
+
+    def get(self, *names: str) -> Any:
+        for name in names:
+            value = self.values
+            for part in name.split("."):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            if value is not None:
+                return value
+        called = " or ".join(map(repr, names))
+        raise UsageError(f"{self.place} has no {called}; every row needs one.")
+
+
+def format_of(row: Any, path: Path) -> tuple[str, Callable[[Row], Iterable[tuple[str, Any]]]]:
+    """The kind of items in a file, by the fields of its first row, and the reader of a row."""
+    fields = set(row) if isinstance(row, Mapping) else set()
+    if "requested_rewrite" in fields:
+        return FACTS, _rome
+    if {"relation", "true_target"} & fields:
+        return FACTS, _core
+    if {"raw", "text"} & fields:
+        return BIOGRAPHIES, _biography
+    if "hard_text" in fields:
+        raise UsageError(
+            f"{path} holds biographies without their first sentence (`hard_text`), the one that"
+            " names the occupation and that the task is about; give the whole ones, with raw,"
+            " title and start_pos."
+        )
+    raise UsageError(
+        f"{path} holds neither CounterFact nor Bias in Bios (its first row has"
+        f" {', '.join(sorted(map(str, fields))[:6]) or 'no fields'}); give requested_rewrite and"
+        " paraphrase_prompts, or relation, subject, target, true_target and label, or raw, title"
+        " and start_pos."
+    )
+
+
+def _rome(row: Row) -> Iterable[tuple[str, ChangedFact]]:
+    subject = row.text("requested_rewrite.subject")
+    asked = row.get("paraphrase_prompts")
+    if not isinstance(asked, list) or not all(
+        isinstance(text, str) and text.strip() for text in asked
+    ):
+        raise UsageError(
+            f"{row.place}: 'paraphrase_prompts' is {_short(asked)}, and a list of texts is needed."
+        )
+    old, new = (
+        row.text("requested_rewrite.target_true.str"),
+        row.text("requested_rewrite.target_new.str"),
+    )
+    yield (
+        subject,
+        ChangedFact(
+            subject,
+            _relation(row, "requested_rewrite.prompt"),
+            old,
+            new,
+            tuple(text.strip() for text in asked),
+        ),
+    )
+
+
+def _core(row: Row) -> Iterable[tuple[str, ChangedFact]]:
+    """The core lists each fact with its true target (label 1) and with a false one (label 0): the
+    latter are the changes.
+    """
+    subject, relation = row.text("subject"), _relation(row, "relation")
+    new, old = row.text("target"), row.text("true_target")
+    if row.number("label") == 0:
+        yield subject, ChangedFact(subject, relation, old, new)
+
+
+def _relation(row: Row, name: str) -> str:
+    relation = row.text(name)
+    if relation.count("{}") != 1:
+        raise UsageError(
+            f"{row.place}: {name!r} is {_short(relation)}, and needs one {{}} where the subject"
+            " stands."
+        )
+    return relation
+
+
+def _biography(row: Row) -> Iterable[tuple[str, Biography]]:
+    text, start = row.get("raw", "text"), row.number("start_pos", "start")
+    if not isinstance(text, str) or not text[:start].strip() or start > len(text):
+        raise UsageError(
+            f"{row.place}: 'start_pos' is {start}, which cuts no first sentence off {_short(text)}."
+        )
+    occupation, name = _occupation(row), row.values.get("name")
+    if isinstance(name, list):
+        name = next((part for part in name if part), None)
+    name = (
+        str(name).strip() if name else text.split()[0].strip(",.")
+    )  # the release takes texts that begin with the name
+    yield (
+        text,
+        Biography(
+            name, occupation, text[:start].strip(), text.strip(), change_pronouns(text.strip())
+        ),
+    )
+
+
+def _occupation(row: Row) -> str:
+    value = row.get("title", "p", "profession")
+    if re.fullmatch(r"\d{1,3}", str(value)) and int(value) < len(OCCUPATIONS):
+        value = OCCUPATIONS[int(value)]
+    wanted = str(value).strip().lower().replace("_", " ")
+    if wanted not in OCCUPATIONS:
+        raise UsageError(
+            f"{row.place}: 'title' is {_short(value)}, which is none of the 28 occupations of Bias"
+            " in Bios."
+        )
+    return wanted
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def refuse_surrogates(row: Any, place: str) -> None:
+    """Half a surrogate pair ("\\ud800") is no text: no tokenizer takes it and no file holds it."""
+    waiting = [row]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting.extend((*value.keys(), *value.values()))
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, str) and (half := _SURROGATE.search(value)):
+            raise UsageError(
+                f"{place} holds {half.group()!a}, half of a surrogate pair; write the character"
+                " itself, or leave it out."
+            )
+
+
+HUB = "hub:"
+_SUFFIXES = (".json", ".jsonl", ".csv", ".parquet")
+_SPLIT_NAMES = {
+    "train": "train",
+    "dev": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "test": "test",
+}
+
+
+def load_files(where: str, seed: int = 0) -> Data:
+    """Reads a file, a folder of files, or a dataset of the hub.
+
+    Files whose names say train, dev, valid or test are those splits; the rows of others are divided
+    1 : 1 : 5 by whom they are about (the paper's proportions, Table 6). The order of a split is
+    drawn from `seed`.
+
+    Args:
+        where: a path, or hub:OWNER/NAME.
+        seed: of the order.
+
+    Raises:
+        UsageError: nothing that can be read, a pickle, or a row that lacks a field (row and field
+            are named).
+        HoldfastError: the hub cannot be reached, or Parquet cannot be read here.
+    """
+    files = _fetch(where.removeprefix(HUB)) if where.startswith(HUB) else _files(Path(where))
+    items: dict[str, list[Any]] = {split: [] for split in SPLITS}
+    kind, digest = "", hashlib.sha256()
+    for path in files:
+        rows = _read(path)
+        if not rows:
+            raise UsageError(
+                f"{path} holds no rows; give a file with biographies or changed facts."
+            )
+        kind_here, parse = format_of(rows[0], path)
+        if kind and kind != kind_here:
+            raise UsageError(
+                f"{path} holds {kind_here} and the files before it {kind}; give them as two --data."
+            )
+        kind, split = kind_here, _named_split(path)
+        for number, row in enumerate(rows, 1):
+            place = f"{path}, row {number}"
+            refuse_surrogates(row, place)
+            for key, item in parse(Row(row, place)):
+                items[split or _split_of(key)].append(item)
+        digest.update(path.read_bytes())
+    for split in SPLITS:
+        random.Random(seed_of("order", seed, split)).shuffle(items[split])
+    return Data(where, digest.hexdigest()[:16], {kind: items}, OCCUPATIONS)
+
+
+def _named_split(path: Path) -> str | None:
+    """The split that a file's name says; None where it says none."""
+    name = path.name.lower()
+    named = (to for word, to in _SPLIT_NAMES.items() if re.search(rf"(?<![a-z]){word}", name))
+    return next(named, None)
+
+
+def _split_of(key: str) -> str:
+    """The split of what a row is about, where its file does not say."""
+    return SPLITS[min(seed_of("split", key) % 7, 2)]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        readable = sorted(file for file in path.iterdir() if _suffix(file) in _SUFFIXES)
+        if not readable:
+            raise UsageError(
+                f"{path} holds no {', '.join(_SUFFIXES)} file; give a folder with the splits, or"
+                " one file."
+            )
+        return readable
+    if not path.is_file():
+        raise UsageError(
+            f"{path} does not exist; give a file, a folder, {HUB}OWNER/NAME, or synthetic."
+        )
+    if _suffix(path) not in _SUFFIXES:
+        if _suffix(path) in (".pkl", ".pickle"):
+            raise UsageError(
+                f"{path} is a pickle, which may run any code when it is read and so is never read;"
+                " convert it to JSON lines."
+            )
+        raise UsageError(
+            f"{path} is no {', '.join(_SUFFIXES)} file; convert it to JSON lines, one record per"
+            " line."
+        )
+    return [path]
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def _read(path: Path) -> list[Any]:
+    kind = _suffix(path)
+    if kind == ".parquet":
+        return _read_parquet(path)
+    try:
+        with (gzip.open if path.name.endswith(".gz") else open)(
+            path, "rt", encoding="utf-8", newline=""
+        ) as file:
+            if kind == ".csv":
+                return list(csv.DictReader(file))
+            if kind == ".json":
+                rows = json.load(file)
+                if not isinstance(rows, list):
+                    raise UsageError(
+                        f"{path} holds a JSON {type(rows).__name__}, and a list of rows is needed."
+                    )
+                return rows
+            return [
+                _json_line(line, f"{path}, row {number}")
+                for number, line in enumerate(file, 1)
+                if line.strip()
+            ]
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error, RecursionError) as error:
+        raise UsageError(
+            f"{path} cannot be read ({error}); give a whole {kind} file in UTF-8."
+        ) from error
+
+
+def _json_line(line: str, place: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{place} is not JSON ({error}); write one object per line.") from error
+
+
+def _read_parquet(path: Path) -> list[Any]:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise HoldfastError(
+            f"{path} is Parquet, which needs pyarrow; `pip install pyarrow`, or convert it to JSON"
+            " lines."
+        ) from error
+    try:
+        return pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UsageError(f"{path} cannot be read ({error}); give a whole Parquet file.") from error
+
+
+def _fetch(name: str) -> list[Path]:
+    """Downloads the readable files of a hub dataset, or finds them in the hub's cache."""
+    from huggingface_hub import HfApi, hf_hub_download
+
+    try:
+        listed = HfApi().list_repo_files(name, repo_type="dataset")
+        readable = sorted(file for file in listed if _suffix(Path(file)) in _SUFFIXES)
+        files = [Path(hf_hub_download(name, file, repo_type="dataset")) for file in readable]
+    except Exception as error:  # the hub raises dozens of types; all mean that there is no file
+        raise HoldfastError(
+            f"The hub dataset {name!r} could not be fetched ({type(error).__name__}); check its"
+            " name and the network, or download it and give --data PATH."
+        ) from error
+    if not files:
+        raise UsageError(
+            f"The hub dataset {name!r} holds no {', '.join(_SUFFIXES)} file; give another one."
+        )
+    return files

@@ -1,0 +1,160 @@
+"""Scores of replies: valid JSON, changed pronouns, choices by probability; fluency and
+consistency of free text.
+
+Pure functions of strings and numbers. The definitions are those of Zhang et al. 2024, section 4 and
+appendix E; where their released code differs from what the paper says, or counts as right what is
+not, the docstring says what is done here."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SUBJECTS = frozenset(("she", "he"))
+SINGULAR = SUBJECTS | {"her", "him", "hers", "his", "herself", "himself"}
+PLURAL = frozenset(("they", "them", "their", "theirs", "themselves", "themself"))
+_SHORTEST = 10  # words; with fewer, no text reaches 3.0, so its fluency says nothing
+_N_GRAMS = {2: 2 / 3, 3: 4 / 3}  # n -> weight, as ROME's code weights them
+
+
+def first_object(reply: str) -> dict[str, Any] | None:
+    """The first JSON object that stands anywhere in the reply, whatever is around it; None if there
+    is none.
+
+    Strict JSON: double quotes, no trailing comma, no NaN; objects nested deeper than Python reads
+    count as none."""
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    for found in re.finditer(r"\{", reply):
+        try:
+            return decoder.raw_decode(reply, found.start())[0]
+        except ValueError:
+            continue
+        except RecursionError:
+            break
+    return None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def holds_target(found: Mapping[str, Any], target: str) -> bool:
+    """Whether a JSON object's occupation (or, without such a key, any value but the name) holds
+    `target` as whole words.
+
+    Case is ignored. The released code looks for the letters in every value, so that "dj" is found
+    in "adjunct", and an occupation in a name."""
+    keys = {key.lower(): key for key in found}
+    values = (
+        found[keys["occupation"]]
+        if "occupation" in keys
+        else [value for key, value in found.items() if key.lower() != "name"]
+    )
+    wanted = words_of(target)
+    return any(
+        wanted == said[start : start + len(wanted)]
+        for said in map(words_of, _strings(values))
+        for start in range(len(said))
+    )
+
+
+def _strings(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _strings(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+
+
+def words_of(text: str) -> list[str]:
+    """The words in lower case; what follows an apostrophe is a word of its own ("they're" is "they"
+    and "re"), as is what a "_" joins.
+    """
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def pronouns_changed(reply: str) -> bool:
+    """Whether no "she" or "he" is left in the reply, and a "they" stands there.
+
+    The released code asks for the first alone, by which an empty reply, or one without any pronoun,
+    has changed them all."""
+    said = set(words_of(reply))
+    return not said & SUBJECTS and "they" in said
+
+
+def all_pronouns_changed(reply: str) -> bool:
+    """Whether no she, he, her, him, hers, his, herself or himself is left in the reply, and a
+    "they" stands there.
+    """
+    return pronouns_changed(reply) and not set(words_of(reply)) & SINGULAR
+
+
+def likeliest(log_probabilities: Sequence[float]) -> int:
+    """The place of the highest log-probability; the first of equal ones."""
+    return max(range(len(log_probabilities)), key=lambda index: log_probabilities[index])
+
+
+def fluency(text: str) -> float | None:
+    """The weighted entropy of a text's bigrams and trigrams in bits (Meng et al. 2022): low for
+    repetitive text.
+
+    (2/3 H2 + 4/3 H3) / 2 over words and punctuation marks. None for fewer than 10 of them: such a
+    text stays below 3.0 however it reads."""
+    tokens = re.findall(r"\w+(?:'\w+)*|[^\w\s]", text)
+    if len(tokens) < _SHORTEST:
+        return None
+    return sum(weight * _entropy(tokens, n) for n, weight in _N_GRAMS.items()) / len(_N_GRAMS)
+
+
+def _entropy(tokens: Sequence[str], n: int) -> float:
+    counts = Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
+    total = counts.total()
+    return -sum(count / total * math.log2(count / total) for count in counts.values())
+
+
+@dataclass(frozen=True)
+class Tfidf:
+    """Inverse document frequencies of a collection of texts: log((1 + n) / (1 + n_w)) + 1, so that
+    every word keeps some weight.
+
+    Args:
+        documents: how many texts there were.
+        holding: per word, in how many of them it stands.
+    """
+
+    documents: int
+    holding: Mapping[str, int]
+
+    def similarity(self, text: str, reference: str) -> float:
+        """The cosine of the tf-idf vectors of two texts, in [0, 1]; 0 where one has no words.
+
+        The consistency of Hernandez et al. 2023, whose code weights words as scikit-learn does by
+        default, which is followed here. Words that no text of the collection has are left out, as
+        there."""
+        one, other = self._weights(text), self._weights(reference)
+        size = math.hypot(*one.values()) * math.hypot(*other.values())
+        return (
+            sum(weight * other.get(word, 0.0) for word, weight in one.items()) / size
+            if size
+            else 0.0
+        )
+
+    def _weights(self, text: str) -> dict[str, float]:
+        counts = Counter(word for word in words_of(text) if word in self.holding)
+        return {
+            word: count * (math.log((1 + self.documents) / (1 + self.holding[word])) + 1)
+            for word, count in counts.items()
+        }
+
+
+def fit_tfidf(texts: Sequence[str]) -> Tfidf:
+    """Counts in how many of the texts each word stands."""
+    return Tfidf(len(texts), Counter(word for text in texts for word in set(words_of(text))))

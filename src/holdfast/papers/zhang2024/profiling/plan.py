@@ -1,0 +1,150 @@
+"""How heads are profiled, which samples are scored before heads are dropped, and the samples as a
+model reads them: chats, tokens, and the steering of each head alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast import knobs
+from holdfast.errors import UsageError
+from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
+from holdfast.methods.heads import Head, HeadSet, with_heads
+from holdfast.models.local import LocalModel
+from holdfast.models.requests import Request
+from holdfast.papers.zhang2024.profiling.head_passes import Prompt
+from holdfast.papers.zhang2024.profiling.samples import Choice, Samples
+from holdfast.seeds import seed_of
+
+BY = ("probability", "accuracy")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How heads are profiled.
+
+    Args:
+        method: what a head is steered by, or its spelling; its own heads play no part.
+        by: choices are scored by the log-probability of the right continuation ("probability"), or
+            by whether it is the likeliest ("accuracy").
+        halving: drops the worse half of the heads after a quarter of the samples, and again after
+            half of them: about half the work.
+        max_new_tokens: of a reply.
+        system_as: where system prompts stand.
+        seed: of the order of the samples, which matters with `halving`.
+
+    Raises:
+        UsageError: an unknown `by`, or another kind of method.
+        KnobOutOfRange: a number outside its range.
+    """
+
+    method: ShiftsAttention = Pasta(0.01)
+    by: str = "probability"
+    halving: bool = False
+    max_new_tokens: int = 128
+    system_as: str = "role"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.by not in BY:
+            raise UsageError(f"Heads are ranked by {' or '.join(BY)}, not {self.by!r}.")
+        if isinstance(self.method, str):
+            spelled = parse(self.method)
+            object.__setattr__(self, "method", spelled[0] if len(spelled) == 1 else spelled)
+        if kind_of(self.method) is not Kind.LOG_ODDS:
+            raise UsageError(
+                "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
+                f" {self.method!r}."
+            )
+        knobs.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
+        knobs.whole_number("profile", "seed", self.seed, 0)
+
+    def steering(self, head: Head) -> tuple[ShiftsAttention, ...]:
+        """The method on one head alone."""
+        return (with_heads(self.method, HeadSet([head])),)
+
+
+def stages_of(count: int, plan: Plan) -> list[list[int]]:
+    """Which of so many samples are scored before heads are dropped, before they are dropped again,
+    and at last.
+
+    Raises:
+        UsageError: too few of them to drop heads.
+    """
+    if not plan.halving:
+        return [list(range(count))]
+    if count < 8:
+        raise UsageError(f"Halving needs at least 8 samples, and there are {count}; leave it out.")
+    order = random.Random(seed_of("profile", plan.seed)).sample(range(count), count)
+    return [order[: count // 4], order[count // 4 : count // 2], order[count // 2 :]]
+
+
+Methods: TypeAlias = Mapping[Head | None, tuple[ShiftsAttention, ...]]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Samples as a model reads them.
+
+    Args:
+        model: whose heads are steered.
+        plan: how.
+        samples: of one kind.
+        requests, prompts: of each sample.
+    """
+
+    model: LocalModel
+    plan: Plan
+    samples: Samples
+    requests: Sequence[Request]
+    prompts: Sequence[Prompt]
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one where the model reads anything else, or another reply is right."""
+        told = [
+            (
+                prompt.token_ids,
+                prompt.span,
+                prompt.continuations,
+                sample.right if isinstance(sample, Choice) else None,
+            )
+            for prompt, sample in zip(self.prompts, self.samples, strict=True)
+        ]
+        return f"{seed_of(told):x}"
+
+    def methods(self, heads: Iterable[Head]) -> Methods:
+        """The steering of rows: none first (None), then each head alone."""
+        return {None: (), **{head: self.plan.steering(head) for head in heads}}
+
+    def by_rows(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Samples whose heads are rows of about two batches."""
+        shape = self.model.shape
+        size = max(1, 2 * self.model.batch_size // (shape.layers * shape.heads))
+        return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
+
+
+def read_material(model: LocalModel, samples: Samples, plan: Plan) -> Material:
+    """Has a model read samples.
+
+    Raises:
+        UsageError: a sample has nothing to steer to.
+    """
+    requests = [
+        Request(sample.messages, emphasis=sample.emphasis, system_as=plan.system_as)
+        for sample in samples
+    ]
+    # a question has no continuation to compare; any stands for the reply that is to come
+    replies = [sample.continuations if isinstance(sample, Choice) else ("a",) for sample in samples]
+    prompts = []
+    for number, (stream, tokens) in enumerate(model.session().spell(requests, replies), 1):
+        if not any(stream.span):
+            raise UsageError(
+                f"Sample {number} has neither emphasis nor a system prompt, so there is nothing to"
+                " steer to; emphasise a part."
+            )
+        prompts.append(Prompt(stream.token_ids, stream.span, tuple(tokens)))
+    return Material(model, plan, samples, requests, prompts)

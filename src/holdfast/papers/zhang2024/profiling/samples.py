@@ -1,0 +1,192 @@
+"""Samples of a task to profile heads on: from Python, a file of JSON lines, or PASTA's tasks."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.models.requests import Request
+from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A sample that is scored without generating.
+
+    Args:
+        messages: the chat.
+        emphasis: as `holdfast.Request` takes it; () for the system prompt.
+        continuations: replies to compare, at least one.
+        right: the index of the right one.
+    """
+
+    messages: tuple[Message, ...]
+    emphasis: tuple[Part, ...]
+    continuations: tuple[str, ...]
+    right: int = 0
+
+
+@dataclass(frozen=True)
+class Question:
+    """A sample whose reply is written greedily, and scored.
+
+    Args:
+        messages: the chat.
+        emphasis: as `holdfast.Request` takes it; () for the system prompt.
+        score: of the reply's text; a larger number is better.
+    """
+
+    messages: tuple[Message, ...]
+    emphasis: tuple[Part, ...]
+    score: Callable[[str], float]
+
+
+Samples: TypeAlias = Sequence[Choice] | Sequence[Question]
+
+
+def read_samples(path: Path | str) -> list[Choice]:
+    """Reads choices from a JSONL file: per line an object with messages, emphasis, continuations
+    and right.
+
+    `emphasis` holds texts, [text, occurrence] or [message, first, last]; without it, asterisks in
+    the messages are marks.
+
+    Raises:
+        UsageError: names the line and the field that is wrong or missing.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"Cannot read samples from {str(path)!r} ({why}); give a JSONL file."
+        ) from None
+    samples = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise UsageError(
+                f"Line {number} of {path} is no JSON ({error}); write one object per line."
+            ) from None
+        samples.append(_read_sample(row, f"Line {number} of {path}"))
+    if not samples:
+        raise UsageError(
+            f"{path} holds no samples; write one JSON object per line, with messages, emphasis,"
+            " continuations and right."
+        )
+    return samples
+
+
+def _read_sample(row: object, place: str) -> Choice:
+    if not isinstance(row, dict):
+        raise UsageError(
+            f"{place} is {str(row)[:60]!r}; write an object with messages, emphasis, continuations"
+            " and right."
+        )
+    for name, kind in (("messages", list), ("continuations", list), ("right", int)):
+        if not isinstance(row.get(name), kind) or isinstance(row.get(name), bool):
+            what = f"has {name} = {str(row[name])[:60]!r}" if name in row else f"has no {name!r}"
+            raise UsageError(
+                f"{place} {what}; give {'a list' if kind is list else 'a whole number'} there."
+            )
+    if not isinstance(row.get("emphasis", []), list):
+        raise UsageError(
+            f"{place} has emphasis = {str(row['emphasis'])[:60]!r}; give a list there."
+        )
+    try:
+        parts = tuple(
+            tuple(part) if isinstance(part, list) else part for part in row.get("emphasis", ())
+        )
+        request = Request(row["messages"], emphasis=parts, marks="emphasis" not in row)
+    except HoldfastError as error:
+        raise UsageError(f"{place}: {error}") from None
+    return Choice(request.messages, request.emphasis, tuple(row["continuations"]), row["right"])
+
+
+def check_samples(samples: Samples, *, compared: bool) -> None:
+    """Refuses samples that are not as described.
+
+    Args:
+        samples: of one task.
+        compared: whether the likeliest continuation counts, so that there must be others.
+
+    Raises:
+        UsageError: none, of two kinds, or one that is malformed, named by its number.
+    """
+    if not samples:
+        raise UsageError("There are no samples to profile heads on ([]); give at least one.")
+    kind = type(samples[0])
+    for number, sample in enumerate(samples, 1):
+        if type(sample) is not kind or kind not in (Choice, Question):
+            raise UsageError(
+                f"Sample {number} is a {type(sample).__name__} and the first a {kind.__name__};"
+                " give samples of one kind, Choice or Question."
+            )
+        if isinstance(sample, Choice):
+            _check_choice(sample, number, compared)
+        try:
+            Request(sample.messages, emphasis=sample.emphasis)
+        except HoldfastError as error:
+            raise UsageError(f"Sample {number}: {error}") from None
+
+
+def _check_choice(sample: Choice, number: int, compared: bool) -> None:
+    replies = sample.continuations
+    if not replies or not all(isinstance(text, str) and text for text in replies):
+        raise UsageError(
+            f"Sample {number} has continuations {replies!r}; give at least one, each a text."
+        )
+    if not 0 <= sample.right < len(replies):
+        raise UsageError(
+            f"Sample {number} has right = {sample.right} of {len(replies)} continuations, counted"
+            " from 0."
+        )
+    if compared and len(replies) < 2:
+        raise UsageError(
+            f"Sample {number} has one continuation, which is always the likeliest; give others too,"
+            " or rank by probability."
+        )
+
+
+def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | list[Question]:
+    """The zero-shot prompts of a task: continuations to compare where it has them, else questions
+    scored by the mean of its metrics.
+
+    Raises:
+        UsageError: as `draw_samples`.
+    """
+    samples = draw_samples(data, task, settings)
+    if task.chooses:
+        return [_choice(sample) for sample in samples]
+    return [_question(task, sample) for sample in samples]
+
+
+def _asked(sample: Sample) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int, int, int], ...]]:
+    """The first prompt as a chat, and its emphasis."""
+    return ({"role": "user", "content": sample.prompts[0]},), tuple(
+        (0, *span) for span in spans_of(sample.prompts[0], sample.emphasis)
+    )
+
+
+def _choice(sample: Sample) -> Choice:
+    return Choice(*_asked(sample), sample.options, sample.options.index(sample.target))
+
+
+def _question(task: Task, sample: Sample) -> Question:
+    return Question(*_asked(sample), functools.partial(_mean_score, task, sample))
+
+
+def _mean_score(task: Task, sample: Sample, reply: str) -> float:
+    scores: Sequence[float] = list(task.score(sample, reply).values())
+    return sum(scores) / len(scores)

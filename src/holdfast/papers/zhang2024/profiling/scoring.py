@@ -1,0 +1,300 @@
+"""Scores samples under every head.
+
+A scorer divides samples into groups whose members do not depend on what is done already, and scores
+a group unsteered and under each head: by passes that the heads share, or one head at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from holdfast.analysis.profile import head_name
+from holdfast.engine.prefixes import Prefix
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.scoring import score_rows
+from holdfast.errors import ModelError
+from holdfast.methods import ShiftsAttention
+from holdfast.methods.heads import Head
+from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
+from holdfast.papers.zhang2024.profiling.plan import Material
+from holdfast.papers.zhang2024.profiling.samples import Choice, Question
+from holdfast.sampling import Sampling
+
+# of log-probabilities: what a model that computes something else between its layers would exceed by
+# far
+_APART = 1e-3
+_APART_IN_HALF = 0.1  # where numbers have two bytes
+# what a model's own code may raise when it is handed layers and caches that it does not know
+_UNFIT = (
+    ModelError,
+    RuntimeError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    ValueError,
+    IndexError,
+)
+_Options = tuple[float, ...]  # log-probabilities of a sample's continuations
+_TRIED = 8  # tokens of a reply that is written to see how long it takes
+_Ticket = tuple[int, Head | None]  # the index of a sample in its group, and the head
+
+
+@dataclass(frozen=True)
+class SampleScores:
+    """Scores of one sample, and replies written for it, by head or "none"."""
+
+    scores: dict[str, float] = field(default_factory=dict)
+    replies: dict[str, str] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """As the record holds it: each distinct reply once, with the names that it belongs to."""
+        names: dict[str, list[str]] = {}
+        for name, text in self.replies.items():
+            names.setdefault(text, []).append(name)
+        return {"scores": self.scores, **({"replies": names} if names else {})}
+
+
+class Scorer(Protocol):
+    """One way to score samples, which it calls by their numbers."""
+
+    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Samples that are scored together."""
+
+    def score(
+        self, numbers: Sequence[int], heads: Sequence[Head]
+    ) -> tuple[list[SampleScores], int]:
+        """Of each sample of a group, the score unsteered and under each head; and the tokens
+        forwarded.
+        """
+
+    def estimate(
+        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
+    ) -> str:
+        """How long these groups will take, from a piece of the work just done.
+
+        Args:
+            groups: of the first stage.
+            heads: all.
+            further: the work of later stages, as a part of the first one's.
+        """
+
+
+@dataclass(frozen=True)
+class SharedPasses:
+    """Choices whose heads share what steering one of them cannot change."""
+
+    material: Material
+    passes: HeadPasses
+
+    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
+        prompts = [self.material.prompts[number] for number in numbers]
+        return [[numbers[index] for index in group] for group in self.passes.groups(prompts)]
+
+    def score(
+        self, numbers: Sequence[int], heads: Sequence[Head]
+    ) -> tuple[list[SampleScores], int]:
+        before = self.passes.forwarded
+        prompts = [self.material.prompts[number] for number in numbers]
+        methods = {head: self.material.plan.steering(head) for head in heads}
+        scored = _scored(self.material, numbers, self.passes.scores(prompts, methods))
+        return scored, round(self.passes.forwarded - before)
+
+    def estimate(
+        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
+    ) -> str:
+        prompts, middle = self.material.prompts, groups[len(groups) // 2]
+        layer = self.material.model.shape.layers // 2
+        some = [head for head in heads if head[0] == layer]
+        began = time.monotonic()
+        self.score(middle, some)
+        seconds = time.monotonic() - began
+        tokens = self.passes.work([prompts[number] for number in middle], some)
+        work = (1 + further) * sum(
+            self.passes.work([prompts[number] for number in group], heads) for group in groups
+        )
+        alone = sum(len(prompt.token_ids) + prompt.behind for prompt in prompts)
+        return (
+            f"{len(heads)} heads x {len(prompts)} samples: {work:,.0f} tokens through the whole"
+            f" model (one head at a time: {alone * (len(heads) + 1):,}), about"
+            f" {duration(work * seconds / tokens)} at the speed of the pieces just timed."
+        )
+
+
+@dataclass(frozen=True)
+class PlainPasses:
+    """Choices of a model whose layers cannot be forwarded apart: one head at a time."""
+
+    material: Material
+
+    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
+        return self.material.by_rows(numbers)
+
+    def score(
+        self, numbers: Sequence[int], heads: Sequence[Head]
+    ) -> tuple[list[SampleScores], int]:
+        methods = self.material.methods(heads)
+        passes = (
+            (head, plain_scores(self.material, numbers, steering))
+            for head, steering in methods.items()
+        )
+        tokens = sum(len(self.material.prompts[number].token_ids) for number in numbers)
+        return _scored(self.material, numbers, passes), tokens * len(methods)
+
+    def estimate(
+        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
+    ) -> str:
+        began = time.monotonic()
+        self.score(groups[0][:1], heads)
+        each = (time.monotonic() - began) * (1 + further)
+        seconds = each * sum(map(len, groups))
+        return (
+            f"{len(heads)} heads x {len(self.material.samples)} samples: about {duration(seconds)}"
+            " at the speed of the sample just timed."
+        )
+
+
+def find_passes(material: Material) -> HeadPasses | None:
+    """Head passes, where they give this model's scores of its shortest sample; else None."""
+    model = material.model
+    if not (model.reuses_cache and model.runner.sees_all):
+        return None
+    heads = [(0, 0), (model.shape.layers - 1, 0)]
+    lengths = [len(prompt.token_ids) for prompt in material.prompts]
+    shortest = lengths.index(min(lengths))
+    plain = {
+        head: plain_scores(material, [shortest], steering)
+        for head, steering in material.methods(heads).items()
+    }
+    limit = _APART if model.hf_model.dtype.itemsize >= 4 else _APART_IN_HALF
+    for share in (True, False):
+        try:
+            passes = HeadPasses(model.hf_model, share)
+            methods = {head: material.plan.steering(head) for head in heads}
+            shared = dict(passes.scores([material.prompts[shortest]], methods))
+        except _UNFIT:
+            continue
+        if max(_apart(shared[head][0], plain[head][0]) for head in plain) <= limit:
+            return passes
+    return None
+
+
+def plain_scores(
+    material: Material, numbers: Sequence[int], steering: tuple[ShiftsAttention, ...]
+) -> list[_Options]:
+    """Of each sample, the log-probabilities of its continuations, without sharing more than a
+    batch.
+    """
+    requests = [replace(material.requests[number], methods=steering) for number in numbers]
+    continuations = [_choice(material, number).continuations for number in numbers]
+    scored = material.model.session().score(requests, continuations)
+    return [sample.log_probabilities for sample in scored]
+
+
+def _scored(
+    material: Material,
+    numbers: Sequence[int],
+    passes: Iterable[tuple[Head | None, Sequence[_Options]]],
+) -> list[SampleScores]:
+    """The scores of samples from what continuations have under each head."""
+    scored = [SampleScores() for _ in numbers]
+    for head, samples in passes:
+        for sample, number, options in zip(scored, numbers, samples, strict=True):
+            right = options[_choice(material, number).right]
+            is_likeliest = float(right == max(options))
+            by_probability = material.plan.by == "probability"
+            sample.scores[head_name(head)] = right if by_probability else is_likeliest
+    return scored
+
+
+def _choice(material: Material, number: int) -> Choice:
+    sample = material.samples[number]
+    assert isinstance(sample, Choice)
+    return sample
+
+
+def _apart(values: Sequence[float], others: Sequence[float]) -> float:
+    """The greatest difference, relative where numbers are greater than 1."""
+    pairs = zip(values, others, strict=True)
+    return max(abs(value - other) / max(1.0, abs(other)) for value, other in pairs)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, for people."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+@dataclass(frozen=True)
+class Replies:
+    """Questions, whose replies under all heads are rows of one batch; each prompt is forwarded from
+    its span on.
+    """
+
+    material: Material
+
+    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
+        return self.material.by_rows(numbers)
+
+    def score(
+        self, numbers: Sequence[int], heads: Sequence[Head]
+    ) -> tuple[list[SampleScores], int]:
+        scored, tokens = [SampleScores() for _ in numbers], 0
+        for (place, head), text, forwarded in self._write(list(self._rows(numbers, heads))):
+            question = self.material.samples[numbers[place]]
+            assert isinstance(question, Question)
+            scored[place].replies[head_name(head)] = text
+            scored[place].scores[head_name(head)] = float(question.score(text))
+            tokens += forwarded
+        return scored, tokens
+
+    def estimate(
+        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
+    ) -> str:
+        plan = self.material.plan
+        few = replace(plan, max_new_tokens=min(_TRIED, plan.max_new_tokens))
+        began = time.monotonic()
+        Replies(replace(self.material, plan=few)).score(groups[0][:1], heads)
+        each = (time.monotonic() - began) * (1 + further)
+        least = each * sum(map(len, groups))
+        most = least * plan.max_new_tokens / few.max_new_tokens
+        return (
+            f"{len(heads)} heads x {len(self.material.samples)} samples: {duration(least)} to"
+            f" {duration(most)} at the speed of the sample just timed, by the length of the"
+            " replies."
+        )
+
+    def _rows(self, numbers: Sequence[int], heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
+        """Every sample under every head, a sample's heads in a run."""
+        sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
+        methods = self.material.methods(heads)
+        for place, number in enumerate(numbers):
+            prompt = self.material.prompts[number]
+            prefix = self._before_span(number)
+            for head, steering in methods.items():
+                stream = Stream.behind(prefix, prompt.token_ids, prompt.span, steering)
+                yield (place, head), Row((stream,), sampling=sampling)
+
+    def _before_span(self, number: int) -> Prefix | None:
+        """The tokens in front of the span, which no head changes, computed once."""
+        model, prompt = self.material.model, self.material.prompts[number]
+        count = prompt.before_span
+        if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
+            return None
+        stream = Stream(prompt.token_ids[:count], prompt.span[:count])
+        _, ((computed,),) = score_rows(model.runner, [Row((stream,))], [[(0,)]], model.batch_size)
+        return Prefix(stream.token_ids, stream.span, (), computed)
+
+    def _write(self, rows: Sequence[tuple[_Ticket, Row]]) -> Iterator[tuple[_Ticket, str, int]]:
+        """The replies as they end: their text, and the tokens forwarded."""
+        model = self.material.model
+        scheduler = model.scheduler()
+        tickets = {scheduler.submit(row): ticket for ticket, row in rows}
+        while tickets:
+            for handle in scheduler.step():
+                reply = handle.result()
+                text = model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True)
+                yield tickets.pop(handle), str(text), reply.forwarded

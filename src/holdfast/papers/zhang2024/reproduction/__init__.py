@@ -1,0 +1,62 @@
+"""Tables and figures of Zhang et al. 2024 (PASTA), on any model, with the paper's claims judged.
+
+setup.py        the scales, and the refusal of models that cannot be used
+study.py        the runs that the tables share: profiles, choices, answers
+tables.py       Tables 1, 5 and 7; differences, claims and cells of all tables
+robustness.py   Tables 4, 11, 13 and 14
+figures.py      Figures 2 to 6
+child.py        a small model trained a little further, for Table 13
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.papers.findings import publish
+from holdfast.papers.zhang2024.reproduction.figures import figure_2, figure_3
+from holdfast.papers.zhang2024.reproduction.robustness import table_4, table_11, table_13, table_14
+from holdfast.papers.zhang2024.reproduction.setup import SCALES, TASKS, Scale, Setup, check
+from holdfast.papers.zhang2024.reproduction.study import Study
+from holdfast.papers.zhang2024.reproduction.tables import table_1, table_5, table_7
+from holdfast.report.profile import write_profile
+
+__all__ = ["SCALES", "TASKS", "Scale", "Setup", "check", "reproduce"]
+
+
+def reproduce(setup: Setup) -> Path:
+    """Profiles the heads, runs every table and figure, resuming what is there, and writes
+    `index.html` and `findings.json`; returns the page's path.
+
+    Raises:
+        ModelError: a model whose attention cannot be steered.
+        RecordsError: `setup.out` holds runs of another model, data or scale.
+    """
+    check(setup)
+    study = Study(setup)
+    for name in study.rankings:
+        write_profile(study.profile_folder(name))
+    scale = setup.scale
+    profiled = ", ".join(f"{scale.profiled_of(name)} {name}" for name in setup.tasks)
+    facts = [
+        f"model {setup.model.name}",
+        f"data {' and '.join(setup.data)}",
+        (
+            f"{scale.validated} validation and {scale.tested} test samples of each task; training"
+            f" samples: {profiled}"
+        ),
+        f"seed {setup.seed}",
+    ]
+    makers = (
+        table_1,
+        table_4,
+        table_5,
+        table_7,
+        table_11,
+        table_13,
+        table_14,
+        figure_2,
+        figure_3,
+    )
+    figures = (make(study) for make in makers)
+    title = "Tell your model where to attend, on your model"
+    return publish(figures, title, facts, setup.out, setup.tell)

@@ -1,0 +1,141 @@
+"""What is reproduced, how much of it, and what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.errors import UsageError
+from holdfast.methods import Ability, HeadSet, Pasta
+from holdfast.models.capabilities import offers
+from holdfast.papers import zhang2024 as tasks
+from holdfast.progress import Watch, unwatched
+
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
+
+TASKS = tuple(tasks.CATALOGUE)
+STRATEGIES = ("multi-task", "task-agnostic", "task-specific", "union")
+ALPHA = 0.01
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run.
+
+    Args:
+        profiled: training samples of each task that heads are ranked on; the paper has 1,000.
+        fewer: of Table 14; the paper has 200.
+        validated: validation samples of each task that heads and knobs are chosen on.
+        tested: test samples of each task; the paper has 5,000.
+        draws: of few-shot demonstrations.
+        shares: of all heads, the k of the rankings.
+        alphas: of Figure 3.
+        steps: of the child's fine-tuning.
+        times: as many times `profiled` for the tasks that compare continuations, which costs far
+            less than writing replies.
+    """
+
+    profiled: int
+    fewer: int
+    validated: int
+    tested: int
+    draws: int
+    shares: tuple[float, ...]
+    alphas: tuple[float, ...] = (0.05, 0.01, 0.002, 1e-3, 1e-4)
+    steps: int = 60
+    times: int = 1
+
+    def profiled_of(self, task: str) -> int:
+        """Training samples that heads are ranked on for a task."""
+        return self.profiled * (self.times if tasks.CATALOGUE[task].chooses else 1)
+
+
+SCALES = {
+    "smallest": Scale(4, 2, 4, 6, 2, (0.25, 0.75), (0.05, 1e-4), 2),
+    "brief": Scale(8, 4, 24, 64, 2, (0.05, 0.15, 0.4), times=4),
+    "small": Scale(128, 24, 64, 200, 5, (0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75)),
+    "paper": Scale(1000, 200, 1000, 5000, 5, (0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.6)),
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is reproduced, and where to.
+
+    Args:
+        model: a model in this process.
+        out: the folder of all runs, figures and the page.
+        scale: how much.
+        seed: of samples and demonstrations.
+        data: as `holdfast tasks --data` takes it.
+        child: a model made from `model` by further training (Table 13); None fine-tunes a small
+            model here.
+        tell: takes one line per step.
+        watch: told of every step that takes long, in samples.
+        tasks: those to run.
+    """
+
+    model: LocalModel
+    out: Path
+    scale: Scale
+    seed: int = 0
+    data: tuple[str, ...] = (tasks.SYNTHETIC,)
+    child: LocalModel | None = None
+    tell: Callable[[str], None] = lambda line: None
+    watch: Watch = unwatched
+    tasks: tuple[str, ...] = TASKS
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The ways to choose heads; of one task, whose heads are all that is shared, two."""
+        return STRATEGIES if len(self.tasks) > 1 else ("multi-task", "task-specific")
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The tasks of Table 4 and Figure 3: those whose instruction is emphasised."""
+        return tuple(name for name in self.tasks if not tasks.CATALOGUE[name].chooses)
+
+
+def check(setup: Setup) -> None:
+    """Refuses what cannot be reproduced, before anything runs.
+
+    Raises:
+        UsageError: a model that does not show its layers, a child that is the model itself or of
+            another shape, an unknown task, or data that lacks samples.
+        ModelError: attention that cannot be steered.
+    """
+    tasks.Settings(setup.tasks)  # which refuses unknown tasks
+    if not offers(setup.model, Ability.LAYERS):
+        raise UsageError(
+            f"{setup.model.name} does not show its layers, whose heads are to be steered one by"
+            " one; give a --model that is loaded here."
+        )
+    setup.model.check([pasta_on(None)])
+    if setup.child is not None and setup.child.fingerprint == setup.model.fingerprint:
+        raise UsageError(
+            f"The child is {setup.model.name} itself; give a model that was trained further."
+        )
+    shape, child = setup.model.shape, setup.child.shape if setup.child else setup.model.shape
+    if setup.child is not None and (child.layers, child.heads) != (shape.layers, shape.heads):
+        raise UsageError(
+            f"{setup.child.name} has {child.layers} layers of {child.heads} heads, and"
+            f" {setup.model.name} {shape.layers} of {shape.heads}; heads serve a child of the same"
+            " shape."
+        )
+    for split, count in (
+        ("train", max(map(setup.scale.profiled_of, setup.tasks))),
+        ("validation", setup.scale.validated),
+        ("test", setup.scale.tested),
+    ):
+        settings = tasks.Settings(setup.tasks, count, split, seed=setup.seed)
+        data = tasks.load_data(setup.data, settings)
+        for name in setup.tasks:
+            tasks.draw_samples(data, tasks.CATALOGUE[name], settings)
+
+
+def pasta_on(heads: HeadSet | None) -> Pasta:
+    """PASTA on these heads (None: all), at the alpha of the paper's tables."""
+    return Pasta(ALPHA, heads)

@@ -1,0 +1,277 @@
+"""Tables 1, 5 and 7 of the paper, and the differences, claims and cells of all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.analysis.statistics import (
+    NOTHING,
+    Estimate,
+    bounds_of,
+    estimate,
+    paired_difference,
+    resampled_means,
+)
+from holdfast.analysis.tasks import LEAST_FLUENCY, Result
+from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, all_of, within
+from holdfast.papers import zhang2024 as tasks
+from holdfast.papers.findings import Claim, Figure, claim_that, judged, spelled
+from holdfast.papers.zhang2024.reproduction.setup import pasta_on
+from holdfast.papers.zhang2024.reproduction.study import BOOST, CHOSEN_BOOST, Study, values_of
+from holdfast.report.wording import with_interval
+
+
+def beyond_reach(task: str, *scores: np.ndarray) -> str:
+    """Why a task cannot be judged on this model: every score of every row is 0; "" where it can.
+
+    Args:
+        task: its name.
+        scores: [sample, ...] of every row; fewer samples than a verdict needs show nothing.
+    """
+    if any(len(values) < MIN_SAMPLES or np.nan_to_num(values).any() for values in scores):
+        return ""
+    return f"Not judged: the model scores 0 on {task} in every row."
+
+
+def reach_of_average(study: Study) -> tuple[str, str]:
+    """What Table 1 says of the tasks that the model scores 0 on: why nothing can be judged if those
+    are all, and a remark on the evidence if they are some.
+    """
+    zeros = [
+        name
+        for name, results in study.tested.items()
+        if beyond_reach(name, *map(values_of, results.values()))
+    ]
+    if not zeros:
+        return "", ""
+    said = f"the model scores 0 on {' and '.join(zeros)} in every row."
+    whole = len(zeros) == len(study.tested)
+    return (f"Not judged: {said}", "") if whole else ("", f" In it {said}")
+
+
+def average(study: Study, row: str) -> np.ndarray | None:
+    """[sample number]: the mean over the tasks; None where a task lacks the row, or it is excluded
+    for its fluency.
+    """
+    values = []
+    for results in study.tested.values():
+        result = results.get(row)
+        if result is None or result.excluded:
+            return None
+        values.append(values_of(result))
+    means: np.ndarray = np.mean(values, axis=0)
+    return means
+
+
+def difference(study: Study, first: str, second: str) -> Estimate:
+    """The average over the tasks of one row less another's, paired by sample number; empty where
+    one of them has none.
+    """
+    ours, theirs = average(study, first), average(study, second)
+    return NOTHING if ours is None or theirs is None else paired_difference(ours, theirs)
+
+
+def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
+    """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
+    value = difference(study, first, second)
+    why, remark = reach_of_average(study)
+    evidence = f"Average of the tasks, {first} less {second}: {spelled(value)}."
+    evidence += remark + _exclusions(study, first, second)
+    return judged([claim_that(text, value, sign, evidence)], why)[0]
+
+
+def _exclusions(study: Study, *rows: str) -> str:
+    """Which of the rows have no average because their replies to a task are degenerate."""
+    return "".join(
+        f" {row} is excluded: its replies on {name} are degenerate (fluency {result.fluency:.2f},"
+        f" under {LEAST_FLUENCY:g})."
+        for row in rows
+        for name, results in study.tested.items()
+        if (result := results.get(row)) is not None and result.excluded
+    )
+
+
+def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """A table in the paper's form: each task's metrics in percent, the average, and what it has
+    more than zero-shot.
+    """
+    head = [
+        "",
+        *(f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}" for name in study.setup.tasks),
+        "average",
+        "less zero-shot [95 % interval]",
+    ]
+    rows = [tuple(head)]
+    for row in names:
+        cells = [cell_of(study.tested[name].get(row)) for name in study.setup.tasks]
+        values, more = average(study, row), difference(study, row, "zero-shot")
+        rows.append(
+            (
+                row,
+                *cells,
+                "–" if values is None else f"{100 * values.mean():.1f}",
+                "" if row == "zero-shot" else points(more),
+            )
+        )
+    return tuple(rows)
+
+
+def cell_of(result: Result | None) -> str:
+    """A task's metrics in percent."""
+    if result is None:
+        return "–"
+    told = " / ".join(f"{100 * float(np.nanmean(values)):.1f}" for values in result.scores.values())
+    return f"{told} (excluded: fluency {result.fluency:.2f})" if result.excluded else told
+
+
+def points(value: Estimate) -> str:
+    """A difference of shares, in percentage points."""
+    return with_interval(value, lambda share: f"{100 * share:+.1f}")
+
+
+def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
+    """The size of the option that does best, as a share of `count`, with the interval of that
+    choice.
+
+    Args:
+        values: [sample, option]; the choice is made again in every resample.
+        sizes: of the options.
+        count: of all heads.
+    """
+    shares = np.array(sizes) / count
+    low, high = bounds_of(shares[resampled_means(values).argmax(1)])
+    return Estimate(len(values), float(shares[values.mean(0).argmax()]), None, low, high)
+
+
+HALVES = "Best less worst, both picked on one half of the samples and compared on the other"
+
+
+def best_less_worst(values: np.ndarray) -> Estimate:
+    """Of [sample, option], without the bias of picking extremes where they are measured."""
+    half = len(values) // 2
+    means = values[:half].mean(0)
+    return estimate(values[half:, means.argmax()] - values[half:, means.argmin()])
+
+
+_MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
+
+
+def table_1(study: Study) -> Figure:
+    """Methods by task (Tables 1 and 2, which differ in the model)."""
+    rows = list(dict.fromkeys(row for results in study.tested.values() for row in results))
+    compared = [(row, BOOST) for row in CHOSEN_BOOST]
+    compared += [(row, f"PASTA, {strategy}") for row, strategy in CHOSEN_BOOST.items()]
+    told = "; ".join(
+        f"{first} less {second} {points(difference(study, first, second))}"
+        for first, second in compared
+    )
+    return Figure(
+        "1",
+        "methods by task (Tables 1 and 2 of the paper)",
+        "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
+        " does not have, each at its best validated knob. Average of the tasks, paired, with 95 %"
+        f" intervals: {told}."
+        + " Of one task, the heads that all tasks share (multi-task) are its own."
+        * (len(study.setup.tasks) == 1),
+        (),
+        (
+            claim_of(
+                study,
+                "multi-task PASTA beats zero-shot prompting on the average of the tasks.",
+                "PASTA, multi-task",
+                "zero-shot",
+            ),
+            claim_of(study, "it beats few-shot prompting too.", "PASTA, multi-task", "few-shot"),
+            claim_of(
+                study,
+                "task-agnostic PASTA, profiled on the three other tasks, beats few-shot prompting.",
+                "PASTA, task-agnostic",
+                "few-shot",
+            ),
+            claim_of(
+                study, "few-shot is a stronger baseline than zero-shot.", "few-shot", "zero-shot"
+            ),
+            claim_of(
+                study, "asterisks around what matters make it worse.", "*-marked", "zero-shot", -1
+            ),
+            claim_of(study, "so do quotes.", "“”-marked", "zero-shot", -1),
+        ),
+        "Table",
+        rows_of(study, rows),
+    )
+
+
+def table_5(study: Study) -> Figure:
+    """How heads are chosen."""
+    return Figure(
+        "5",
+        "ways to choose the heads",
+        "k of each way chosen on validation samples.",
+        (),
+        (
+            claim_of(
+                study,
+                "heads that all tasks share (multi-task) do better than the heads of any (union).",
+                "PASTA, multi-task",
+                "PASTA, union",
+            ),
+            claim_of(
+                study,
+                "heads of the task itself do at least as well as shared ones.",
+                "PASTA, task-specific",
+                "PASTA, multi-task",
+            ),
+        ),
+        "Table",
+        rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", "PASTA, multi-task"]),
+    )
+
+
+def table_7(study: Study) -> Figure:
+    """How many heads."""
+    shape = study.setup.model.shape
+    count, low, high = shape.layers * shape.heads, *_MODERATE
+    rows: list[tuple[str, ...]] = [("task", *study.setup.strategies)]
+    rows += [
+        (name, *(str(len(study.heads[strategy, name])) for strategy in study.setup.strategies))
+        for name in study.setup.tasks
+    ]
+    zeros = [
+        name for name in study.setup.tasks if beyond_reach(name, *study.validated[name].values())
+    ]
+    shares = {name: _share(study, name, count) for name in study.setup.tasks if name not in zeros}
+    verdict = all_of(*(within(share, low, high, 0, 1) for share in shares.values()))
+    told = "; ".join(
+        f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
+        for name, share in shares.items()
+    )
+    evidence = (
+        f"Of {count} heads, chosen on {study.setup.scale.validated} samples: {told} "
+        f"(we call {low:.0%} to {high:.0%} moderate)."
+    )
+    if zeros:
+        evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
+    if not shares:
+        verdict, evidence = NOT_JUDGED, "Every set of heads scores 0 on every task."
+    return Figure(
+        "7",
+        "how many heads are steered",
+        "",
+        (),
+        (
+            Claim(
+                "a moderate number of heads is best, about 5 % to 15 % of all.", verdict, evidence
+            ),
+        ),
+        "Table",
+        tuple(rows),
+    )
+
+
+def _share(study: Study, name: str, count: int) -> Estimate:
+    """The share of heads that multi-task PASTA takes for a task."""
+    options = study.candidates("multi-task", name)
+    values = [study.validated[name][pasta_on(heads)] for heads in options]
+    return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)

@@ -1,0 +1,269 @@
+"""The settings of a run, the rows of its table, and the samples that it draws."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast import knobs
+from holdfast import methods as steering
+from holdfast.chat.messages import Message
+from holdfast.errors import UnknownName, UsageError
+from holdfast.methods import Kind, Method, kind_of
+from holdfast.models.requests import Request
+from holdfast.papers.zhang2024.catalogue import CATALOGUE
+from holdfast.papers.zhang2024.data import (
+    BIOGRAPHIES,
+    INSTRUCTIONS,
+    SPLITS,
+    Data,
+    Sample,
+    Task,
+    spans_of,
+)
+from holdfast.papers.zhang2024.files import load_files
+from holdfast.papers.zhang2024.synthetic import Shape, make_data
+from holdfast.sampling import Sampling
+from holdfast.seeds import seed_of
+
+BASELINES = ("zero-shot", "marked", "quoted", "few-shot")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The samples of a run, and how they are asked.
+
+    Args:
+        tasks: names of `CATALOGUE`.
+        samples: per task.
+        split: "train", "validation" or "test".
+        instruction: "original", "shortened" or "rephrased" (Table 4); Bias in Bios and CounterFact
+            have the original alone.
+        baselines: prompts for the unsteered model (the paper's section 4): "zero-shot", "marked"
+            with asterisks, "quoted", "few-shot".
+        demonstrations: in a few-shot prompt.
+        draws: of demonstrations; each is a result of its own, for few-shot prompting varies with
+            them (Table 11).
+        seed: of samples and demonstrations.
+        batch: samples that run side by side. A fixed number, so that repeated runs do the same
+            arithmetic.
+        generate: whether a reply is also generated where continuations are compared, for its
+            fluency and consistency.
+
+    Raises:
+        KnobOutOfRange: a number outside its range.
+        UsageError: an unknown or doubled choice, or an instruction that a task does not have.
+    """
+
+    tasks: tuple[str, ...] = tuple(CATALOGUE)
+    samples: int = 200
+    split: str = "test"
+    instruction: str = "original"
+    baselines: tuple[str, ...] = ("zero-shot",)
+    demonstrations: int = 3
+    draws: int = 5
+    seed: int = 0
+    batch: int = 32
+    generate: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "demonstrations", "draws", "batch"):
+            knobs.whole_number("tasks", name, getattr(self, name), 1)
+        knobs.whole_number("tasks", "seed", self.seed, 0)
+        _refuse_unknown("task", self.tasks, CATALOGUE)
+        _refuse_unknown("baseline", self.baselines, BASELINES)
+        _refuse_unknown("split", (self.split,), SPLITS)
+        _refuse_unknown("instruction", (self.instruction,), INSTRUCTIONS)
+        if not self.tasks:
+            raise UsageError(f"No task is given; give at least one of {', '.join(CATALOGUE)}.")
+        for name in self.tasks:
+            if self.instruction not in CATALOGUE[name].instructions:
+                raise UsageError(
+                    f"The task {name} has no {self.instruction} instruction; ask it with the"
+                    " original one, or leave it out."
+                )
+
+
+def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> None:
+    for name in chosen:
+        if name not in known:
+            raise UnknownName(kind, name, known)
+        if chosen.count(name) > 1:
+            raise UsageError(f"The {kind} {name!r} is given twice; give it once.")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of the table: a prompt for the unsteered model, or steering of the zero-shot prompt.
+
+    Args:
+        name: a baseline, or the spelling of the methods.
+        methods: none for a baseline.
+        draw: of the demonstrations, counted from 1; 0 where there are none.
+    """
+
+    name: str
+    methods: tuple[Method, ...] = ()
+    draw: int = 0
+
+    def key(self, task: str) -> str:
+        """The name of this row in records."""
+        return " ".join(part for part in (task, self.name, str(self.draw or "")) if part)
+
+
+def variants_of(settings: Settings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
+    """The rows of the table: the baselines, each draw of demonstrations by itself, then the
+    methods.
+
+    Raises:
+        UsageError: the same methods twice, or nothing at all.
+    """
+    variants = [
+        Variant(name, draw=draw)
+        for name in settings.baselines
+        for draw in (range(1, settings.draws + 1) if name == "few-shot" else (0,))
+    ]
+    variants += [Variant(steering.spell(chosen), tuple(chosen)) for chosen in methods if chosen]
+    # no methods are the zero-shot baseline by another name
+    if not all(methods) and "zero-shot" not in settings.baselines:
+        variants.insert(0, Variant("zero-shot"))
+    names = [(variant.name, variant.draw) for variant in variants]
+    if doubled := next((name for name, draw in names if names.count((name, draw)) > 1), None):
+        raise UsageError(f"The method {doubled!r} is given twice; give it once.")
+    if not variants:
+        raise UsageError(
+            "Neither a baseline nor a method is given; give at least one of"
+            f" {', '.join(BASELINES)}."
+        )
+    return variants
+
+
+def request_of(
+    messages: Sequence[Message],
+    emphasis: Sequence[str],
+    methods: Sequence[Method],
+    sampling: Sampling,
+    seed: int,
+) -> Request:
+    """The one place where the emphasised parts of the last message become the span of attention
+    methods.
+
+    Raises:
+        UsageError: methods that work on a system prompt.
+    """
+    for method in methods:
+        if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):
+            raise UsageError(
+                f"{method.name} works on a system prompt, and tasks have none; give an attention"
+                " method."
+            )
+    last = len(messages) - 1  # by its place, for a demonstration may hold the same words
+    ranges = tuple((last, *span) for span in spans_of(messages[last]["content"], emphasis))
+    return Request(tuple(messages), tuple(methods), sampling, seed, emphasis=ranges)
+
+
+def user_message(content: str) -> Message:
+    """A message of the user's."""
+    return {"role": "user", "content": content}
+
+
+SYNTHETIC = "synthetic"
+
+
+def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape()) -> Data:
+    """Loads what the samples are made of.
+
+    Args:
+        wheres: "synthetic", paths, or hub:OWNER/NAME. Files hold biographies once and changed
+            facts once at most; "synthetic" supplies the kind that they lack.
+        settings: which samples are wanted.
+        shape: of synthetic texts.
+
+    Raises:
+        UsageError, HoldfastError: as `files.load_files`; or the same kind twice.
+    """
+    if wheres.count(SYNTHETIC) > 1:
+        raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")
+    files = [where for where in wheres if where != SYNTHETIC]
+    sources = [load_files(where, settings.seed) for where in files]
+    if SYNTHETIC in wheres:
+        made = make_data(settings.seed, settings.split, settings.samples, shape)
+        supplied = {kind for source in sources for kind in source.items}
+        if lacking := {kind: made.items[kind] for kind in made.items if kind not in supplied}:
+            sources.append(replace(made, items=lacking))
+        else:
+            raise UsageError(
+                f"{' and '.join(files)} hold biographies and changed facts, and --data synthetic"
+                " has nothing to add; leave it out."
+            )
+    items: dict[str, Any] = {}
+    for source in sources:
+        for kind in source.items:
+            if kind in items:
+                raise UsageError(
+                    f"{' and '.join(wheres)} both hold {kind}; give one --data of each kind."
+                )
+            items[kind] = source.items[kind]
+    name = " and ".join(source.name for source in sources)
+    fingerprint = "-".join(source.fingerprint for source in sources)
+    candidates = next((source.candidates for source in sources if BIOGRAPHIES in source.items), ())
+    return Data(name, fingerprint, items, candidates)
+
+
+def draw_samples(data: Data, task: Task, settings: Settings) -> list[Sample]:
+    """The samples of a task, the same for every baseline and method; more of them begin like fewer.
+
+    Raises:
+        UsageError: the data lacks the kind the task needs, or has too few of the split.
+    """
+    chosen = list(itertools.islice(fitting(data, task, settings.split), settings.samples))
+    if len(chosen) < settings.samples:
+        raise UsageError(
+            f"{data.name} has {len(chosen)} {settings.split} samples for the task {task.name}, not"
+            f" {settings.samples}; ask for fewer with --samples."
+        )
+    return [task.ask(item, settings.instruction, data.candidates) for item in chosen]
+
+
+def demonstrations(data: Data, task: Task, settings: Settings, draw: int) -> list[Message]:
+    """Training samples with their right replies as turns of a chat, the same before every sample
+    (section 4: three of them).
+    """
+    # training samples that are asked about are not shown
+    asked = settings.samples if settings.split == "train" else 0
+    pool = list(itertools.islice(fitting(data, task, "train"), asked, None))
+    if len(pool) < settings.demonstrations:
+        raise UsageError(
+            f"{data.name} has {len(pool)} training samples for demonstrations of {task.name}, and"
+            f" {settings.demonstrations} are needed; give more data."
+        )
+    rng = random.Random(seed_of("demonstrations", settings.seed, task.name, draw))
+    shown = [
+        task.ask(item, settings.instruction, data.candidates)
+        for item in rng.sample(pool, settings.demonstrations)
+    ]
+    return [
+        message
+        for sample in shown
+        for message in (
+            user_message(sample.prompts[0]),
+            {"role": "assistant", "content": sample.reply},
+        )
+    ]
+
+
+def fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
+    """The items of a split that a task can ask about.
+
+    Raises:
+        UsageError: the data lacks the kind the task needs.
+    """
+    if task.needs not in data.items:
+        raise UsageError(
+            f"The task {task.name} needs {task.needs}, and {data.name} holds"
+            f" {' and '.join(data.items)}; give a --data that has them."
+        )
+    return filter(task.fits, data.items[task.needs].get(split, ()))
