@@ -134,7 +134,7 @@ def facts(file: Path, count: int, seed: int) -> Capability:
 
 def known(model, items: Sequence[Item]) -> list[bool]:
     """Whether the model completes each fact rightly without any dialog."""
-    requests = [Request(({"role": "user", "content": item.asked},)) for item in items]
+    requests = [Request(({"role": "user", "content": item.question},)) for item in items]
     scored = model.session().score(requests, [item.replies for item in items])
     return [
         int(np.argmax(scores.log_probabilities)) == item.answer

@@ -30,10 +30,10 @@ from holdfast.methods import HeadSet, Pasta
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache
 from holdfast.models.local import LocalModel
-from holdfast.papers.zhang2024.profiling import Choice, Plan, Question, profile
+from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
 from holdfast.sampling import Sampling
 
-PLAN = Plan(Pasta(0.01), max_new_tokens=24)
+PLAN = ProfilingPlan(Pasta(0.01), max_new_tokens=24)
 WORDS = (
     "the garden is green and a river runs slowly past some old town where people talk about music"
     " or bread while it rains".split()

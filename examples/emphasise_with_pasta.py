@@ -12,7 +12,7 @@ from pathlib import Path
 
 import holdfast
 from holdfast import methods, tasks
-from holdfast.papers.zhang2024.profiling import Plan, profile
+from holdfast.papers.zhang2024.profiling import ProfilingPlan, profile
 from holdfast.papers.zhang2024.profiling.samples import task_samples
 from holdfast.report.tasks import table
 
@@ -31,7 +31,7 @@ def main() -> None:
     training = tasks.Settings((arguments.task,), arguments.samples, "train")
     data = tasks.load_data([tasks.SYNTHETIC], training)
     samples = task_samples(data, tasks.CATALOGUE[arguments.task], training)
-    profiled = profile(model, samples, arguments.out / "heads", Plan(by="accuracy"))
+    profiled = profile(model, samples, arguments.out / "heads", ProfilingPlan(by="accuracy"))
     heads = profiled.ranking.top(arguments.top)
     methods.write_heads(arguments.out / "heads.json", heads)
     print("Heads:", ", ".join(f"{layer}.{head}" for layer, head in sorted(heads)))

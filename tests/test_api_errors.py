@@ -13,7 +13,7 @@ from tiny import chat, model
 import holdfast
 from holdfast import Boost, Request, Sampling, SplitSoftmax, drift, methods, tasks
 from holdfast.errors import HoldfastError, UnknownName, UsageError
-from holdfast.papers.zhang2024.profiling import Plan
+from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
 TALK = chat("always talk about cheese", "the old town")
 SHORT = Sampling(temperature=0, max_new_tokens=6)
@@ -99,7 +99,7 @@ def test_spellings_are_taken_wherever_methods_are(tmp_path):
     )
     run = tasks.run(tiny, data, tmp_path / "tasks", wanted, ["boost:factor=2"])
     assert any("boost:factor=2" in record["variant"] for record in run.records)
-    assert Plan("boost:factor=2").method == Boost(2)
+    assert ProfilingPlan("boost:factor=2").method == Boost(2)
 
 
 def test_a_suite_is_taken_by_its_name(tmp_path):

@@ -143,7 +143,7 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
             if record["method"] == "repetition:probability=0.5":
                 continue  # its draws belong to the conversation
             item = ITEMS.items[probe["probe"]]
-            chat = [*history, {"role": "user", "content": item.asked}]
+            chat = [*history, {"role": "user", "content": item.question}]
             alone = tiny.score(chat, item.replies, methods.parse(record["method"]))
             assert probe["log_probabilities"] == pytest.approx(alone.log_probabilities, abs=1e-3)
             assert (
@@ -176,7 +176,7 @@ def test_a_gate_chooses_between_options_as_between_tokens(tmp_path):
         (gate,) = methods.parse(record["method"])
         for probe in record["probes"]:
             item = letters.items[probe["probe"]]
-            chat = [*history, {"role": "user", "content": item.asked}]
+            chat = [*history, {"role": "user", "content": item.question}]
             steered, plain = (
                 np.array(tiny.score(chat, item.replies, how).log_probabilities)
                 for how in ((strong,), ())
@@ -614,7 +614,7 @@ def test_knowledge_and_perplexity(tmp_path):
     known = load_capability("knowledge", 300)
     assert len(known.items) == 300 and {len(item.replies) for item in known.items} == {4}
     assert all(
-        f"{letter}) {reply[:-4]}" in item.asked
+        f"{letter}) {reply[:-4]}" in item.question
         for item in known.items
         for letter, reply in zip("ABCD", item.replies, strict=True)
     )
@@ -652,9 +652,9 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     (tmp_path / "dev.jsonl").write_text(json.dumps({**good, "question": "before?", "answer": "B"}))
     items = load_capability(f"mmlu:{tmp_path}", 5).items
     assert len(items) == 5 and items[0].answer == 2 and items[0].replies == tuple("ABCD")
-    assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].asked
+    assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].question
     shot = load_capability(f"mmlu:{tmp_path}", 5, shots=1).items[0]
-    assert shot.asked.startswith("before?") and "Answer: B\n\nq" in shot.asked
+    assert shot.question.startswith("before?") and "Answer: B\n\nq" in shot.question
     with pytest.raises(UsageError, match=r"1 questions on s, not 2; use --shots 1"):
         load_capability(f"mmlu:{tmp_path}", 5, shots=2)
     bad = tmp_path / "bad.jsonl"
@@ -684,7 +684,7 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
 def test_the_whole_of_mmlu_is_read():
     found = load_capability(f"mmlu:{MMLU}", 20_000)
     assert len(found.items) == 14_042 and {item.answer for item in found.items} == {0, 1, 2, 3}
-    assert load_capability(f"mmlu:{MMLU}", 10, shots=5).items[0].asked.count("Answer: ") == 5
+    assert load_capability(f"mmlu:{MMLU}", 10, shots=5).items[0].question.count("Answer: ") == 5
 
 
 HARNESS_TASK = """task: {name}

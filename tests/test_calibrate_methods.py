@@ -59,7 +59,7 @@ def chat_of(record, item) -> list[dict[str, str]]:
     roles = {"user": "user", "agent": "assistant"}
     history = [{"role": "system", "content": record["agent"]["system_prompt"]}]
     history += [{"role": roles[t["speaker"]], "content": t["text"]} for t in record["turns"]]
-    return [*history, {"role": "user", "content": item.asked}]
+    return [*history, {"role": "user", "content": item.question}]
 
 
 @pytest.mark.parametrize("name", SWEEPS)

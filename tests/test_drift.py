@@ -423,8 +423,8 @@ def test_each_rule_is_scored_by_its_own_measure(tmp_path):
 def test_a_rule_draws_the_same_whatever_stands_beside_it():
     alone = replace(ONE_BOT, cases=(replace(BOT, rules=BOT.rules[1:2]),))
     for number in range(6):
-        (mine,) = draw_pairing(alone, BRIEF, number).asked
-        assert mine in draw_pairing(ONE_BOT, BRIEF, number).asked
+        (mine,) = draw_pairing(alone, BRIEF, number).every_probe
+        assert mine in draw_pairing(ONE_BOT, BRIEF, number).every_probe
 
 
 def test_a_persona_is_the_user_model_and_is_not_adopted(tmp_path):

@@ -12,7 +12,7 @@ from test_drift import SUITE, Scripted
 from holdfast import drift
 from holdfast.cli import main, parser
 from holdfast.cli.dry_run import DriftRun, WorkItem, estimate_conversations, estimate_lines
-from holdfast.drift.counting import count_replies
+from holdfast.drift.work import count_replies
 from holdfast.records import read_run
 from holdfast.report.about import about_runs
 

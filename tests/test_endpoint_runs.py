@@ -18,7 +18,7 @@ from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed, Unreachable
 from holdfast.models.connecting import connect
-from holdfast.papers.zhang2024.synthetic import Shape, make_data
+from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 from holdfast.records import (
     FAILURES,
     Compatibility,
@@ -35,7 +35,7 @@ from holdfast.study.calibrate import Plan, calibrate
 
 SAMPLES = 12
 SETTINGS = tasks.Settings(tasks=("json",), samples=SAMPLES, batch=5)
-DATA = make_data(0, "test", SAMPLES, Shape((1, 2)))
+DATA = make_data(0, "test", SAMPLES, TextShape((1, 2)))
 PROMPTS = [
     sample.prompts[0] for sample in tasks.draw_samples(DATA, tasks.CATALOGUE["json"], SETTINGS)
 ]
@@ -165,7 +165,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_p
 
 def test_a_baseline_goes_on_without_a_question_that_fails(serve, tmp_path):  # noqa: F811
     settings = drift.Settings(conversations=6, rounds=1, probes_per_round=2, batch=4)
-    asked_by = draw_pairing(SUITE, settings, 3).asked
+    asked_by = draw_pairing(SUITE, settings, 3).every_probe
     probes = [probe for probe in asked_by if probe.kind == "stability"]
     seeds = [seed_of("baseline", 0, 3, probe.rule.id, probe.index) % 2**31 for probe in probes]
     broken = seeds[:1]

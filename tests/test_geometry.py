@@ -17,7 +17,7 @@ from holdfast.papers.li2024 import geometry
 from holdfast.report.geometry import geometry_page
 from holdfast.report.study_figures import write_geometry_figures
 
-SMALL = geometry.Sizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
+SMALL = geometry.GeometrySizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
 
 
 def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
@@ -88,4 +88,4 @@ def test_what_cannot_be_studied_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"scripted does not show its embeddings.*loaded here"):
         geometry.study(Scripted(), SUITE, tmp_path, SMALL)
     with pytest.raises(KnobOutOfRange, match=r"rounds.*0"):
-        geometry.Sizes(rounds=0)
+        geometry.GeometrySizes(rounds=0)

@@ -15,7 +15,7 @@ from tiny import model
 from holdfast import Sampling, drift
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.window import SUMMARY_PROMPT, Shown, to_summarise, with_summary
+from holdfast.drift.settings import SUMMARY_PROMPT, Shown, to_summarise, with_summary
 from holdfast.errors import KnobOutOfRange, UsageError
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect

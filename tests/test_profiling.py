@@ -18,7 +18,13 @@ from holdfast.analysis.profile import choose_heads, read_gains, read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
-from holdfast.papers.zhang2024.profiling import Choice, Plan, Question, profile, read_samples
+from holdfast.papers.zhang2024.profiling import (
+    Choice,
+    ProfilingPlan,
+    Question,
+    profile,
+    read_samples,
+)
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
 from holdfast.papers.zhang2024.profiling.plan import read_material
 from holdfast.papers.zhang2024.profiling.run import scorer_of
@@ -78,8 +84,8 @@ def right_one(tiny, sample, methods) -> float:
 )
 def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
     tiny = model()
-    assert isinstance(scorer(tiny, SAMPLES, Plan(method)), SharedPasses)
-    found = profile(tiny, SAMPLES, tmp_path / "run", Plan(method))
+    assert isinstance(scorer(tiny, SAMPLES, ProfilingPlan(method)), SharedPasses)
+    found = profile(tiny, SAMPLES, tmp_path / "run", ProfilingPlan(method))
     plain = one_by_one(tiny, SAMPLES, method, right_one)
     means = {head: sum(values) / len(values) for head, values in plain.items()}
     assert found.scores == pytest.approx(means, abs=TOLERANCE)
@@ -99,7 +105,7 @@ def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
 def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, fast, tmp_path):
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
     expected = SharedPasses if fast else PlainPasses
-    assert isinstance(scorer(tiny, SAMPLES[:2], Plan()), expected)
+    assert isinstance(scorer(tiny, SAMPLES[:2], ProfilingPlan()), expected)
     found = profile(tiny, SAMPLES[:2], tmp_path / "run")
     plain = one_by_one(tiny, SAMPLES[:2], Pasta(0.01), right_one)
     assert found.scores == pytest.approx(
@@ -119,7 +125,7 @@ def test_the_model_is_as_it_was_and_less_is_forwarded(tmp_path):
         ]
 
     hooks_before = hooks()
-    shared = scorer(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], Plan())
+    shared = scorer(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], ProfilingPlan())
     passes, prompts = shared.passes, shared.material.prompts
     counted = passes.forwarded
     expected = sum(
@@ -144,7 +150,7 @@ def questions(count: int = 3) -> list[Question]:
 @pytest.mark.parametrize("kind", ("llama", "gemma2"))
 def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
-    found = profile(tiny, questions(2), tmp_path / "run", Plan(max_new_tokens=6))
+    found = profile(tiny, questions(2), tmp_path / "run", ProfilingPlan(max_new_tokens=6))
     plain = one_by_one(
         tiny,
         questions(2),
@@ -160,7 +166,7 @@ def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
 
 
 def test_a_run_does_not_go_on_under_another_score(tmp_path):
-    tiny, plan = model(), Plan(max_new_tokens=6)
+    tiny, plan = model(), ProfilingPlan(max_new_tokens=6)
     profile(tiny, questions(2), tmp_path / "run", plan)
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
     record = json.loads(before.splitlines()[0])
@@ -178,7 +184,7 @@ def test_a_run_does_not_go_on_under_another_score(tmp_path):
 
 @pytest.mark.parametrize("halving", (False, True))
 def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
-    tiny, plan = model(), Plan(halving=halving)
+    tiny, plan = model(), ProfilingPlan(halving=halving)
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
     monkeypatch.setattr("holdfast.papers.zhang2024.profiling.head_passes._PASS", 0)
@@ -225,7 +231,7 @@ def test_halving_scores_fewer_and_says_what_it_gave_up(tmp_path):
         tiny,
         samples,
         tmp_path / "run",
-        Plan(halving=True),
+        ProfilingPlan(halving=True),
         progress=lambda count, tokens: seen.append(count),
         tell=told.append,
     )
@@ -424,18 +430,18 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
             ["Sample 1", "neither emphasis nor a system prompt"],
         ),
         (
-            lambda out: profile(model(), [SAMPLES[0]], out, Plan(by="accuracy")),
+            lambda out: profile(model(), [SAMPLES[0]], out, ProfilingPlan(by="accuracy")),
             UsageError,
             ["Sample 1", "rank by probability"],
         ),
         (
-            lambda out: profile(model(), SAMPLES, out, Plan(halving=True)),
+            lambda out: profile(model(), SAMPLES, out, ProfilingPlan(halving=True)),
             UsageError,
             ["at least 8", "6"],
         ),
         (lambda out: profile(Scripted(), SAMPLES, out), ModelError, ["scripted", "loaded here"]),
-        (lambda out: Plan(Repetition(1)), UsageError, ["attention method", "Repetition"]),
-        (lambda out: Plan(by="luck"), UsageError, ["'luck'", "accuracy"]),
+        (lambda out: ProfilingPlan(Repetition(1)), UsageError, ["attention method", "Repetition"]),
+        (lambda out: ProfilingPlan(by="luck"), UsageError, ["'luck'", "accuracy"]),
         (lambda out: read_profile(out), RecordsError, ["manifest"]),
     ),
 )
@@ -447,9 +453,9 @@ def test_what_cannot_be_profiled_is_refused_by_name(tmp_path, made, error, named
 
 def passes_of(tiny, share: bool):
     """Head passes over some samples' prompts, and the scores of every head."""
-    material = read_material(tiny, SAMPLES, Plan())
+    material = read_material(tiny, SAMPLES, ProfilingPlan())
     passes = HeadPasses(tiny.hf_model, share)
-    methods = {head: Plan().steering(head) for head in HEADS}
+    methods = {head: ProfilingPlan().steering(head) for head in HEADS}
     scores = [
         dict(passes.scores([material.prompts[number] for number in group], methods))
         for group in passes.groups(material.prompts)
@@ -501,12 +507,12 @@ def test_an_attention_that_ends_in_something_else_is_not_taken_apart():
 
 def test_a_pass_under_way_leaves_the_model_as_it_is():
     tiny = model()
-    material = read_material(tiny, SAMPLES, Plan())
+    material = read_material(tiny, SAMPLES, ProfilingPlan())
     passes = HeadPasses(tiny.hf_model)
     ids = torch.tensor([material.prompts[0].token_ids])
     with torch.inference_mode():
         before = tiny.hf_model(input_ids=ids).logits
-        scores = passes.scores(material.prompts, {(1, 0): Plan().steering((1, 0))})
+        scores = passes.scores(material.prompts, {(1, 0): ProfilingPlan().steering((1, 0))})
         next(scores)  # in the middle of its work
         assert torch.equal(tiny.hf_model(input_ids=ids).logits, before)
         next(scores)

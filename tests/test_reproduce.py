@@ -16,7 +16,7 @@ from refusals import refusal_in
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
-from holdfast.papers.findings import Claim, Figure, claim_that, spelled, write_page
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, write_page
 
 
 def test_a_verdict_needs_an_interval_on_one_side_of_zero():
@@ -34,7 +34,7 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero():
         UNDECIDED,
         "Numbers. It cannot tell: n = 3, fewer than 20.",
     )
-    assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", spelled(estimate(falls)))
+    assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", in_words(estimate(falls)))
 
 
 def test_no_text_of_a_finding_becomes_markup(tmp_path):

@@ -866,11 +866,11 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
 
 
 def test_a_profile_ranks_the_heads_that_can_be_steered_alone(tmp_path):
-    from holdfast.papers.zhang2024.profiling import Choice, Plan, profile
+    from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, profile
 
     local = model.__wrapped__("lfm2", layer_types=["conv", "full_attention", "conv"])
     samples = [Choice(chat("", "the garden is green"), ("garden",), ("bread", "rain"))]
-    made = profile(local, samples, tmp_path / "run", Plan(SplitSoftmax(0.3)))
+    made = profile(local, samples, tmp_path / "run", ProfilingPlan(SplitSoftmax(0.3)))
     assert {layer for layer, _ in made.ranking.heads} == {1}
     with pytest.raises(UsageError, match=r"layer 0.*Lfm2ForCausalLM"):
         local.check([SplitSoftmax(0.3, {(0, 0)})])

@@ -22,7 +22,7 @@ from tiny import model
 
 import holdfast
 from holdfast import records, tasks
-from holdfast.analysis.tasks import average, read_results
+from holdfast.analysis.tasks import LEAST_FLUENCY, average, read_results
 from holdfast.cli import main
 from holdfast.errors import (
     HoldfastError,
@@ -209,7 +209,7 @@ def test_fluency_is_the_weighted_entropy_of_n_grams():
     )  # all different: log2 of 9 bigrams and of 8 trigrams
     assert (
         ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT)
-        and ten > metrics.LEAST_FLUENCY
+        and ten > LEAST_FLUENCY
     )
 
 
@@ -372,7 +372,7 @@ def test_the_generator_draws_the_same_and_its_splits_share_nothing():
 
 def test_shape_decides_length_and_distraction():
     rng = random.Random(1)
-    plain, full = synthetic.Shape((2, 2), 0.0), synthetic.Shape((16, 16), 1.0)
+    plain, full = synthetic.TextShape((2, 2), 0.0), synthetic.TextShape((16, 16), 1.0)
     for _ in range(50):
         short, long = (
             synthetic.biography(rng, "test", plain),
@@ -385,12 +385,12 @@ def test_shape_decides_length_and_distraction():
         ]
         assert short.text.count(".") == 3 and not others and long.text.count(".") == 17
         assert sum(metrics.words_of(long.text).count(job) for job in synthetic.OCCUPATIONS) >= 8
-        assert synthetic.changed_fact(rng, "test", synthetic.Shape(asides=0)).aside == ""
+        assert synthetic.changed_fact(rng, "test", synthetic.TextShape(asides=0)).aside == ""
     for wrong in (
-        lambda: synthetic.Shape((3, 2)),
-        lambda: synthetic.Shape((1, 17)),
-        lambda: synthetic.Shape(distraction=1.5),
-        lambda: synthetic.Shape((0, 2)),
+        lambda: synthetic.TextShape((3, 2)),
+        lambda: synthetic.TextShape((1, 17)),
+        lambda: synthetic.TextShape(distraction=1.5),
+        lambda: synthetic.TextShape((0, 2)),
         lambda: synthetic.biography(rng, "dev"),
     ):
         with pytest.raises(UsageError):
@@ -731,7 +731,7 @@ SMALL = tasks.Settings(
 
 def small_data(settings: tasks.Settings = SMALL) -> data.Data:
     return synthetic.make_data(
-        settings.seed, settings.split, settings.samples, synthetic.Shape((2, 2), 0.5, 0)
+        settings.seed, settings.split, settings.samples, synthetic.TextShape((2, 2), 0.5, 0)
     )
 
 
@@ -991,7 +991,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
         for v in tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
     ] == [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
     assert tasks.variants_of(json_only, [()]) == tasks.variants_of(json_only)
-    hard = tasks.load_data(["synthetic"], json_only, synthetic.Shape((16, 16), 1.0))
+    hard = tasks.load_data(["synthetic"], json_only, synthetic.TextShape((16, 16), 1.0))
     assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
     assert hard.items[BIOGRAPHIES]["test"][0].text.count(".") == 17
     with pytest.raises(UsageError, match=r"synthetic is given twice"):

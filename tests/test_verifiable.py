@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.drift import load_suite
 from holdfast.drift.verifiable.instructions import read_instructions
-from holdfast.drift.verifiable.leaving_out import (
+from holdfast.drift.verifiable.prompts import (
     ANOTHER_REQUEST,
     CONTRADICTION,
     NEVER_BROKEN,

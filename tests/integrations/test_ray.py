@@ -31,7 +31,7 @@ from holdfast.integrations.ray.actor import versions
 from holdfast.integrations.ray.shares import Shares
 from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
-from holdfast.papers.zhang2024.profiling import Choice, Plan, Question, profile
+from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
 from holdfast.records import read_run
 from holdfast.study import calibrate as calibrating
 from holdfast.study.capability import load_capability
@@ -202,7 +202,7 @@ def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
         else Question(tuple(chat), ("nurse",), score_of_mine)
         for chat in chats
     ]
-    plan = Plan(halving=asked == "choices", max_new_tokens=6)
+    plan = ProfilingPlan(halving=asked == "choices", max_new_tokens=6)
     told = [
         profile(model, samples, tmp_path / str(n), plan)
         for n, model in enumerate((exact, alone.model))

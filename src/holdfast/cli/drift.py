@@ -115,7 +115,7 @@ def _title(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, methods: int
 ) -> str:
     """How much there is to do."""
-    from holdfast.drift.counting import count_replies
+    from holdfast.drift.work import count_replies
     from holdfast.report.wording import count_of
 
     replies = methods * count_replies(suite, settings, given, range(settings.conversations))

@@ -119,7 +119,7 @@ def estimate_conversations(
         more: what else the command does.
     """
     from holdfast import drift, methods
-    from holdfast.drift.counting import count_replies, missing_numbers
+    from holdfast.drift.work import count_replies, missing_numbers
     from holdfast.report.wording import count_of
 
     settings, given = run.settings, run.cast.read()

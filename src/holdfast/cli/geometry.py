@@ -50,13 +50,13 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.study_summary import DIALOGS, write_geometry_summaries
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.drift.benchmark import check_folder
-    from holdfast.papers.li2024.geometry import Sizes, settings_for, study
+    from holdfast.papers.li2024.geometry import GeometrySizes, settings_for, study
     from holdfast.report.geometry import geometry_page
     from holdfast.report.study_figures import write_geometry_figures
 
     check_prices(arguments)
     page = page_path(arguments, arguments.out)
-    sizes = Sizes(
+    sizes = GeometrySizes(
         conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
     )
     suite, folder = drift.load_suite(arguments.suite), arguments.out / DIALOGS

@@ -25,7 +25,7 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.methods.heads import Ranking
-    from holdfast.papers.zhang2024.profiling import Plan
+    from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
 DESCRIPTION = (
     "Steers every head of a model alone on the samples of one or several tasks, and ranks"
@@ -149,9 +149,9 @@ def run(arguments: argparse.Namespace) -> None:
         _write_heads(arguments, rankings, list(samples))
 
 
-def _plan(arguments: argparse.Namespace) -> Plan:
+def _plan(arguments: argparse.Namespace) -> ProfilingPlan:
     from holdfast import methods
-    from holdfast.papers.zhang2024.profiling import Plan
+    from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
     chosen = methods.parse(arguments.method)
     steering = methods.of_kind(chosen, methods.Kind.LOG_ODDS)
@@ -159,7 +159,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         raise UsageError(
             f"--method takes one attention method to steer each head by, not {arguments.method!r}."
         )
-    return Plan(
+    return ProfilingPlan(
         steering[0],
         arguments.by,
         arguments.halving,

@@ -113,7 +113,7 @@ def _reproduce_li2024(arguments: argparse.Namespace) -> Path | None:
 
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
     model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
-    setup = li2024.Setup(
+    setup = li2024.Li2024Setup(
         model,
         suite,
         arguments.out,
@@ -153,10 +153,10 @@ def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path | None:
     return zhang2024.reproduce(setup)
 
 
-def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Setup) -> None:
+def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Li2024Setup) -> None:
     """Holds the first conversations of Figure 3, and says what all figures will take."""
     from holdfast import drift
-    from holdfast.drift.counting import count_replies
+    from holdfast.drift.work import count_replies
     from holdfast.methods import parse_sweep
     from holdfast.papers.li2024 import check
     from holdfast.papers.li2024.figures import plan_of

@@ -5,8 +5,7 @@ conversation grows.
 from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.benchmark import run
 from holdfast.drift.cases import CATEGORIES, Case, Persona, Rule, Suite
-from holdfast.drift.running import Cast, Running
-from holdfast.drift.settings import Settings
+from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import load_suite
 
 __all__ = [

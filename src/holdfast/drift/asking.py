@@ -11,8 +11,7 @@ from typing import Any
 from holdfast.chat.messages import Message
 from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, places_of, probed
 from holdfast.drift.pairing import Probe
-from holdfast.drift.settings import Settings
-from holdfast.drift.window import Shown, to_summarise, with_summary
+from holdfast.drift.settings import Settings, Shown, to_summarise, with_summary
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
 from holdfast.models.failures import Failures
@@ -22,7 +21,7 @@ from holdfast.seeds import seed_of
 
 
 @dataclass(frozen=True)
-class Question:
+class PendingReply:
     """A turn or a probe that is asked for.
 
     Args:
@@ -72,7 +71,7 @@ class Asking:
     rounds: int = 0
     tokens: int = 0
 
-    def ask(self, question: Question) -> Job:
+    def ask(self, question: PendingReply) -> Job:
         """The first request for a question."""
         self.open += 1
         shown = self.dialog.shown.get(question.view, Shown())
@@ -84,7 +83,7 @@ class Asking:
             question, shown, room=1 if stop else self.settings.sampling.max_new_tokens
         )
 
-    def _request(self, question: Question, shown: Shown, room: int) -> Job:
+    def _request(self, question: PendingReply, shown: Shown, room: int) -> Job:
         """A request that shows so much, and asks for so many tokens of room."""
 
         def answered(reply: Reply) -> list[Job]:
@@ -115,7 +114,7 @@ class Asking:
         )
         return Job(request, answered, failed, self._name(question))
 
-    def _again(self, question: Question, shown: Shown, room: int) -> Job | None:
+    def _again(self, question: PendingReply, shown: Shown, room: int) -> Job | None:
         """The request that shows less, or takes what room there is; None where nothing is left to
         do.
         """
@@ -127,7 +126,7 @@ class Asking:
             return self._request(question, replace(shown, first=shown.first + 1), room)
         return self._request(question, shown, room=1) if room > 1 else None
 
-    def _summary(self, question: Question, shown: Shown, room: int) -> Job:
+    def _summary(self, question: PendingReply, shown: Shown, room: int) -> Job:
         """The older half of the rounds is summarised, unless it was; then the question goes on."""
         before = (shown.first + question.rounds + 1) // 2
         key = (question.view, shown.first, before)
@@ -156,11 +155,11 @@ class Asking:
         )
         return Job(request, answered, failed, f"{self._name(question)}, summary")
 
-    def _name(self, question: Question) -> str:
+    def _name(self, question: PendingReply) -> str:
         number, speaker, *_ = question.draw
         return f"Conversation {self.dialog.pairing.number}, round {number} ({speaker})"
 
-    def _fail(self, question: Question, error: RequestFailed) -> list[Job]:
+    def _fail(self, question: PendingReply, error: RequestFailed) -> list[Job]:
         following = question.failed(error)
         self.failures.failed(self.dialog.pairing.number, error)
         return self._close(following)
@@ -187,7 +186,7 @@ def probe_question(
     probe: Probe,
     before: int,
     then: Callable[[bool], list[Job]] = lambda room: [],
-) -> Question:
+) -> PendingReply:
     """A probe of a round.
 
     Args:
@@ -199,8 +198,8 @@ def probe_question(
     """
 
     def messages(shown: Shown) -> list[Message]:
-        asked: Message = {"role": "user", "content": probe.question}
-        return with_summary([*agent_view(dialog, before, shown), asked], shown.summary)
+        message: Message = {"role": "user", "content": probe.question}
+        return with_summary([*agent_view(dialog, before, shown), message], shown.summary)
 
     def answered(reply: Reply, shown: Shown) -> list[Job]:
         if reply.stop_reason == "context":
@@ -210,8 +209,8 @@ def probe_question(
 
     def failed(error: RequestFailed) -> list[Job]:
         reason = {"why": error.why, "reason": str(error)}
-        dialog.unanswered += [{**place, **reason} for _, place in places_of(number, probe)]
+        dialog.unanswered += [{**name, **reason} for _, name in places_of(number, probe)]
         return then(error.why != "context")
 
     draw = (number, *probe.names)
-    return Question(AGENT_VIEW, before, messages, draw, answered, failed, keep=False)
+    return PendingReply(AGENT_VIEW, before, messages, draw, answered, failed, keep=False)

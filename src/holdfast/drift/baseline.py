@@ -18,11 +18,9 @@ from typing import Any, ClassVar
 from holdfast.drift.benchmark import identity_of, identity_of_given
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import places_of, scored
-from holdfast.drift.judgements import Judgements
-from holdfast.drift.judges import Judges, load_judges
+from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import Pairing, Probe, draw, settled
-from holdfast.drift.running import Cast, Running
-from holdfast.drift.settings import Settings
+from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel, told_of
@@ -141,14 +139,14 @@ def _ask(
 ) -> list[dict[str, Any]]:
     """The records of some conversations, asked side by side; of those that were answered."""
     began = time.monotonic()
-    asked = {
-        (f"question {place}", pairing.number): probe
+    probes = {
+        (f"question {position}", pairing.number): probe
         for pairing in pairings
-        for place, probe in enumerate(pairing.asked, 1)
+        for position, probe in enumerate(pairing.every_probe, 1)
         if probe.kind == "stability"
     }
     requests = {
-        (place, number): Request(
+        (question, number): Request(
             messages=(
                 {"role": "system", "content": ""},
                 {"role": "user", "content": probe.question},
@@ -157,14 +155,14 @@ def _ask(
             seed=seed_of("baseline", settings.seed, number, probe.rule.id, probe.index),
             system_as=settings.system_as,
         )
-        for (place, number), probe in asked.items()
+        for (question, number), probe in probes.items()
     }
     replies: dict[Name, Reply] = {}
     answer_each(
         model.session(), requests, failures, lambda name, reply: replies.update({name: reply})
     )
     records = {pairing.number: _record(pairing) for pairing in pairings}
-    for name, probe in asked.items():
+    for name, probe in probes.items():
         if (reply := replies.get(name)) is None:
             records.pop(name[1], None)
         elif (record := records.get(name[1])) is not None:
@@ -175,10 +173,10 @@ def _ask(
 
 
 def _probed(probe: Probe, reply: Reply) -> list[dict[str, Any]]:
-    """What is recorded of a probe: an entry for each of its rules."""
+    """The record of a probe: an entry for each of its rules."""
     return [
         {
-            **place,
+            **fields,
             "kind": KIND,
             "question": probe.question,
             "reply": reply.text,
@@ -186,7 +184,7 @@ def _probed(probe: Probe, reply: Reply) -> list[dict[str, Any]]:
             "mass": None,
             "measure": rule.measure.name,
         }
-        for rule, place in places_of(1, probe)
+        for rule, fields in places_of(1, probe)
     ]
 
 

@@ -14,23 +14,20 @@ from typing import Any
 from holdfast import methods as steering
 from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.divergence import check_measurable
-from holdfast.drift.judgements import Judgements
-from holdfast.drift.judges import Judges, load_judges
+from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import draw, settled
-from holdfast.drift.running import Cast, Running
-from holdfast.drift.settings import Settings
+from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
-from holdfast.drift.talks import Recorder, Talks
 from holdfast.drift.traces import TurnTrace, write_traces
-from holdfast.drift.two_models import TwoModels
+from holdfast.drift.work import Recorder, Talks, TwoModels
 from holdfast.errors import UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
 from holdfast.models.served import same_served
 from holdfast.records import (
-    Batch,
     Compatibility,
+    PendingBatch,
     RunData,
     open_run,
     read_run,
@@ -203,7 +200,7 @@ def _by_spelling(
 
 
 def _keep(
-    batch: Batch,
+    batch: PendingBatch,
     judges: Judges,
     traces: bool,
     record: dict[str, Any],
@@ -218,7 +215,7 @@ def _keep(
 def identity_of(
     model: ChatModel, suite: Suite, methods: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What two commands must have in common to be the same run; methods as they are spelled."""
+    """The facts that two commands must share to be the same run; methods as spec strings."""
     return {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -230,7 +227,7 @@ def identity_of(
 def _identity_of_prompts(
     suite: Suite, methods: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a run is apart from its models."""
+    """The part of a run's identity that does not depend on its models."""
     return {
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,

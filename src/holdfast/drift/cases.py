@@ -1,4 +1,4 @@
-"""What a suite is made of: system prompts, the rules that each gives, and how these are probed."""
+"""The parts of a suite: system prompts, the rules that each gives, and how these are probed."""
 
 from __future__ import annotations
 
@@ -174,8 +174,10 @@ def _questions(probes: Any, owner: str) -> tuple[str, ...]:
 
 
 def _content(case: Case) -> list[Any]:
-    """What can change a result; of a case with one measure the same as before there were rules."""
-    asked: list[Any] = [case.probes, case.measure.spec] if case.measure else []
+    """The parts of a case that can change a result; those of a case with one measure are the same
+    as before there were rules.
+    """
+    content: list[Any] = [case.probes, case.measure.spec] if case.measure else []
     if case.rules:
-        asked = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]
-    return [case.id, case.category, case.system_prompt, *asked]
+        content = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]
+    return [case.id, case.category, case.system_prompt, *content]

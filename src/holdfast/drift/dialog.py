@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat.messages import Message
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
+from holdfast.drift.settings import WHOLE, Shown
 from holdfast.drift.traces import TurnTrace
-from holdfast.drift.window import WHOLE, Shown
 from holdfast.measures.repetition import repetitions
 from holdfast.models.compared import Compared
 from holdfast.models.requests import NO_CONTENT, Reply
@@ -111,37 +111,37 @@ def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> di
         "text": reply.text,
         "stop_reason": reply.stop_reason,
         "mass": _mass(reply),
-        **shown.told,
+        **shown.fields,
     }
 
 
 def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
-    """What names a probe in a record: of each of its rules; those behind the first say whose reply
-    they have.
+    """The fields that identify a probe in a record, for each of its rules; those behind the first
+    say whose reply they have.
     """
     places: list[tuple[Rule, dict[str, Any]]] = []
     for rule in probe.rules:
         name = {} if rule.id is None else {"rule": rule.id}
         shared = {} if rule is probe.rule else {"reply_of": probe.rule.id}
-        place = {"round": number, "kind": probe.kind, **name, "probe": probe.index, **shared}
-        places.append((rule, place))
+        fields = {"round": number, "kind": probe.kind, **name, "probe": probe.index, **shared}
+        places.append((rule, fields))
     return places
 
 
 def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> list[dict[str, Any]]:
-    """What is recorded of a probe: an entry for each of its rules, with the score that it gives."""
-    told = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
+    """The record of a probe: an entry for each of its rules, with the score that it gives."""
+    stop = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
     return [
         {
-            **place,
+            **name,
             "question": probe.question,
             "reply": reply.text,
             **scored(rule.measure, reply),
             "mass": _mass(reply),
-            **shown.told,
-            **told,
+            **shown.fields,
+            **stop,
         }
-        for rule, place in places_of(number, probe)
+        for rule, name in places_of(number, probe)
     ]
 
 
@@ -172,8 +172,8 @@ def _mass(reply: Reply) -> float | None:
 
 def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     pairing = dialog.pairing
-    asked = [(probe.kind, rule.id) for probe in pairing.asked for rule in probe.rules]
-    places = {names: place for place, names in enumerate(dict.fromkeys(asked))}
+    rules = [(probe.kind, rule.id) for probe in pairing.every_probe for rule in probe.rules]
+    places = {names: position for position, names in enumerate(dict.fromkeys(rules))}
 
     def order(probe: dict[str, Any]) -> tuple[int, int, int]:
         return probe["round"], places[probe["kind"], probe.get("rule")], probe["probe"]
@@ -213,7 +213,7 @@ def _tokens(dialog: Dialog) -> dict[str, int]:
 
 
 def _summaries(dialog: Dialog) -> list[dict[str, Any]]:
-    """What was said of rounds that were left out, in the order in which it was asked for."""
+    """The summaries of rounds that were left out, in the order of the requests."""
     return [
         {"view": view, "rounds": [first, behind - 1], "text": text}
         for (view, first, behind), text in dialog.summaries.items()
@@ -224,8 +224,8 @@ def _replayed(pairing: Pairing) -> dict[str, Any]:
     """Where the dialog stands in its file, and whose system prompt the agent has."""
     dialog = pairing.dialog
     assert dialog is not None
-    own = dialog.system.strip() == pairing.agent.system_prompt.strip()
-    prompt = "own" if own else "in place of another" if dialog.system else "added"
+    same = dialog.system.strip() == pairing.agent.system_prompt.strip()
+    prompt = "own" if same else "in place of another" if dialog.system else "added"
     return {"line": dialog.line, "system_prompt": prompt}
 
 

@@ -44,7 +44,7 @@ _FORMS = (  # the field of a list of messages, and in each message those of its 
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedDialog:
     """A dialog that was held.
 
     Args:
@@ -70,7 +70,7 @@ class Dialogs:
 
     name: str
     fingerprint: str
-    dialogs: tuple[Recorded, ...]
+    dialogs: tuple[RecordedDialog, ...]
 
     @property
     def rounds(self) -> int:
@@ -177,53 +177,53 @@ def _lines_of(path: Path, what: str) -> tuple[bytes, list[tuple[int, Any]]]:
     return data, lines
 
 
-def _read_dialog(value: Any, number: int, place: str) -> Recorded:
-    messages = [message for message in _messages(value, place) if message[1].strip()]
+def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
+    messages = [message for message in _messages(value, where) if message[1].strip()]
     system = [text for role, text in messages if role == "system"]
     turns = _turns([message for message in messages if message[0] != "system"])
     if not turns or turns[0][0] != "user":
         begins = f"begins with {_short(turns[0][1])} of the assistant" if turns else "says nothing"
-        raise UsageError(f"{place} {begins}; a dialog begins with what the user said.")
+        raise UsageError(f"{where} {begins}; a dialog begins with what the user said.")
     texts = [text for _, text in turns]
     rounds = tuple(zip(texts[::2], texts[1::2], strict=False))  # what got no answer is not replayed
     if not rounds:
         raise UsageError(
-            f"{place} has no answer to {_short(texts[0])}; a dialog has one round or more."
+            f"{where} has no answer to {_short(texts[0])}; a dialog has one round or more."
         )
-    return Recorded(number, "\n\n".join(system), rounds)
+    return RecordedDialog(number, "\n\n".join(system), rounds)
 
 
-def _messages(value: Any, place: str) -> list[tuple[str, str]]:
+def _messages(value: Any, where: str) -> list[tuple[str, str]]:
     """The messages of a dialog: role and text of each."""
     if isinstance(value, list):
-        return _of_form(value, "role", "content", place)
+        return _of_form(value, "role", "content", where)
     for field, role, content in _FORMS:
         if isinstance(value, dict) and field in value:
             listed = value[field]
             if not isinstance(listed, list):
                 raise UsageError(
-                    f"{place}: {field!r} is {_short(listed)}; give a list of messages there."
+                    f"{where}: {field!r} is {_short(listed)}; give a list of messages there."
                 )
-            return _of_form(listed, role, content, place)
+            return _of_form(listed, role, content, where)
     raise UsageError(
-        f"{place} is {_short(value)}, and no dialog; write an object with 'messages' or"
+        f"{where} is {_short(value)}, and no dialog; write an object with 'messages' or"
         " 'conversations', or a list of messages."
     )
 
 
-def _of_form(listed: list[Any], role: str, content: str, place: str) -> list[tuple[str, str]]:
+def _of_form(listed: list[Any], role: str, content: str, where: str) -> list[tuple[str, str]]:
     read = []
     for number, message in enumerate(listed, start=1):
-        where = f"{place}, message {number}"
+        named = f"{where}, message {number}"
         if not isinstance(message, dict) or not {role, content} <= message.keys():
-            raise UsageError(f"{where} is {_short(message)}; give it {role!r} and {content!r}.")
+            raise UsageError(f"{named} is {_short(message)}; give it {role!r} and {content!r}.")
         speaker = message[role]
         if not isinstance(speaker, str) or speaker not in _ROLES:
             raise UsageError(
-                f"{where} has the {role} {_short(speaker)}; known are {', '.join(_ROLES)}: leave"
+                f"{named} has the {role} {_short(speaker)}; known are {', '.join(_ROLES)}: leave"
                 " out a dialog that calls tools."
             )
-        read.append((_ROLES[speaker], _text(message[content], where)))
+        read.append((_ROLES[speaker], _text(message[content], named)))
     return read
 
 

@@ -29,7 +29,7 @@ from typing import Protocol, cast
 from holdfast.chat.messages import Message
 from holdfast.drift.asking import Asking
 from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view
-from holdfast.drift.window import Shown, with_summary
+from holdfast.drift.settings import Shown, with_summary
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
@@ -42,7 +42,7 @@ _DIGITS = 6
 
 
 class _Compares(Protocol):
-    """What the session of a model that offers distributions can do."""
+    """The session of a model that offers distributions."""
 
     def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
         """As `LocalSession.diverge`."""
@@ -106,9 +106,11 @@ def measure(session: Session, dialog: Dialog) -> None:
     if not dialog.compared:
         return
     replies = list(dialog.compared.values())
-    told = dict(zip(dialog.compared, cast("_Compares", session).diverge(replies), strict=True))
+    measured = dict(zip(dialog.compared, cast("_Compares", session).diverge(replies), strict=True))
     for turn in dialog.turns:
-        if turn["speaker"] == "agent" and turn["round"] in told:
-            own = told[turn["round"]]
-            turn["divergence"] = None if own is None else round(own.mean, _DIGITS)
-    dialog.forwarded_again = sum(own.forwarded for own in told.values() if own is not None)
+        if turn["speaker"] == "agent" and turn["round"] in measured:
+            divergence = measured[turn["round"]]
+            turn["divergence"] = None if divergence is None else round(divergence.mean, _DIGITS)
+    dialog.forwarded_again = sum(
+        divergence.forwarded for divergence in measured.values() if divergence is not None
+    )

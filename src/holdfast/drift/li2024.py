@@ -39,7 +39,7 @@ LISTS = (
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedEntry:
     """One tuple of the published file, without its lambda."""
 
     system_prompt: str
@@ -49,7 +49,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Binding:
-    """What the table knows of one entry; `mends` says what strict scoring sets right, or is
+    """The table's row for one entry; `mends` says what strict scoring sets right, or is
     empty.
     """
 
@@ -79,13 +79,13 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
             f"{path} cannot be read ({error.strerror}); give the path of {FILE_NAME}, or"
             " li2024:hub."
         ) from error
-    found = bind(read_entries(source, str(path)), str(path))
+    bound = bind(read_entries(source, str(path)), str(path))
     cases = tuple(
         Case(
             b.id,
             b.category,
-            found[key].system_prompt,
-            (found[key].probe,),
+            bound[key].system_prompt,
+            (bound[key].probe,),
             build(getattr(b, scoring)),
         )
         for key, b in bindings().items()
@@ -94,9 +94,9 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
 
 
 def notes(scoring: str) -> tuple[str, ...]:
-    """What a reader of the results has to know about the scoring."""
+    """A note on the scoring, for readers of the results."""
     mended = sum(bool(b.mends) for b in bindings().values())
-    said = {
+    summary = {
         "released": (
             f"Scored as published: {mended} of the 100 measures have known defects, which strict"
             " scoring mends."
@@ -111,7 +111,7 @@ def notes(scoring: str) -> tuple[str, ...]:
             "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's"
             " own."
         ),
-        said,
+        summary,
         (
             "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by"
             " py3langid and wordfreq: offline and deterministic."
@@ -132,7 +132,7 @@ def fetch() -> Path:
         ) from error
 
 
-def read_entries(source: bytes, name: str) -> list[Published]:
+def read_entries(source: bytes, name: str) -> list[PublishedEntry]:
     """The entries of the five lists, read from the syntax tree; nothing in the file is run."""
     try:
         with warnings.catch_warnings():
@@ -179,7 +179,7 @@ def assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield statement.target.id, statement.value
 
 
-def entries_of(value: ast.expr, target: str, name: str) -> Iterator[Published]:
+def entries_of(value: ast.expr, target: str, name: str) -> Iterator[PublishedEntry]:
     """The entries of one list."""
     if not isinstance(value, ast.List | ast.Tuple):
         raise UsageError(
@@ -194,7 +194,7 @@ def entries_of(value: ast.expr, target: str, name: str) -> Iterator[Published]:
                 f"{name}, line {item.lineno}: entry {number} of {target} does not begin with two"
                 " plain texts, a system prompt and a probe; write it as (prompt, probe, measure)."
             )
-        yield Published(read[0] or "", read[1] or "", item.lineno)
+        yield PublishedEntry(read[0] or "", read[1] or "", item.lineno)
 
 
 def text_of(node: ast.expr) -> str | None:
@@ -241,22 +241,22 @@ def bindings() -> dict[str, Binding]:
     }
 
 
-def bind(entries: list[Published], name: str) -> dict[str, Published]:
+def bind(entries: list[PublishedEntry], name: str) -> dict[str, PublishedEntry]:
     """The entries by their keys, or an error that names each one that is strange, repeated or
     missing.
     """
     table = bindings()
-    found: dict[str, Published] = {}
+    bound: dict[str, PublishedEntry] = {}
     strange, repeated = [], []
     for entry in entries:
         key = key_of(entry.system_prompt, entry.probe)
         shown = f"line {entry.line} ({entry.system_prompt[:40]!r} with probe {entry.probe[:40]!r})"
         if key not in table:
             strange.append(shown)
-        elif key in found:
+        elif key in bound:
             repeated.append(shown)
-        found[key] = entry
-    missing = [binding.id for key, binding in table.items() if key not in found]
+        bound[key] = entry
+    missing = [binding.id for key, binding in table.items() if key not in bound]
     if len(missing) == len(table):
         raise UsageError(
             f"None of the {len(entries)} entries of {name} is one of the published {len(table)};"
@@ -272,4 +272,4 @@ def bind(entries: list[Published], name: str) -> dict[str, Published]:
             f"{name} does not hold the {len(table)} published entries, {'; '.join(problems)}; give"
             " the published file."
         )
-    return found
+    return bound

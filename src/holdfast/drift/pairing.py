@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.drift.cases import Case, Persona, Rule, Suite
-from holdfast.drift.dialogs import Dialogs, Recorded, Script, UserTurns
+from holdfast.drift.dialogs import Dialogs, RecordedDialog, Script, UserTurns
 from holdfast.drift.settings import Settings
 from holdfast.errors import UsageError
 from holdfast.measures.text import plural
@@ -40,7 +40,7 @@ class Probe:
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """What tells it from the other probes of its round, and names its draw."""
+        """Identifies it among the probes of its round, and seeds its draw."""
         rule = () if self.rule.id is None else (self.rule.id,)
         return (self.kind, *rule, self.index)
 
@@ -55,7 +55,8 @@ class Pairing:
         agent: the case of the agent, whose prompt is s_B.
         user: whose prompt the user model has (s_A): another case or a persona; None: none.
         starter: a_1.
-        asked: the probes of every round: of every rule of the agent, and of every rule of the user.
+        every_probe: the probes of a round: of every rule of the agent, and of every rule of the
+            user.
         dialog: that was held, and is replayed; None: the agent answers.
         script: the user's messages; None: a user model talks.
     """
@@ -64,19 +65,19 @@ class Pairing:
     agent: Case
     user: Case | Persona | None
     starter: str
-    asked: tuple[Probe, ...]
-    dialog: Recorded | None = None
+    every_probe: tuple[Probe, ...]
+    dialog: RecordedDialog | None = None
     script: Script | None = None
 
     @property
     def probes(self) -> tuple[str, ...]:
         """p_B, asked at every round."""
-        return tuple(probe.question for probe in self.asked if probe.kind == "stability")
+        return tuple(probe.question for probe in self.every_probe if probe.kind == "stability")
 
     @property
     def adoption_probes(self) -> tuple[str, ...]:
         """p_A; empty where the user model has no prompt that is measured."""
-        return tuple(probe.question for probe in self.asked if probe.kind == "adoption")
+        return tuple(probe.question for probe in self.every_probe if probe.kind == "adoption")
 
 
 def user_prompt_of(suite: Suite, settings: Settings) -> str:
@@ -116,13 +117,13 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     if source == "persona" and settings.pairs != "random":
         agent = suite.cases[number % len(suite.cases)]
     starter = rng.choice(suite.starters)
-    asked = _ask("stability", agent, settings, number, rng)
+    probes = _ask("stability", agent, settings, number, rng)
     other = _ask("adoption", user, settings, number, rng) if user else ()
     if source == "empty":
-        return Pairing(number, agent, None, starter, asked)
+        return Pairing(number, agent, None, starter, probes)
     if source == "persona":
-        return Pairing(number, agent, _draw_persona(suite, settings, number), starter, asked)
-    return Pairing(number, agent, user, starter, asked + other if settings.adoption else asked)
+        return Pairing(number, agent, _draw_persona(suite, settings, number), starter, probes)
+    return Pairing(number, agent, user, starter, probes + other if settings.adoption else probes)
 
 
 def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None) -> Settings:
@@ -176,10 +177,10 @@ def draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, numbe
     Every script is used once before any is used again, in an order that is drawn anew each time.
     """
     pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
-    lap, place = divmod(number, len(user_turns.scripts))
+    lap, position = divmod(number, len(user_turns.scripts))
     order = list(user_turns.scripts)
     random.Random(seed_of("user turns", settings.seed, lap)).shuffle(order)
-    return replace(pairing, starter=order[place].messages[0], script=order[place])
+    return replace(pairing, starter=order[position].messages[0], script=order[position])
 
 
 def draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
@@ -196,11 +197,11 @@ def draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int)
     if agent is None:
         drawn = rng.choice(suite.cases)
         agent = drawn if settings.pairs == "random" else suite.cases[number % len(suite.cases)]
-    asked = _ask("stability", agent, settings, number, rng)
-    return Pairing(number, agent, None, dialog.rounds[0][0], asked, dialog)
+    probes = _ask("stability", agent, settings, number, rng)
+    return Pairing(number, agent, None, dialog.rounds[0][0], probes, dialog)
 
 
-def case_of(suite: Suite, dialog: Recorded) -> Case | None:
+def case_of(suite: Suite, dialog: RecordedDialog) -> Case | None:
     """The case whose system prompt a dialog has."""
     prompts = {case.system_prompt.strip(): case for case in suite.cases}
     return prompts.get(dialog.system.strip())
@@ -221,8 +222,8 @@ def _draw_pair(
         others = [case for case in cases if case.id != agent.id]
         return agent, rng.choice(others) if others else None
     if settings.pairs == "balanced" and user:
-        lap, place = divmod(number, len(cases))
-        return cases[place], cases[(place + 1 + lap % (len(cases) - 1)) % len(cases)]
+        lap, position = divmod(number, len(cases))
+        return cases[position], cases[(position + 1 + lap % (len(cases) - 1)) % len(cases)]
     return agent, user
 
 
@@ -230,8 +231,8 @@ def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
     """Drawn; or, where pairs are not, in an order that meets every case with every persona."""
     if settings.pairs in ("random", "in-turn"):
         return random.Random(seed_of("persona", settings.seed, number)).choice(suite.personas)
-    lap, place = divmod(number, len(suite.cases))
-    return suite.personas[(place + lap) % len(suite.personas)]
+    lap, position = divmod(number, len(suite.cases))
+    return suite.personas[(position + lap) % len(suite.personas)]
 
 
 def _ask(
@@ -240,11 +241,11 @@ def _ask(
     """The probes of every rule; one with a name draws the same whatever stands beside it, and rules
     with the same probes are asked together, by the draws of the first.
     """
-    asked: list[Probe] = []
+    probes: list[Probe] = []
     for rule, *more in case.rules_asked_together:
         names = ("rule", settings.seed, number, kind, case.id, rule.id)
         draws = rng if rule.id is None else random.Random(seed_of(*names))
         order = draws.sample(rule.probes, len(rule.probes))
         for index in range(settings.probes_per_round):
-            asked.append(Probe(kind, rule, index, order[index % len(order)], tuple(more)))
-    return tuple(asked)
+            probes.append(Probe(kind, rule, index, order[index % len(order)], tuple(more)))
+    return tuple(probes)

@@ -3,17 +3,21 @@
 
 The agent sees [s_B, a1, b1, ..., ai]. The user model sees the same dialog with the roles swapped
 under s_A; chats begin with a user message, so its first one recaps a1 and b1. Round i's probe forks
-the agent's dialog in place of a_i and never enters it."""
+the agent's dialog in place of a_i and never enters it.
+
+A dialog that was held is replayed: it stays as it was recorded, and the model answers the probes
+alone, each in a copy of the dialog as far as it had gone.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.drift.asking import Asking, Question, probe_question
+from holdfast.drift.asking import Asking, PendingReply, probe_question
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -23,13 +27,11 @@ from holdfast.drift.dialog import (
     turn_of,
     user_view,
 )
-from holdfast.drift.dialogs import SCRIPTED
+from holdfast.drift.dialogs import RECORDED, SCRIPTED, RecordedDialog
 from holdfast.drift.divergence import measure, note_reply
-from holdfast.drift.pairing import Pairing
-from holdfast.drift.replay import Replay
-from holdfast.drift.settings import Settings
+from holdfast.drift.pairing import Pairing, Probe
+from holdfast.drift.settings import WHOLE, Settings, Shown, with_summary
 from holdfast.drift.traces import TurnTrace
-from holdfast.drift.window import Shown, with_summary
 from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.failures import Failures
@@ -61,17 +63,17 @@ def converse(
             forwarded meanwhile.
         together: how many run side by side; None: all.
     """
-    told = time.monotonic()
+    last = time.monotonic()
 
     def over(dialog: Dialog) -> None:
-        nonlocal told
+        nonlocal last
         measure(session, dialog)
         now = time.monotonic()
-        record = record_of(dialog, now - told)
+        record = record_of(dialog, now - last)
         if (rows := getattr(session, "rows_at_most", None)) is not None:
             record["rows_at_most"] = rows
         on_record(record, dialog.traces)
-        told = now
+        last = now
         for view in (AGENT_VIEW, USER_VIEW):
             session.forget((view, dialog.pairing.number))
 
@@ -108,7 +110,7 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
         raise UsageError(
             "Divergences are measured by `holdfast drift` alone; leave divergence=True out here."
         )
-    rules = [rule for probe in dialog.pairing.asked for rule in probe.rules]
+    rules = [rule for probe in dialog.pairing.every_probe for rule in probe.rules]
     judged = next((rule for rule in rules if rule.measure.judged), None)
     if judged is not None:
         raise UsageError(
@@ -124,13 +126,13 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
 
 def _first(asking: Asking) -> Job:
     """The first request of a conversation: of a dialog that was held, or of a self-chat."""
-    held = asking.dialog.pairing.dialog
-    return SelfChat(asking).begin() if held is None else Replay(asking, held).begin()
+    recorded = asking.dialog.pairing.dialog
+    return SelfChat(asking).begin() if recorded is None else Replay(asking, recorded).begin()
 
 
 @dataclass(frozen=True)
 class SelfChat:
-    """What follows what where models talk: turns one after the other, and probes beside them.
+    """The order of requests where models talk: turns one after the other, and probes beside them.
 
     Args:
         asking: of the conversation.
@@ -204,7 +206,7 @@ class SelfChat:
             return []
 
         return self.asking.ask(
-            Question(speaker, rounds, messages, (number, speaker), answered, failed, keep=True)
+            PendingReply(speaker, rounds, messages, (number, speaker), answered, failed, keep=True)
         )
 
     def _say(self, number: int, speaker: str, reply: Reply, shown: Shown) -> bool:
@@ -231,5 +233,89 @@ class SelfChat:
         """The probes of a round, each behind all turns of the rounds before `before`."""
         return [
             self.asking.ask(probe_question(self.dialog, number, probe, before))
-            for probe in self.dialog.pairing.asked
+            for probe in self.dialog.pairing.every_probe
         ]
+
+
+def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
+    """How many rounds of a dialog are probed: in place of a turn of the user, a probe stands behind
+    the last answer too.
+    """
+    return min(settings.rounds, len(dialog.rounds) + (settings.probe_at == "in-place"))
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The order of requests where a dialog is replayed.
+
+    The first probe of the last round is asked first: what is computed for it holds the whole
+    dialog, and serves all others.
+
+    Args:
+        asking: of the conversation.
+        dialog: that was held.
+    """
+
+    asking: Asking
+    dialog: RecordedDialog
+
+    def begin(self) -> Job:
+        """The first probe of the last round."""
+        settings = self.asking.settings
+        for number, (user, agent) in enumerate(self.dialog.rounds[: settings.rounds], start=1):
+            self.asking.dialog.turns += [_turn(number, "user", user)]
+            note_reply(self.asking, number, Reply(agent, None, RECORDED), self._shown(number))
+            self.asking.dialog.turns += [_turn(number, "agent", agent)]
+        return self._first(probed_rounds(self.dialog, settings))
+
+    def _shown(self, number: int) -> Shown:
+        """The part of the dialog that a model in place of the recorded one would have seen at a
+        turn, if its context were large enough.
+        """
+        window = self.asking.settings.window
+        return WHOLE if window is None else Shown(first=max(1, number - window + 1))
+
+    def _first(self, number: int) -> Job:
+        """The first probe of a round; then all others up to it, or the round before where it finds
+        no room.
+        """
+        first, *more = self.asking.dialog.pairing.every_probe
+
+        def then(room: bool) -> list[Job]:
+            if room:
+                earlier = [
+                    self._probe(earlier, probe)
+                    for earlier in range(1, number)
+                    for probe in (first, *more)
+                ]
+                return [self._probe(number, probe) for probe in more] + earlier
+            if number == 1:
+                agent = self.asking.dialog.pairing.agent
+                raise PromptError(
+                    f"The system prompt of {agent.id!r} and one probe already fill the model's"
+                    " context; use a shorter prompt."
+                )
+            self.asking.dialog.ended = {"round": number, "why": "context"}
+            return [self._first(number - 1)]
+
+        question = probe_question(self.asking.dialog, number, first, self._before(number), then)
+        return self.asking.ask(replace(question, keep=True))
+
+    def _probe(self, number: int, probe: Probe) -> Job:
+        return self.asking.ask(
+            probe_question(self.asking.dialog, number, probe, self._before(number))
+        )
+
+    def _before(self, number: int) -> int:
+        """The first round that a round's probe does not see."""
+        return number + (self.asking.settings.probe_at == "after-round")
+
+
+def _turn(number: int, speaker: str, text: str) -> dict[str, Any]:
+    return {
+        "round": number,
+        "speaker": speaker,
+        "text": text,
+        "stop_reason": RECORDED,
+        "mass": None,
+    }

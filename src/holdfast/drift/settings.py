@@ -1,16 +1,83 @@
-"""How a drift benchmark is run; every field changes results, so every field is part of a run's
-identity.
+"""How a drift benchmark is run: its settings, who takes part, and what of a long dialog is shown.
+
+Every field of `Settings` changes results, so every field is part of a run's identity. Where the
+model's context does not hold all of a dialog, the system prompt stays, and whole rounds go, the
+oldest first, so that a chat still begins with a message of the user.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from holdfast import knobs
-from holdfast.chat.messages import SYSTEM_AS
-from holdfast.drift.window import CONTEXTS, SUMMARY_PROMPT
+from holdfast.chat.messages import SYSTEM_AS, Message
+from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
+from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
+from holdfast.models.protocol import ChatModel
 from holdfast.sampling import Sampling
+
+CONTEXTS = ("stop", "cut", "slide", "summarise")
+SUMMARY_PROMPT = (
+    "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
+)
+_SPEAKERS = {"user": "User", "agent": "Assistant"}
+_LEAD = "Summary of our conversation so far:"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The part of a dialog that a request shows.
+
+    Args:
+        first: the first round; those before it are left out.
+        summary: of the rounds that are left out; "" where nothing is said of them.
+    """
+
+    first: int = 1
+    summary: str = ""
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """Its fields in the record of a turn or a probe; none where the dialog is whole."""
+        return {"left_out": self.first - 1} if self.first > 1 else {}
+
+
+WHOLE = Shown()
+
+
+def with_summary(messages: Sequence[Message], summary: str) -> list[Message]:
+    """The chat with a summary in front of its first message that is not the system's."""
+    if not summary:
+        return list(messages)
+    position = next(at for at, message in enumerate(messages) if message["role"] != "system")
+    first = messages[position]
+    content = f"{_LEAD} {summary}\n\n{first['content']}"
+    return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
+
+
+def to_summarise(
+    prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int
+) -> list[Message]:
+    """The chat that asks for a summary.
+
+    Args:
+        prompt: what is asked.
+        turns: of the dialog.
+        shown: so far; its summary goes into the new one.
+        before: the first round that is not summarised.
+    """
+    earlier = [f"{_LEAD} {shown.summary}"] if shown.summary else []
+    lines = [
+        f"{_SPEAKERS[turn['speaker']]}: {turn['text']}"
+        for turn in turns
+        if shown.first <= turn["round"] < before
+    ]
+    return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
+
 
 USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed", "scripted")
 PROBE_AT = ("in-place", "after-round")
@@ -112,3 +179,68 @@ class Settings:
                 f"The summary prompt {self.summary_prompt!r} is for --context=summarise, not for"
                 f" {self.context!r}; leave it out."
             )
+
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who takes part beside the agent; part of a run's identity.
+
+    Args:
+        user_model: plays the user model; None: the agent's model plays both.
+        dialogs: that were held, or their file (`dialogs.read_dialogs`): they are replayed in place
+            of self-chats, and the model answers the probes alone.
+        user_turns: the user's messages, or their file (`dialogs.read_user_turns`): they are sent in
+            place of a user model's.
+        judging: how the judges of the suite are had, where it has some.
+    """
+
+    user_model: ChatModel | None = None
+    dialogs: Dialogs | Path | str | None = None
+    judging: Judging = Judging()
+    user_turns: UserTurns | Path | str | None = None
+
+    def read(self) -> Dialogs | UserTurns | None:
+        """The dialogs or the user turns, read where a file was given.
+
+        Raises:
+            UsageError: more than one of them and of a user model is given, or the file cannot be
+                read.
+        """
+        model = self.user_model
+        users = {
+            "--dialogs": self.dialogs,
+            "--user-turns": self.user_turns,
+            "--user-model": None if model is None else model.name,
+        }
+        given = {option: user for option, user in users.items() if user is not None}
+        if len(given) > 1:
+            named = [f"{option} {getattr(user, 'name', user)}" for option, user in given.items()]
+            raise UsageError(
+                f"{' and '.join(named)} both say what the user says; leave out one of them."
+            )
+        if isinstance(self.dialogs, (Path, str)):
+            return read_dialogs(self.dialogs)
+        if isinstance(self.user_turns, (Path, str)):
+            return read_user_turns(self.user_turns)
+        return self.dialogs or self.user_turns
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a run is carried out; no record depends on it.
+
+    Args:
+        traces: whether the mass of every head at every generated token of the agent is kept too
+            (`drift.traces`).
+        progress: told at every round how many conversations advanced, and the tokens forwarded;
+            finished conversations found on resuming are told at once, round by round, with no
+            tokens.
+        command: the command line, for the manifest.
+    """
+
+    traces: bool = False
+    progress: Progress = lambda conversations, tokens: None
+    command: str = ""

@@ -22,21 +22,126 @@ cases:
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
 from pydantic import Field, StringConstraints, ValidationError
 
 from holdfast.drift.cases import NO_CATEGORY, Case, Rule, Suite, generic_starters, personas_of
-from holdfast.drift.safe_yaml import CaseLines, read_yaml
 from holdfast.errors import UsageError
 from holdfast.measures import Measure, build
 from holdfast.measures.judging import check_labels
 from holdfast.validation import Path as FieldPath
 from holdfast.validation import StrictModel, problem_of, shortened, written
+
+
+@dataclass(frozen=True)
+class CaseLines:
+    """Line numbers, from 1, of an entry under 'cases'.
+
+    Args:
+        case: of the entry itself.
+        rules: of each entry under its 'rules'.
+    """
+
+    case: int
+    rules: tuple[int, ...]
+
+
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST = 50
+
+
+class _Loader(_SafeLoader):
+    """YAML readers silently keep the last of two equal keys; here a repeated key is an error."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            line = _line(key)
+            if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
+                raise _RepeatedKey(
+                    f"line {line}: the field {key.value!r} appears here and on line"
+                    f" {lines[key.value]}; remove one."
+                )
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+class _RepeatedKey(Exception):
+    pass
+
+
+def read_yaml(text: str, source: str) -> tuple[Any, list[CaseLines]]:
+    """The document as plain data, and the line numbers of each entry under 'cases'.
+
+    Raises:
+        UsageError: it is not valid YAML, or repeats a key, or holds what cannot be written as JSON
+            in UTF-8, such as an alias to itself or half a surrogate pair.
+    """
+    try:
+        _refuse_deep(text, source)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        root = None if node is None else loader.construct_document(node)
+        json.dumps(root, ensure_ascii=False, default=str).encode()
+    except yaml.YAMLError as error:
+        raise UsageError(
+            f"{source} is not valid YAML{_where(error)}; correct that place: the fields of an"
+            " entry begin in the same column, and a text with a colon or a bracket needs quotes."
+        ) from error
+    except _RepeatedKey as error:
+        raise UsageError(f"{source}, {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(
+            f"{source} cannot be read as YAML ({type(error).__name__}: {error}); correct it."
+        ) from error
+    cases = _entries(node, "cases")
+    return root, [
+        CaseLines(_line(case), tuple(map(_line, _entries(case, "rules")))) for case in cases
+    ]
+
+
+def _refuse_deep(text: str, source: str) -> None:
+    """Refuses deep nesting before a tree is built: the builder in C recurses and crashes Python."""
+    depth = 0
+    for event in yaml.parse(text, _SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise UsageError(
+                f"{source}, line {_line(event)} is nested more than {_DEEPEST} deep; write it"
+                " flatter."
+            )
+
+
+def _entries(node: yaml.Node | None, field: str) -> list[yaml.Node]:
+    """The entries of the list that a field holds; [] where it holds none."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    listed = next((value for key, value in pairs if key.value == field), None)
+    return list(listed.value) if isinstance(listed, yaml.SequenceNode) else []
+
+
+def _line(node: Any) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _where(error: yaml.YAMLError) -> str:
+    """' at line 3, column 7 (the problem)', as far as the parser knows."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    position = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    problem = (
+        getattr(error, "problem", None)
+        or getattr(error, "reason", None)
+        or str(error).splitlines()[0]
+    )
+    return f"{position} ({problem})"
+
 
 FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -106,12 +211,12 @@ class _Places:
         """A part of the document."""
         match path:
             case ("cases", int(case), "rules", int(rule), *rest):
-                place = self.of(case, rule)
+                where = self.of(case, rule)
             case ("cases", int(case), *rest):
-                place = self.of(case)
+                where = self.of(case)
             case _:
-                place, rest = self.source, list(path)
-        return f"{place}: the field {written(tuple(rest))!r}" if rest else place
+                where, rest = self.source, list(path)
+        return f"{where}: the field {written(tuple(rest))!r}" if rest else where
 
 
 def _id_of(entry: Any, number: int) -> str:
@@ -216,9 +321,9 @@ def _check_examples(case: Case, case_number: int, places: _Places) -> None:
 
 
 def _case(entry: CaseEntry, number: int, places: _Places, allow_code: bool) -> Case:
-    place = places.of(number)
+    where = places.of(number)
     if not entry.rules:
-        rule = _rule(entry, place, allow_code)
+        rule = _rule(entry, where, allow_code)
         return Case(
             entry.id,
             entry.category,
@@ -231,7 +336,7 @@ def _case(entry: CaseEntry, number: int, places: _Places, allow_code: bool) -> C
     of_rules = [name for name in RuleEntry.model_fields if name != "id"]
     if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
         raise UsageError(
-            f"{place} has both 'rules' and {beside!r}; move {beside!r} into one of the rules."
+            f"{where} has both 'rules' and {beside!r}; move {beside!r} into one of the rules."
         )
     ids = [rule.id for rule in entry.rules]
     for index, name in enumerate(ids):
@@ -246,22 +351,22 @@ def _case(entry: CaseEntry, number: int, places: _Places, allow_code: bool) -> C
     return Case(entry.id, entry.category, entry.system_prompt, rules=tuple(rules))
 
 
-def _rule(entry: RuleEntry, place: str, allow_code: bool) -> Rule:
+def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
     if bool(entry.probe) == bool(entry.probes):
         many = "both 'probe' and 'probes'" if entry.probe else "neither 'probe' nor 'probes'"
-        raise UsageError(f"{place} has {many}; give one of the two.")
+        raise UsageError(f"{where} has {many}; give one of the two.")
     probes = (entry.probe,) if entry.probe else tuple(entry.probes)
-    measure = _measure(entry, place, allow_code)
+    measure = _measure(entry, where, allow_code)
     name = None if isinstance(entry, CaseEntry) else entry.id
     return Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks))
 
 
-def _measure(entry: RuleEntry, place: str, allow_code: bool) -> Measure:
+def _measure(entry: RuleEntry, where: str, allow_code: bool) -> Measure:
     if "measure" not in entry.model_fields_set:
         raise UsageError(
-            f"{place} lacks the field 'measure'; name one of those that `holdfast measures` lists."
+            f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
     try:
         return build(entry.measure, allow_code)
     except UsageError as error:
-        raise UsageError(f"{place}: {error}") from error
+        raise UsageError(f"{where}: {error}") from error

@@ -10,12 +10,10 @@ from pathlib import Path
 from holdfast.drift import li2024
 from holdfast.drift.cases import CATEGORIES, Case, Suite, generic_starters
 from holdfast.drift.suite_file import parse_suite
-from holdfast.drift.verifiable import (
-    instructions,
-    load_ifbench,
-    load_multi_if,
-    load_sys_ifeval,
-)
+from holdfast.drift.verifiable import instructions
+from holdfast.drift.verifiable.ifbench import load_ifbench
+from holdfast.drift.verifiable.multi_if import load_multi_if
+from holdfast.drift.verifiable.sys_ifeval import load_sys_ifeval
 from holdfast.errors import UnknownName, UsageError
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]

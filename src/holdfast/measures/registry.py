@@ -57,7 +57,7 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Argument:
     """One argument of a measure.
 
     Args:
@@ -107,7 +107,7 @@ class Entry:
     """One registered measure."""
 
     function: Callable[..., Score]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Argument, ...]
     summary: str
     empty_is_zero: bool
     check: Callable[..., Any] | None
@@ -171,7 +171,7 @@ def measure(
     def register(wrapped: F) -> F:
         hints = get_type_hints(wrapped, include_extras=True)
         parameters = tuple(
-            Parameter(p.name, hints[p.name], ... if p.default is p.empty else p.default)
+            Argument(p.name, hints[p.name], ... if p.default is p.empty else p.default)
             for p in list(inspect.signature(wrapped).parameters.values())[1:]
         )
         summary = " ".join((inspect.getdoc(wrapped) or "").split("\n\n")[0].split())

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import RequestFailed
 from holdfast.models.failures import Unanswered
 from holdfast.models.replicas import Listener, Replicas, Work
-from holdfast.records import Batch
+from holdfast.records import PendingBatch
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class BatchUnit:
         material: goes to the replica.
     """
 
-    batch: Batch
+    batch: PendingBatch
     material: Any
 
 

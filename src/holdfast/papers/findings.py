@@ -19,7 +19,7 @@ from holdfast.report.wording import with_interval
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says of a figure.
+    """A paper's statement about a figure.
 
     Args:
         text: the claim in our words.
@@ -81,7 +81,7 @@ def _reason(why: str) -> str:
     return f" It cannot tell: {why}." if why else ""
 
 
-def spelled(value: Estimate) -> str:
+def in_words(value: Estimate) -> str:
     """+0.123 [+0.045, +0.201] (n = 50), over n conversations or samples."""
     if value.mean is None:
         return "not measured"

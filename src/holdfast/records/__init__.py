@@ -7,8 +7,7 @@ by its task and variant, or its stage, and by its number. It ends in a checksum 
 What was not answered is noted in `failures.jsonl`, and stays missing until it is.
 """
 
-from holdfast.records.appending import append_line, cut_torn_line
-from holdfast.records.lines import read_notes, to_line
+from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
 from holdfast.records.manifest import (
     MANIFEST,
@@ -18,7 +17,7 @@ from holdfast.records.manifest import (
     superset,
     union,
 )
-from holdfast.records.resuming import Batch, batches, resume
+from holdfast.records.resuming import PendingBatch, batches, resume
 from holdfast.records.run import (
     FAILURES,
     RECORDS,
@@ -36,9 +35,9 @@ __all__ = [
     "LOCK",
     "MANIFEST",
     "RECORDS",
-    "Batch",
     "Compatibility",
     "Key",
+    "PendingBatch",
     "Run",
     "RunData",
     "append_line",

@@ -11,7 +11,7 @@ _FIELDS = {"tasks": ("task", "variant", "scores"), "profile": ("scores",)}  # by
 
 
 def why_not(record: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
-    """What is wrong with a record of this run, to follow "Line 7 of ..."; None where nothing is."""
+    """The fault of a record of this run, to follow "Line 7 of ..."; None where nothing is."""
     command = str(manifest.get("command"))
     for name in ("method", "conversation", *_FIELDS.get(command, _DIALOG)):
         if name not in record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import RecordsError
+from holdfast.files import sync
 from holdfast.records.belonging import why_not
 
 FIELD = "crc32"
@@ -74,14 +76,14 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
     records: list[dict[str, Any]] = []
     first: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines, start=1):
-        place = f"Line {number} of {path}"
-        record = _read(line, place, needs_checksum=number > old)
+        where = f"Line {number} of {path}"
+        record = _read(line, where, needs_checksum=number > old)
         if why := why_not(record, manifest):
-            raise RecordsError(f"{place} {why}; {_CURE}.")
+            raise RecordsError(f"{where} {why}; {_CURE}.")
         key = record["method"], record["conversation"]
         if key in first:
             raise RecordsError(
-                f"{place} repeats conversation {key[1]} with method {key[0]!r} of line "
+                f"{where} repeats conversation {key[1]} with method {key[0]!r} of line "
                 f"{first[key]}; delete one of the two lines."
             )
         first[key] = number
@@ -100,29 +102,29 @@ def read_notes(
     """
     notes = []
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
-        place = f"Line {number} of {path}"
-        note = _read(line, place, needs_checksum=True)
+        where = f"Line {number} of {path}"
+        note = _read(line, where, needs_checksum=True)
         for name, kind in fields.items():
             if not isinstance(note.get(name), kind):
-                raise RecordsError(f"{place} has the {name} {note.get(name)!r}; {_CURE}.")
+                raise RecordsError(f"{where} has the {name} {note.get(name)!r}; {_CURE}.")
         notes.append(note)
     return notes
 
 
-def _read(line: bytes, place: str, needs_checksum: bool) -> dict[str, Any]:
+def _read(line: bytes, where: str, needs_checksum: bool) -> dict[str, Any]:
     whole = without_checksum(line)
     if whole is None:
-        raise RecordsError(f"{place} is damaged: its checksum does not match; {_CURE}.")
+        raise RecordsError(f"{where} is damaged: its checksum does not match; {_CURE}.")
     if needs_checksum and not whole[1]:
-        raise RecordsError(f"{place} is damaged: it has no checksum at its end; {_CURE}.")
+        raise RecordsError(f"{where} is damaged: it has no checksum at its end; {_CURE}.")
     try:
         record = json.loads(whole[0])
     except RecursionError:
-        raise RecordsError(f"{place} is not a record (it is nested too deeply); {_CURE}.") from None
+        raise RecordsError(f"{where} is not a record (it is nested too deeply); {_CURE}.") from None
     except ValueError as error:
-        raise RecordsError(f"{place} is not a record ({error}); {_CURE}.") from None
+        raise RecordsError(f"{where} is not a record ({error}); {_CURE}.") from None
     if not isinstance(record, dict):
-        raise RecordsError(f"{place} is not a record but a {type(record).__name__}; {_CURE}.")
+        raise RecordsError(f"{where} is not a record but a {type(record).__name__}; {_CURE}.")
     return record
 
 
@@ -131,3 +133,33 @@ def _encode(text: str, content: Any, indent: int | None = None) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return json.dumps(content, indent=indent).encode()
+
+
+def append_line(path: Path, record: Mapping[str, Any]) -> None:
+    """Appends a record as one line, and waits until it is on the disk.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with open(path, "ab", buffering=0) as file:
+        write_all(file.fileno(), to_line(record))
+        sync(file.fileno(), path.parent)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Writes to a descriptor, however often that takes."""
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def cut_torn_line(path: Path) -> None:
+    """Removes what follows the last whole line: a line whose writing was cut short."""
+    if not path.exists():
+        return
+    with open(path, "r+b") as file:
+        data = file.read()
+        whole = whole_lines(data)
+        if whole < len(data):
+            file.truncate(whole)
+            file.flush()
+            sync(file.fileno(), path.parent)

@@ -142,7 +142,7 @@ def command_of(manifest: Mapping[str, Any]) -> str:
     if not _is_dry(command):
         return command
     later = (str(about.get("argv") or "") for about in reversed(manifest.get("resumed", ())))
-    return next((each for each in later if each and not _is_dry(each)), command)
+    return next((parent for parent in later if parent and not _is_dry(parent)), command)
 
 
 def _is_dry(command: str) -> bool:
@@ -242,7 +242,7 @@ def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
 
 
 def _part(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
-    """What `there` says of the names in `here`."""
+    """The values in `there` of the names in `here`."""
     part = {name: there[name] for name in here if name in there}
     for name, value in part.items():
         if isinstance(value, dict) and isinstance(here[name], dict):

@@ -16,7 +16,7 @@ from holdfast.records.run import Run
 
 
 @dataclass(frozen=True)
-class Batch:
+class PendingBatch:
     """Conversations or samples that are worked on side by side, and what is left of them.
 
     Args:
@@ -55,7 +55,7 @@ class Batch:
 
 def resume(
     run: Run, name: str, batches: Iterable[Sequence[int]], *, alone: bool = False
-) -> Iterator[Batch]:
+) -> Iterator[PendingBatch]:
     """The batches of a run in their order, finished ones included.
 
     Args:
@@ -68,7 +68,7 @@ def resume(
     for numbers in batches:
         missing = [number for number in numbers if (name, number) not in run]
         again = missing if alone or not missing else numbers
-        yield Batch(run, name, tuple(numbers), frozenset(missing), tuple(again))
+        yield PendingBatch(run, name, tuple(numbers), frozenset(missing), tuple(again))
 
 
 def batches(numbers: Sequence[int], size: int) -> list[Sequence[int]]:

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AnotherRun, RecordsError, Unreachable
 from holdfast.files import FULL, sync, write_whole
-from holdfast.records.appending import append_line, cut_torn_line, write_all
-from holdfast.records.lines import read_lines, read_notes, to_line, to_manifest
+from holdfast.records.lines import (
+    append_line,
+    cut_torn_line,
+    read_lines,
+    read_notes,
+    to_line,
+    to_manifest,
+    write_all,
+)
 from holdfast.records.lock import LOCK, MARKER, take_lock
 from holdfast.records.manifest import (
     ALIKE,
@@ -41,7 +48,7 @@ _OURS = (LOCK, MARKER, MANIFEST, MANIFEST + ".new")
 
 @dataclass(frozen=True)
 class RunData:
-    """What a run folder holds.
+    """The contents of a run folder.
 
     Attributes:
         folder: where.
@@ -191,8 +198,8 @@ def open_run(
     try:
         for name in (RECORDS, FAILURES):
             cut_torn_line(folder / name)
-        told = {"created": created, **about}
-        manifest = _start_or_resume(folder, as_json(identity), told, compatibility)
+        facts = {"created": created, **about}
+        manifest = _start_or_resume(folder, as_json(identity), facts, compatibility)
         data = read_run(folder)
         return Run(folder, manifest, set(map(_key_of, data.records)), lock)
     except BaseException as error:
@@ -248,7 +255,7 @@ def read_run(folder: Path | str) -> RunData:
 
 
 def _why_no_run(folder: Path) -> str:
-    """What is there in place of a run, and what to give."""
+    """A hint: the folder's contents where it is no run, and what to give instead."""
     cure = "give a folder written with `holdfast drift --out`"
     if folder.is_file():
         beside = folder.parent
@@ -258,12 +265,12 @@ def _why_no_run(folder: Path) -> str:
     if not folder.is_dir():
         return f"it does not exist; {cure}"
     parts = sorted(part.parent for part in folder.glob(f"*/{MANIFEST}"))
-    talks = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
-    if not talks:
+    drift_runs = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
+    if not drift_runs:
         return f"it holds no {MANIFEST}; {cure}"
     page = folder / "report.html"
-    told = f"its own page is {page}, and " if page.is_file() else ""
-    return f"{told}its conversations are in {talks[0]}; give that folder"
+    page_hint = f"its own page is {page}, and " if page.is_file() else ""
+    return f"{page_hint}its conversations are in {drift_runs[0]}; give that folder"
 
 
 def _bytes_of(path: Path) -> bytes:

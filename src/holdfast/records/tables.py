@@ -59,24 +59,24 @@ _SCORES: dict[str, type] = {
 _OF_SAMPLES = ("tasks", "profile")  # the commands whose records are samples
 
 
-class Recorded(Protocol):
-    """What a table is made of; `RunData` is one."""
+class RunLike(Protocol):
+    """The source of a table; `RunData` is one."""
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What the run was started with."""
+        """The run's own description, as in its manifest."""
 
     @property
     def records(self) -> list[dict[str, Any]]:
         """In the order they were written."""
 
 
-def types_of(run: Recorded) -> Mapping[str, type]:
+def types_of(run: RunLike) -> Mapping[str, type]:
     """The columns of a run's table in their order, and whether each holds str, int or float."""
     return _SCORES if run.manifest.get("command") in _OF_SAMPLES else _PROBES
 
 
-def columns_of(run: Recorded) -> Columns:
+def columns_of(run: RunLike) -> Columns:
     """The table of a run, column by column; None where nothing was measured or nothing applies."""
     rows = _rows_of_scores(run) if types_of(run) is _SCORES else _rows_of_probes(run)
     columns: Columns = {name: [] for name in types_of(run)}
@@ -89,7 +89,7 @@ def columns_of(run: Recorded) -> Columns:
     return columns
 
 
-def frame_of(run: Recorded, dataframe: Callable[[Columns], Any] | None = None) -> Any:
+def frame_of(run: RunLike, dataframe: Callable[[Columns], Any] | None = None) -> Any:
     """As `RunData.frame`."""
     if dataframe is not None:
         return dataframe(columns_of(run))
@@ -99,7 +99,7 @@ def frame_of(run: Recorded, dataframe: Callable[[Columns], Any] | None = None) -
     return pandas.DataFrame(columns_of(run)).astype(types)
 
 
-def write_csv(run: Recorded, path: Path | str) -> Path:
+def write_csv(run: RunLike, path: Path | str) -> Path:
     """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field.
 
     Raises:
@@ -112,7 +112,7 @@ def write_csv(run: Recorded, path: Path | str) -> Path:
     return write_whole(path, text.getvalue(), "another file with --csv")
 
 
-def write_parquet(run: Recorded, path: Path | str) -> Path:
+def write_parquet(run: RunLike, path: Path | str) -> Path:
     """Writes the table of a run as Parquet; its schema's metadata hold the run's identity as JSON.
 
     Raises:
@@ -147,7 +147,7 @@ def package(name: str, extra: str, needed_by: str) -> ModuleType:
         ) from error
 
 
-def _rows_of_probes(run: Recorded) -> Iterator[dict[str, Any]]:
+def _rows_of_probes(run: RunLike) -> Iterator[dict[str, Any]]:
     identity = run.manifest["identity"]
     of_run = {
         "model": identity.get("model"),
@@ -166,11 +166,11 @@ def _rows_of_probes(run: Recorded) -> Iterator[dict[str, Any]]:
         turns = {turn["round"]: turn for turn in record["turns"] if turn["speaker"] == "agent"}
         for probe in record["probes"]:
             turn = turns.get(probe["round"], {})
-            told = {f"turn_{name}": turn.get(name) for name in ("mass", "divergence")}
-            yield {**of_run, **of_dialog, **told, **probe}
+            values = {f"turn_{name}": turn.get(name) for name in ("mass", "divergence")}
+            yield {**of_run, **of_dialog, **values, **probe}
 
 
-def _rows_of_scores(run: Recorded) -> Iterator[dict[str, Any]]:
+def _rows_of_scores(run: RunLike) -> Iterator[dict[str, Any]]:
     identity = run.manifest["identity"]
     for record in run.records:
         of_sample = {

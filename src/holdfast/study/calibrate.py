@@ -20,7 +20,7 @@ from holdfast.analysis.summary import refuse_other_command
 from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.dialogs import UserTurns
 from holdfast.drift.pairing import settled
-from holdfast.drift.running import Progress
+from holdfast.drift.settings import Progress
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, Sweep, parse_sweep
 from holdfast.models.batches import BatchUnit, work_on
@@ -129,19 +129,19 @@ def calibrate(
     for setting in settings:
         model.check(setting)
         _check_reading(model, setting, capability, plan.reading)
-    talks = settings_for(suite, plan)
-    asked = check_folder(out, suite, capability, parsed, plan, user_turns)
+    chats = settings_for(suite, plan)
+    asked_for = check_folder(out, suite, capability, parsed, plan, user_turns)
     stability = drift.run(
         model,
         suite,
         Path(out) / "stability",
-        talks,
+        chats,
         settings,
         cast=drift.Cast(user_turns=user_turns),
         running=drift.Running(progress=progress, command=command),
     )
     methods = {steering.spell(setting): setting for setting in settings}
-    identity = {**stability.manifest["identity"], "methods": list(methods), **asked}
+    identity = {**stability.manifest["identity"], "methods": list(methods), **asked_for}
     about = {"command": "calibrate", "argv": command, **told_of(model)}
     with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
         groups = batches(range(min(count, len(capability.items))), plan.batch)
@@ -192,12 +192,12 @@ def check_folder(
         AnotherRun: names what the folder holds.
     """
     refuse_other_command(out, "calibrate")
-    asked = _identity(suite, capability, sweeps, plan)
-    talks = settled(suite, settings_for(suite, plan), user_turns)
-    known = {"settings": {"conversations": talks.conversations}, **identity_of_given(user_turns)}
+    asked_for = _identity(suite, capability, sweeps, plan)
+    chats = settled(suite, settings_for(suite, plan), user_turns)
+    known = {"settings": {"conversations": chats.conversations}, **identity_of_given(user_turns)}
     refuse_another(Path(out) / "stability", known, COMPATIBILITY)
-    refuse_another(Path(out) / "capability", asked, COMPATIBILITY)
-    return asked
+    refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
+    return asked_for
 
 
 def _note(run: Run, count: int, unanswered: Unanswered) -> None:
@@ -214,8 +214,8 @@ def units_of(suite: drift.Suite, capability: Capability, sweeps: Sequence[str], 
         UsageError: as `conversations`, or a sweep that cannot be read.
     """
     settings = 1 + sum(len(parse_sweep(sweep).settings) for sweep in sweeps)
-    talks = conversations(suite, plan)
-    return settings * (talks * plan.rounds + min(talks, len(capability.items)))
+    chats = conversations(suite, plan)
+    return settings * (chats * plan.rounds + min(chats, len(capability.items)))
 
 
 def _check_reading(

@@ -38,12 +38,12 @@ class Item:
     """Something to put to a model.
 
     Args:
-        asked: the user's message.
+        question: the user's message.
         replies: what to score: the options as a reply spells them, or one text.
         answer: the place of the right option; None for a text.
     """
 
-    asked: str
+    question: str
     replies: tuple[str, ...]
     answer: int | None
 
@@ -71,7 +71,7 @@ class Capability:
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of the items."""
-        content = json.dumps([[item.asked, item.replies, item.answer] for item in self.items])
+        content = json.dumps([[item.question, item.replies, item.answer] for item in self.items])
         return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -154,8 +154,8 @@ def _mmlu(where: str, shots: int) -> list[Item]:
                 f"The dev file of {where} has {len(before)} questions on {row['subject']}, not"
                 f" {shots}; use --shots {len(before)}."
             )
-        asked = "\n\n".join([*before[:shots], f"{_listed(row)}\nAnswer with the letter alone."])
-        items.append(Item(asked, tuple(LETTERS), row["answer"]))
+        question = "\n\n".join([*before[:shots], f"{_listed(row)}\nAnswer with the letter alone."])
+        items.append(Item(question, tuple(LETTERS), row["answer"]))
     return items
 
 
@@ -202,12 +202,12 @@ def read_mmlu(path: Path) -> list[dict[str, Any]]:
     ):  # not splitlines: questions hold other line ends
         if line.strip():
             try:
-                found = json.loads(line)
+                row = json.loads(line)
             except ValueError as error:
                 raise UsageError(
                     f"Row {number} of {path} is not JSON ({error}); mend or delete it."
                 ) from error
-            rows.append(check_mmlu(found, f"Row {number} of {path}"))
+            rows.append(check_mmlu(row, f"Row {number} of {path}"))
     return rows
 
 
@@ -233,14 +233,14 @@ def check_mmlu(row: Any, where: str) -> dict[str, Any]:
         or not all(isinstance(choice, str) for choice in choices)
     ):
         raise UsageError(f"{where} has the choices {choices!r}; give four texts.")
-    place = (
+    index = (
         "0123".find(str(answer)) if str(answer) not in (*LETTERS, "") else LETTERS.find(str(answer))
     )
-    if len(str(answer)) != 1 or isinstance(answer, bool) or place < 0:
+    if len(str(answer)) != 1 or isinstance(answer, bool) or index < 0:
         raise UsageError(
             f"{where} has the answer {answer!r}; give the place of the right choice, 0 to 3."
         )
-    return {**row, "answer": place}
+    return {**row, "answer": index}
 
 
 def _mmlu_hub(split: str) -> list[dict[str, Any]]:
@@ -306,14 +306,15 @@ def _harness(task: str) -> list[Item]:
             " install -U lm_eval."
         )
     try:
-        found = TaskManager().load(task)["tasks"].values()
-        for one in found:
-            if one.OUTPUT_TYPE != "multiple_choice" or getattr(one, "multiple_input", 0):
+        loaded = TaskManager().load(task)["tasks"].values()
+        for subtask in loaded:
+            if subtask.OUTPUT_TYPE != "multiple_choice" or getattr(subtask, "multiple_input", 0):
                 raise UsageError(
-                    f"The harness task {one.config.task!r} is of the type {one.OUTPUT_TYPE!r}, and"
-                    " only multiple choice behind one question can be asked here."
+                    f"The harness task {subtask.config.task!r} is of the type"
+                    f" {subtask.OUTPUT_TYPE!r}, and only multiple choice behind one question can be"
+                    " asked here."
                 )
-        return [_of_harness(one, doc) for one in found for doc in one.eval_docs]
+        return [_of_harness(part, doc) for part in loaded for doc in part.eval_docs]
     except HoldfastError:
         raise
     except Exception as error:  # the harness and its data sets raise whatever they like

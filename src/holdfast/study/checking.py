@@ -37,7 +37,7 @@ def check(
     *,
     before: Earlier | None = None,
     hold: Callable[..., RunData] = drift.run,
-    looked: Callable[[int, Sequence[PromptCheck]], None] = lambda held, checks: None,
+    looked: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None,
 ) -> tuple[RunData, list[PromptCheck]]:
     """Holds conversations of every prompt of a suite until each has a verdict, or its budget is
     spent; resumes what `out` holds, and notes there what was asked (`analysis.check_file`).
@@ -76,21 +76,21 @@ def check(
         return check_prompts(records, prompts, settings.rounds, terms, before)
 
     def batches() -> Iterator[list[int]]:
-        held = 0
+        finished = 0
         for total in looks(terms.budget):
             checks = judge()
-            looked(held, checks)
+            looked(finished, checks)
             wanted = [_wanted(checked, terms, before or {}) for checked in checks]
             numbers = [
-                lap * len(prompts) + place
-                for lap in range(held, total)
-                for place in range(len(prompts))
-                if lap < wanted[place]
+                lap * len(prompts) + index
+                for lap in range(finished, total)
+                for index in range(len(prompts))
+                if lap < wanted[index]
             ]
             if not numbers:
                 return
             yield numbers
-            held = total
+            finished = total
 
     run = hold(model, suite, out, settings, [read_methods(method)], numbers=batches())
     checks = judge()
@@ -147,13 +147,13 @@ def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlie
             " run of that method, or of one method, with --against."
         )
     chosen = method if method in there else there[0]
-    talks: dict[str, list[dict[str, Any]]] = {case.id: [] for case in suite.cases}
+    by_case: dict[str, list[dict[str, Any]]] = {case.id: [] for case in suite.cases}
     for record in sorted(run.records, key=lambda record: record["conversation"]):
-        if record["method"] == chosen and record["agent"]["id"] in talks:
-            talks[record["agent"]["id"]].append(record)
-    if not any(talks.values()):
+        if record["method"] == chosen and record["agent"]["id"] in by_case:
+            by_case[record["agent"]["id"]].append(record)
+    if not any(by_case.values()):
         raise RecordsError(
-            f"{folder} has none of the prompts of this suite ({', '.join(talks)}); give a run of"
+            f"{folder} has none of the prompts of this suite ({', '.join(by_case)}); give a run of"
             " the same prompts with --against."
         )
-    return {name: records for name, records in talks.items() if records}
+    return {name: records for name, records in by_case.items() if records}

@@ -25,7 +25,7 @@ from holdfast.study.capability import LETTERS, Capability, Item
 
 
 @dataclass(frozen=True)
-class Question:
+class CapabilityQuestion:
     """One item in one dialog.
 
     Args:
@@ -141,16 +141,16 @@ class Questioner:
         for at, scored in zip(some, session.score(requests, replies), strict=True):
             chance = scored.log_probabilities[0]
             if math.isfinite(chance):
-                told = {"log_probability": chance, "tokens": scored.tokens[0]}
-                scores[at] = {"last_reply": told}
+                answers_of = {"log_probability": chance, "tokens": scored.tokens[0]}
+                scores[at] = {"last_reply": answers_of}
         return scores
 
-    def _of(self, dialog: Mapping[str, Any]) -> list[Question]:
+    def _of(self, dialog: Mapping[str, Any]) -> list[CapabilityQuestion]:
         items = self.capability.items
         numbers = range(dialog["conversation"], len(items), self.count)
-        return [Question(dialog, number, items[number]) for number in numbers]
+        return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
-    def _answers(self, questions: Sequence[Question]) -> Answers:
+    def _answers(self, questions: Sequence[CapabilityQuestion]) -> Answers:
         """Both readings, as far as the model and the capability have them.
 
         The first question of a dialog leaves the dialog's history to all that follow.
@@ -184,7 +184,7 @@ class Questioner:
         return not self._writes or all(q.number in answers.written for q in self._of(dialog))
 
     def _score(
-        self, session: Any, questions: Sequence[Question], *, keep: bool
+        self, session: Any, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Chances]:
         scored = session.score(
             [self._request(question, keep=keep) for question in questions],
@@ -201,7 +201,9 @@ class Questioner:
             for question, score in zip(questions, scored, strict=True)
         }
 
-    def _score_gated(self, session: Any, questions: Sequence[Question]) -> dict[int, Chances]:
+    def _score_gated(
+        self, session: Any, questions: Sequence[CapabilityQuestion]
+    ) -> dict[int, Chances]:
         """A gate chooses between options as it chooses a reply's first token: the steered model's,
         where the other finds it plausible, else the other's.
         """
@@ -210,13 +212,13 @@ class Questioner:
         gate = gate_of(self.setting)
         assert gate is not None
         ungated = tuple(method for method in self.setting if method is not gate)
-        asked = [
+        requests = [
             dataclasses.replace(self._request(question, keep=False), thread=None)
             for question in questions
         ]
         replies = [question.item.replies for question in questions]
         steered, plain = (
-            session.score([dataclasses.replace(row, methods=methods) for row in asked], replies)
+            session.score([dataclasses.replace(row, methods=methods) for row in requests], replies)
             for methods in ((*ungated, *gate.methods), ungated)
         )
         chances = {}
@@ -232,22 +234,22 @@ class Questioner:
         return chances
 
     def _write(
-        self, session: Session, questions: Sequence[Question], *, keep: bool
+        self, session: Session, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Reply]:
         name, replies = steering.spell(self.setting), dict[int, Reply]()
         requests = {
             (name, question.number): self._request(question, keep=keep) for question in questions
         }
         answer_each(
-            session, requests, self.failures, lambda asked, reply: replies.update({asked[1]: reply})
+            session, requests, self.failures, lambda key, reply: replies.update({key[1]: reply})
         )
         return replies
 
-    def _request(self, question: Question, *, keep: bool) -> Request:
+    def _request(self, question: CapabilityQuestion, *, keep: bool) -> Request:
         number = question.dialog["conversation"]
-        asked: Message = {"role": "user", "content": question.item.asked}
+        message: Message = {"role": "user", "content": question.item.question}
         return Request(
-            (*_history(question.dialog, self.plan), asked),
+            (*_history(question.dialog, self.plan), message),
             self.setting,
             self.plan.answering,
             seed=seed_of("capability", self.plan.seed, question.number),
@@ -260,10 +262,10 @@ class Questioner:
     def _record(self, dialog: Mapping[str, Any], answers: Answers) -> dict[str, Any]:
         questions, ask_at = self._of(dialog), self.plan.ask_at
         costs = [
-            told[question.number].forwarded
+            answers_of[question.number].forwarded
             for question in questions
-            for told in (answers.chances, answers.written)
-            if question.number in told
+            for answers_of in (answers.chances, answers.written)
+            if question.number in answers_of
         ]
         return {
             "conversation": dialog["conversation"],
@@ -297,7 +299,7 @@ def _ends_in_a_reply(history: Sequence[Message]) -> bool:
     return len(history) > 1 and bool(str(history[-1]["content"]).strip())
 
 
-def _answered(question: Question, answers: Answers, plan: Plan) -> dict[str, Any]:
+def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dict[str, Any]:
     """An answer under both readings; `score` is that of the plan's reading, or minus the nats per
     token of a text.
     """
@@ -319,7 +321,7 @@ def _answered(question: Question, answers: Answers, plan: Plan) -> dict[str, Any
         "round": plan.ask_at,
         "kind": "capability",
         "probe": question.number,
-        "question": item.asked,
+        "question": item.question,
         "reply": written.text if written else "",
         "score": value,
         "reason": reason,

@@ -12,9 +12,13 @@ import re
 from pathlib import Path
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.verifiable.instructions import Instruction, read_instructions
-from holdfast.drift.verifiable.prompts import Prompt, suite_of
-from holdfast.drift.verifiable.rows import Row, read_jsonl
+from holdfast.drift.verifiable.instructions import (
+    FileRow,
+    Instruction,
+    read_instructions,
+    read_jsonl,
+)
+from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 
 # The words of each instruction that is measured; "..." stands for its arguments.
 WORDINGS = {
@@ -101,13 +105,13 @@ def load_ifbench(where: str, scoring: str = "strict") -> Suite:
     return suite_of("ifbench", prompts, scoring, path, about)
 
 
-def read_prompt(row: Row) -> Prompt:
+def read_prompt(row: FileRow) -> InstructedPrompt:
     """One row: what its prompt says of each instruction, and what is left of the prompt."""
     given = (row.fields.get("instruction_id_list"), row.fields.get("kwargs"))
     request = row.text("prompt")
     wordings: list[str] = []
     instructions: list[Instruction | str] = []
-    for item in read_instructions(*given, row.place, "ifbench", BEYOND):
+    for item in read_instructions(*given, row.where, "ifbench", BEYOND):
         wording = "" if isinstance(item, str) else wording_in(request, item)
         rest = request.replace(wording, "", 1).strip() if wording else ""
         if rest:
@@ -116,9 +120,9 @@ def read_prompt(row: Row) -> Prompt:
             instructions.append(item)
         else:
             instructions.append(item if isinstance(item, str) else f"{item.id} in other words")
-    return Prompt(
+    return InstructedPrompt(
         id=row.key(),
-        place=row.place,
+        where=row.where,
         system_prompt=" ".join(wordings),
         probe=request,
         instructions=tuple(instructions),
@@ -127,12 +131,12 @@ def read_prompt(row: Row) -> Prompt:
 
 def wording_in(prompt: str, instruction: Instruction) -> str:
     """The words by which a prompt gives an instruction; '' where they are not found."""
-    found = pattern_of(instruction).search(prompt)
-    return found.group() if found else ""
+    match = pattern_of(instruction).search(prompt)
+    return match.group() if match else ""
 
 
 def pattern_of(instruction: Instruction) -> re.Pattern[str]:
-    """What finds an instruction's words, with its arguments where they stand at the end."""
+    """A pattern for an instruction's words, with its arguments where they stand at the end."""
     parts = [re.escape(part) for part in WORDINGS[instruction.id].split("...")]
     if not parts[-1]:
         parts[-1] = ending_of(instruction)

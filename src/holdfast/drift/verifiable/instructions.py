@@ -2,14 +2,148 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
-from collections.abc import Collection, Mapping
+import gzip
+import io
+import json
+import unicodedata
+import zlib
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from holdfast.drift.verifiable.rows import shown
 from holdfast.errors import UsageError
 from holdfast.measures import Measure, build, catalogue
+
+SHOWN = 60  # characters of a value in a message
+
+
+@dataclass(frozen=True)
+class FileRow:
+    """One row of a file.
+
+    Attributes:
+        where: file and line, as messages name them.
+        fields: what the row holds, by name; texts are in the Unicode form NFC.
+    """
+
+    where: str
+    fields: dict[str, Any]
+
+    def text(self, name: str) -> str:
+        """A field that holds a text with something in it."""
+        return text_in(self.fields, name, self.where)
+
+    def key(self) -> str:
+        """The row's `key`, a number or a text, as a text."""
+        key = self.fields.get("key")
+        if isinstance(key, bool) or not isinstance(key, int | str) or not str(key).strip():
+            raise UsageError(
+                f"{self.where}: the key is {shown(key)}, neither a number nor a text; give the"
+                " published file."
+            )
+        return str(key).strip()
+
+
+def text_in(fields: dict[str, Any], name: str, where: str) -> str:
+    """A text with something in it, or a `UsageError` that names place, value and cure."""
+    if name not in fields:
+        raise UsageError(f"{where} lacks the field {name!r}; give the published file.")
+    value = fields[name]
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(
+            f"{where}: the field {name!r} is {shown(value)}, not a text; give the published file."
+        )
+    return value.strip()
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; one that ends in .gz is unpacked."""
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is not UTF-8 text (byte {error.start}); give the published file."
+        ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UsageError(
+            f"{path} cannot be unpacked ({error}); give it whole, or without .gz if it is not"
+            " gzipped."
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+
+
+def read_jsonl(path: Path) -> Iterator[FileRow]:
+    """The rows of a file with a JSON object in each line; blank lines are skipped.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is no JSON object.
+    """
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            fields = parse(line, where)
+            if not isinstance(fields, dict):
+                raise UsageError(
+                    f"{where} is {shown(fields)}, not a JSON object; give the published file."
+                )
+            yield FileRow(where, fields)
+
+
+def read_csv(path: Path) -> Iterator[FileRow]:
+    """The rows of a CSV file whose first line names the fields.
+
+    Raises:
+        UsageError: the file cannot be read, or is not CSV.
+    """
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+    try:
+        for fields in reader:
+            where = f"{path}, line {reader.line_num}"  # where the row ends
+            if None in fields or None in fields.values():
+                raise UsageError(
+                    f"{where} has not as many fields as the first line names"
+                    f" ({len(reader.fieldnames or ())}); give the published file."
+                )
+            yield FileRow(where, normalised(fields))
+    except csv.Error as error:
+        raise UsageError(
+            f"{path}, line {reader.line_num} is not CSV ({error}); give the published file."
+        ) from error
+
+
+def parse(text: str, where: str) -> Any:
+    """JSON as data, its texts in the form NFC, or a `UsageError` that names the place."""
+    try:
+        return normalised(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{where} is not JSON ({error}): {shown(text.strip())}; give the published file."
+        ) from error
+
+
+def normalised(value: Any) -> Any:
+    """JSON data with all texts in the form NFC, as measures read replies."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, list):
+        return [normalised(item) for item in value]
+    if isinstance(value, dict):
+        return {key: normalised(item) for key, item in value.items()}
+    return value
+
 
 SCORINGS = ("strict", "loose")
 
@@ -43,14 +177,14 @@ def measure_name(id: str, prefix: str) -> str:
 
 
 def read_instructions(
-    ids: Any, arguments: Any, place: str, prefix: str, beyond: Collection[str] = ()
+    ids: Any, arguments: Any, where: str, prefix: str, beyond: Collection[str] = ()
 ) -> list[Instruction | str]:
     """The instructions of a row, in its order.
 
     Args:
         ids: the row's `instruction_id_list`.
         arguments: its `kwargs`: a mapping for each; what is null there is not given.
-        place: of the row, for messages.
+        where: of the row, for messages.
         prefix: of the measures, `ifeval` or `ifbench`.
         beyond: published ids that no measure of ours scores.
 
@@ -62,16 +196,16 @@ def read_instructions(
     """
     if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
         raise UsageError(
-            f"{place}: 'instruction_id_list' is {shown(ids)} and 'kwargs' {shown(arguments)}, not"
+            f"{where}: 'instruction_id_list' is {shown(ids)} and 'kwargs' {shown(arguments)}, not"
             " two lists of one length; give the published file."
         )
     return [
-        id if id in beyond else read_instruction(id, given, place, prefix)
+        id if id in beyond else read_instruction(id, given, where, prefix)
         for id, given in zip(ids, arguments, strict=True)
     ]
 
 
-def read_instruction(id: Any, given: Any, place: str, prefix: str) -> Instruction:
+def read_instruction(id: Any, given: Any, where: str, prefix: str) -> Instruction:
     """One instruction, or a `UsageError` about its id or arguments."""
     known = {
         name.removeprefix(f"{prefix}_"): name
@@ -82,18 +216,18 @@ def read_instruction(id: Any, given: Any, place: str, prefix: str) -> Instructio
     if name not in known.values():
         near = difflib.get_close_matches(name.removeprefix(f"{prefix}_"), known, n=1)
         cure = f"did you mean {known[near[0]]!r}?" if near else "give the published file."
-        raise UsageError(f"{place}: no measure scores the instruction {shown(id)}; {cure}")
+        raise UsageError(f"{where}: no measure scores the instruction {shown(id)}; {cure}")
     if not isinstance(given, Mapping):
         raise UsageError(
-            f"{place}: the arguments of {id!r} are {shown(given)}, not a mapping; give the"
+            f"{where}: the arguments of {id!r} are {shown(given)}, not a mapping; give the"
             " published file."
         )
     if "name" in given:  # which names the measure in a spec, and is no argument of one
-        raise UsageError(f"{place}: {id!r} has no argument 'name'; give the published file.")
+        raise UsageError(f"{where}: {id!r} has no argument 'name'; give the published file.")
     try:
         return Instruction(id, build({"name": name, **arguments_of(given)}))
     except UsageError as error:
-        raise UsageError(f"{place}: {error}") from error
+        raise UsageError(f"{where}: {error}") from error
 
 
 def arguments_of(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.verifiable.instructions import Instruction, read_instructions
-from holdfast.drift.verifiable.prompts import Prompt, suite_of
-from holdfast.drift.verifiable.rows import Row, parse, read_csv, read_jsonl, shown, text_in
+from holdfast.drift.verifiable.instructions import (
+    FileRow,
+    Instruction,
+    parse,
+    read_csv,
+    read_instructions,
+    read_jsonl,
+    shown,
+    text_in,
+)
+from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 from holdfast.errors import UsageError
 
 TURNS = ("turn_1", "turn_2", "turn_3")
@@ -55,14 +63,14 @@ def load_multi_if(where: str, scoring: str = "strict") -> Suite:
     return suite_of("multi-if", prompts, scoring, path, about)
 
 
-def read_prompt(row: Row) -> Prompt:
+def read_prompt(row: FileRow) -> InstructedPrompt:
     """One row: what the later turns add, behind the request of the first."""
     probe, *added = [text for turn in TURNS if (text := said_in(row, turn))]
     language = row.text("language")
     first, last = instructions_of(row, TURNS[0]), instructions_of(row, TURNS[len(added)])
-    return Prompt(
+    return InstructedPrompt(
         id=row.key(),
-        place=row.place,
+        where=row.where,
         system_prompt="\n".join(added),
         probe=probe,
         instructions=tuple(beyond(last, first, language)),
@@ -71,30 +79,30 @@ def read_prompt(row: Row) -> Prompt:
     )
 
 
-def said_in(row: Row, turn: str) -> str:
-    """What the user says in a turn; '' where a later one is not there."""
+def said_in(row: FileRow, turn: str) -> str:
+    """The user's message in a turn; '' where a later one is missing."""
     name = f"{turn}_prompt"
     if turn != TURNS[0] and row.fields.get(name) in ("", "None", None):
         return ""
-    message = parse(row.text(name), f"{row.place}, {name}")
+    message = parse(row.text(name), f"{row.where}, {name}")
     if not isinstance(message, dict):
         raise UsageError(
-            f"{row.place}: {name!r} is {shown(message)}, not a message; give the published file."
+            f"{row.where}: {name!r} is {shown(message)}, not a message; give the published file."
         )
-    return text_in(message, "content", f"{row.place}, {name}")
+    return text_in(message, "content", f"{row.where}, {name}")
 
 
-def instructions_of(row: Row, turn: str) -> list[Instruction]:
+def instructions_of(row: FileRow, turn: str) -> list[Instruction]:
     """All instructions up to a turn."""
     ids, arguments = (
-        parse(row.text(f"{turn}_{name}"), f"{row.place}, {turn}_{name}")
+        parse(row.text(f"{turn}_{name}"), f"{row.where}, {turn}_{name}")
         for name in ("instruction_id_list", "kwargs")
     )
-    place = f"{row.place}, {turn}_kwargs"
-    given = [parse(item, place) if isinstance(item, str) else item for item in listed(arguments)]
+    where = f"{row.where}, {turn}_kwargs"
+    given = [parse(item, where) if isinstance(item, str) else item for item in listed(arguments)]
     return [
         item
-        for item in read_instructions(ids, given, row.place, "ifeval")
+        for item in read_instructions(ids, given, row.where, "ifeval")
         if isinstance(item, Instruction)
     ]
 

@@ -11,9 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.verifiable.instructions import read_instructions
-from holdfast.drift.verifiable.prompts import Prompt, suite_of
-from holdfast.drift.verifiable.rows import Row, read_jsonl, shown, text_in
+from holdfast.drift.verifiable.instructions import (
+    FileRow,
+    read_instructions,
+    read_jsonl,
+    shown,
+    text_in,
+)
+from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 from holdfast.errors import UsageError
 
 
@@ -36,28 +41,28 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
     return suite_of("sys-ifeval", prompts, scoring, path, about)
 
 
-def read_prompt(row: Row) -> Prompt:
+def read_prompt(row: FileRow) -> InstructedPrompt:
     """One row: a system prompt, its request and its instructions."""
     system, user = read_messages(row)
     given = (row.fields.get("instruction_id_list"), row.fields.get("kwargs"))
-    return Prompt(
+    return InstructedPrompt(
         id=row.key(),
-        place=row.place,
+        where=row.where,
         system_prompt=system,
         probe=user,
-        instructions=tuple(read_instructions(*given, row.place, "ifeval")),
+        instructions=tuple(read_instructions(*given, row.where, "ifeval")),
     )
 
 
-def read_messages(row: Row) -> tuple[str, str]:
+def read_messages(row: FileRow) -> tuple[str, str]:
     """The texts of the system prompt and of the request."""
     messages = row.fields.get("messages")
     items = messages if isinstance(messages, list) else []
     roles = [item.get("role") for item in items if isinstance(item, dict)]
     if roles != ["system", "user"] or len(items) != len(roles):
         raise UsageError(
-            f"{row.place}: 'messages' is {shown(messages)}, not a system prompt and a request;"
+            f"{row.where}: 'messages' is {shown(messages)}, not a system prompt and a request;"
             " give the published file."
         )
-    system, user = (text_in(message, "content", row.place) for message in items)
+    system, user = (text_in(message, "content", row.where) for message in items)
     return system, user

@@ -30,7 +30,7 @@ from holdfast.papers.zhang2024.data import Task as PastaTask
 from holdfast.papers.zhang2024.evaluate import ask_in
 from holdfast.papers.zhang2024.settings import (
     SYNTHETIC,
-    Settings,
+    TaskSettings,
     Variant,
     demonstrations,
     draw_samples,
@@ -159,7 +159,7 @@ def _read(
                 f"The task {task!r} compares the probabilities of continuations, which models of"
                 f" Inspect are not asked for; take {' or '.join(readable)}, or `holdfast tasks`."
             )
-        protocol = Settings(
+        protocol = TaskSettings(
             tasks=(task,), baselines=() if chosen else (baseline,), draws=1, **settings
         )
         (variant,) = variants_of(protocol, [chosen] if chosen else ())

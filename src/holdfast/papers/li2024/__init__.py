@@ -20,12 +20,12 @@ from holdfast.papers.li2024.figures import (
     figure_9,
     figures_5_and_6,
 )
-from holdfast.papers.li2024.setup import SCALES, Scale, Setup, check
+from holdfast.papers.li2024.setup import SCALES, Li2024Setup, check
 
-__all__ = ["SCALES", "Scale", "Setup", "check", "reproduce"]
+__all__ = ["SCALES", "Li2024Setup", "check", "reproduce"]
 
 
-def reproduce(setup: Setup) -> Path:
+def reproduce(setup: Li2024Setup) -> Path:
     """Runs every figure, resuming what is there, and writes `index.html` and `findings.json` into
     `setup.out`; returns the page's path.
 
@@ -43,7 +43,7 @@ def reproduce(setup: Setup) -> Path:
     return publish(_figures(setup), title, facts, setup.out, setup.tell)
 
 
-def _figures(setup: Setup) -> Iterator[Figure]:
+def _figures(setup: Li2024Setup) -> Iterator[Figure]:
     yield figure_3(setup)
     yield figure_4(setup)
     yield from figures_5_and_6(setup)

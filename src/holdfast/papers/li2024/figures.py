@@ -28,9 +28,9 @@ from holdfast.analysis.statistics import (
     row_means,
 )
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED, all_of, judge
-from holdfast.papers.findings import Claim, Figure, claim_that, pngs, spelled
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, pngs
 from holdfast.papers.li2024.geometry import embedding_norms
-from holdfast.papers.li2024.setup import Setup
+from holdfast.papers.li2024.setup import Li2024Setup
 from holdfast.records import read_run
 from holdfast.report.figures import write_figures
 from holdfast.report.study_figures import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _PLACES = {"role": "in the system role", "first-user": "before the first user message"}
 
 
-def figure_3(setup: Setup) -> Figure:
+def figure_3(setup: Li2024Setup) -> Figure:
     """Stability falls, adoption rises."""
     (series,) = read_series(setup.self_chats("figure-3", setup.model))
     images = write_figures([series], setup.figures("3"), whiskers=True)
@@ -75,19 +75,19 @@ def figure_3(setup: Setup) -> Figure:
     )
 
 
-def figure_9(setup: Setup) -> Figure:
+def figure_9(setup: Li2024Setup) -> Figure:
     """The system prompt in its role, or before the first user message."""
     model = setup.other or setup.model
-    by_place = {place: _with_prompt_in(place, setup) for place in _PLACES}
+    by_place = {role: _with_prompt_in(role, setup) for role in _PLACES}
     images = write_figures(list(by_place.values()), setup.figures("9"), whiskers=True)
     claims = [
         _moves(
-            f"a model behind an API loses stability too, with the prompt {_PLACES[place]}.",
+            f"a model behind an API loses stability too, with the prompt {_PLACES[role]}.",
             series,
             "stability",
             -1,
         )
-        for place, series in by_place.items()
+        for role, series in by_place.items()
     ]
     who = (
         "The endpoint" if setup.other else "No endpoint was given (--endpoint), so the model itself"
@@ -101,11 +101,11 @@ def figure_9(setup: Setup) -> Figure:
     )
 
 
-def _with_prompt_in(place: str, setup: Setup) -> Series:
+def _with_prompt_in(role: str, setup: Li2024Setup) -> Series:
     """Self-chats with the system prompt in that place."""
     model = setup.other or setup.model
-    run = setup.self_chats(f"figure-9-{place}", model, system_as=place, adoption=False)
-    return replace(read_series(run)[0], run=f"as {place}")
+    run = setup.self_chats(f"figure-9-{role}", model, system_as=role, adoption=False)
+    return replace(read_series(run)[0], run=f"as {role}")
 
 
 def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
@@ -115,7 +115,7 @@ def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
     rounds, moved = estimate_columns(values), change(values)
     ends = f"{rounds[0].mean:.3f} to {rounds[-1].mean:.3f}"
-    return claim_that(text, moved, sign, f"{kind.capitalize()} {ends}, change {spelled(moved)}.")
+    return claim_that(text, moved, sign, f"{kind.capitalize()} {ends}, change {in_words(moved)}.")
 
 
 # coefficient of variation of norms: up to the first we call them concentrated, from the second on
@@ -123,7 +123,7 @@ def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
 _NARROW, _WIDE = 0.2, 0.5
 
 
-def figure_4(setup: Setup) -> Figure:
+def figure_4(setup: Li2024Setup) -> Figure:
     """Attention to the prompt decays between turns, not within them."""
     trace = _trace(setup, setup.model, "figure-4")
     images = write_trace_figures(trace, setup.figures("4"))
@@ -141,8 +141,8 @@ def figure_4(setup: Setup) -> Figure:
     )
 
 
-def _trace(setup: Setup, model: LocalModel, step: str) -> dict[str, Any]:
-    """What is measured of the masses in a model's self-chats."""
+def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
+    """The decay of the masses in a model's self-chats."""
     sizes = decay.Sizes(setup.scale.traced, setup.scale.rounds, setup.seed)
     with setup.watch(step, sizes.conversations * sizes.rounds) as progress:
         chats = decay.hold(model, setup.suite, setup.out / step, sizes, progress=progress)
@@ -158,19 +158,19 @@ def _decay_claims(who: str, changes: dict[str, Any]) -> tuple[Claim, Claim]:
             f"{who}: attention to the system prompt falls between turns.",
             between,
             -1,
-            f"Log of the mass, all turns: {spelled(between)}.",
+            f"Log of the mass, all turns: {in_words(between)}.",
         ),
         claim_that(
             f"{who}: within a turn it falls less than even attention, which decays hyperbolically.",
             slower,
             +1,
-            f"Log of the mass within turns {spelled(within)}; less that of even attention "
-            f"{spelled(slower)}.",
+            f"Log of the mass within turns {in_words(within)}; less that of even attention "
+            f"{in_words(slower)}.",
         ),
     )
 
 
-def figure_7(setup: Setup) -> Figure:
+def figure_7(setup: Li2024Setup) -> Figure:
     """Norms of the embeddings."""
     norms = embedding_norms(setup.model)
     mean, spread = float(np.mean(norms)), float(np.std(norms) / np.mean(norms))
@@ -200,7 +200,7 @@ _RAISES = "training on human feedback raises the attention to the system prompt.
 _STILL_FALLS = "the trained model's attention to it still decays."
 
 
-def figure_8(setup: Setup) -> Figure:
+def figure_8(setup: Li2024Setup) -> Figure:
     """A model before and after its chat training."""
     if setup.base is None:
         why = "No base model was given; name it with --base."
@@ -212,7 +212,7 @@ def figure_8(setup: Setup) -> Figure:
     ours, theirs = _series(setup, "figure-4").mass, _series(setup, "figure-8-base").mass
     more = paired_difference(np.nanmean(ours, 1), np.nanmean(theirs, 1))
     fall = change(ours)
-    less = f"Mean mass of {setup.model.name} less that of {setup.base.name}: {spelled(more)}."
+    less = f"Mean mass of {setup.model.name} less that of {setup.base.name}: {in_words(more)}."
     return Figure(
         number="8",
         title=_TRAINED,
@@ -224,13 +224,13 @@ def figure_8(setup: Setup) -> Figure:
                 _STILL_FALLS,
                 fall,
                 -1,
-                f"Mass in the last round less that in the first: {spelled(fall)}.",
+                f"Mass in the last round less that in the first: {in_words(fall)}.",
             ),
         ),
     )
 
 
-def _series(setup: Setup, step: str) -> Series:
+def _series(setup: Li2024Setup, step: str) -> Series:
     return read_series(read_run(setup.out / step))[0]
 
 
@@ -240,8 +240,8 @@ _STEP = "figures-5-and-6"
 _BUDGET = 5.0
 
 
-def figures_5_and_6(setup: Setup) -> list[Figure]:
-    """What each method gives and costs."""
+def figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
+    """The gain and cost of each method."""
     if not setup.scale.sweeps:
         as_stable = [_AS_STABLE.format(name) for name in (_REPETITION, _GUIDANCE)]
         return [_not_run("5", _TRADE_OFF, as_stable), _not_run("6", _BY_ROUND, _OVER_ROUNDS)]
@@ -268,7 +268,7 @@ def _not_run(number: str, title: str, texts: Sequence[str]) -> Figure:
     return Figure(number, title, "Not run.", (), claims)
 
 
-def _calibrate(setup: Setup) -> None:
+def _calibrate(setup: Li2024Setup) -> None:
     """Runs the sweeps, or takes up what is there."""
     scale = setup.scale
     suite, plan = plan_of(setup)
@@ -286,14 +286,14 @@ def _calibrate(setup: Setup) -> None:
         )
 
 
-def plan_of(setup: Setup) -> tuple[drift.Suite, Plan]:
+def plan_of(setup: Li2024Setup) -> tuple[drift.Suite, Plan]:
     """The prompts of Figures 5 and 6, and how they are calibrated."""
     scale, suite = setup.scale, choose_prompts(setup.suite)
     plan = Plan(draws=scale.draws, rounds=scale.rounds, seed=setup.seed)
     return replace(suite, cases=suite.cases[: scale.prompts]), plan
 
 
-def _figure_5(setup: Setup, calibration: Calibration, images: Sequence[Path]) -> Figure:
+def _figure_5(setup: Li2024Setup, calibration: Calibration, images: Sequence[Path]) -> Figure:
     split, repetition, guidance = calibration.sweeps
     return Figure(
         number="5",
@@ -316,7 +316,7 @@ def _as_stable(
         ahead,
         +1,
         f"Stability of split-softmax less that of {name} (its settings mixed to the same "
-        f"cost): {spelled(ahead)}.",
+        f"cost): {in_words(ahead)}.",
     )
 
 
@@ -340,7 +340,7 @@ def _fades(calibration: Calibration, guidance: Candidate) -> Claim:
         _OVER_ROUNDS[0],
         fading,
         +1,
-        f"Gain of {guidance.method} over none, first round less last: {spelled(fading)}.",
+        f"Gain of {guidance.method} over none, first round less last: {in_words(fading)}.",
     )
 
 
@@ -349,8 +349,8 @@ def _crosses(repetition: Candidate, split: Candidate) -> Claim:
     return Claim(
         _OVER_ROUNDS[1],
         all_of(judge(late, +1), judge(early, -1)),
-        f"{repetition.method} less {split.method}, first half of the rounds {spelled(early)}, "
-        f"second half {spelled(late)}.",
+        f"{repetition.method} less {split.method}, first half of the rounds {in_words(early)}, "
+        f"second half {in_words(late)}.",
     )
 
 

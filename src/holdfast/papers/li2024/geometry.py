@@ -189,8 +189,8 @@ def check_theorem(instances: int, generated: int, seed: int) -> dict[str, float]
         transformer = theory.random_transformer(cone, 2, 2, rng)
         tokens = transformer.generate(cone.sample(_PROMPT, rng), generated)
         residuals += [
-            theory.hull_residual(tokens[place], transformer.images(tokens[:place]))
-            for place in range(_PROMPT, len(tokens))
+            theory.hull_residual(tokens[position], transformer.images(tokens[:position]))
+            for position in range(_PROMPT, len(tokens))
         ]
         beyond_angle, beyond_eps = cone.widened().excess(tokens[_PROMPT:])
         angles.append(float(beyond_angle.max()))
@@ -242,7 +242,7 @@ def check_rate() -> list[dict[str, float]]:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class GeometrySizes:
     """How much is simulated and read.
 
     Args:
@@ -273,7 +273,7 @@ def study(
     model: LocalModel,
     suite: drift.Suite,
     out: Path,
-    sizes: Sizes = Sizes(),
+    sizes: GeometrySizes = GeometrySizes(),
     tell: Callable[[str], None] = lambda line: None,
     watch: Watch = unwatched,
     command: str = "",
@@ -339,7 +339,7 @@ def hidden_geometry(
     model: LocalModel,
     suite: drift.Suite,
     out: Path,
-    sizes: Sizes,
+    sizes: GeometrySizes,
     watch: Watch = unwatched,
     command: str = "",
 ) -> list[dict[str, Any]]:
@@ -358,7 +358,7 @@ def hidden_geometry(
         return read_dialogs(model, run.records, sizes.seed, lambda: progress(settings.rounds, 0))
 
 
-def settings_for(sizes: Sizes) -> drift.Settings:
+def settings_for(sizes: GeometrySizes) -> drift.Settings:
     """The protocol of the dialogs, in the folder `dialogs`."""
     return drift.Settings(
         rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False

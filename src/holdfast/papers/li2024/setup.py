@@ -1,4 +1,4 @@
-"""What is reproduced, how much of it, and what cannot be."""
+"""The scales of the reproduction, and the refusal of models that cannot be used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Li2024Scale:
     """How much is run.
 
     Args:
@@ -46,7 +46,7 @@ class Scale:
 
 
 SCALES = {
-    "smallest": Scale(
+    "smallest": Li2024Scale(
         4,
         3,
         3,
@@ -55,8 +55,8 @@ SCALES = {
         8,
         ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2"),
     ),
-    "brief": Scale(24, 24, 8, 1, 1, 1, ()),
-    "small": Scale(
+    "brief": Li2024Scale(24, 24, 8, 1, 1, 1, ()),
+    "small": Li2024Scale(
         100,
         40,
         8,
@@ -69,7 +69,7 @@ SCALES = {
             "guidance:scale=1.1,1.25,1.5",
         ),
     ),
-    "paper": Scale(
+    "paper": Li2024Scale(
         200,
         40,
         8,
@@ -86,8 +86,8 @@ SCALES = {
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What is reproduced, and where to.
+class Li2024Setup:
+    """The model, the scale and the folder of a reproduction.
 
     Args:
         model: a model in this process.
@@ -105,7 +105,7 @@ class Setup:
     model: LocalModel
     suite: drift.Suite
     out: Path
-    scale: Scale
+    scale: Li2024Scale
     seed: int = 0
     capability: str = "knowledge"
     base: LocalModel | None = None
@@ -130,7 +130,7 @@ class Setup:
             return drift.run(model, self.suite, self.out / step, settings, running=running)
 
 
-def check(setup: Setup) -> None:
+def check(setup: Li2024Setup) -> None:
     """Refuses what cannot be reproduced, before anything runs.
 
     Raises:

@@ -15,11 +15,13 @@ from holdfast.papers.zhang2024.evaluate import run
 from holdfast.papers.zhang2024.settings import (
     BASELINES,
     SYNTHETIC,
-    Settings,
     draw_samples,
     load_data,
     request_of,
     variants_of,
+)
+from holdfast.papers.zhang2024.settings import (
+    TaskSettings as Settings,
 )
 
 __all__ = [

@@ -14,7 +14,7 @@ from holdfast.chat.messages import Message
 from holdfast.errors import UnknownName
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
 from holdfast.papers.zhang2024.data import Biography
-from holdfast.papers.zhang2024.synthetic import OCCUPATIONS, Shape, biography, changed_fact
+from holdfast.papers.zhang2024.synthetic import OCCUPATIONS, TextShape, biography, changed_fact
 
 TASKS = ("json", "pronouns", "bios", "counterfact")
 _ORIGINAL, _OTHERWISE = (
@@ -45,7 +45,9 @@ _OTHER = (
 )
 
 
-def training_dialogue(task: str, rng: random.Random, shape: Shape = Shape()) -> list[Message]:
+def training_dialogue(
+    task: str, rng: random.Random, shape: TextShape = TextShape()
+) -> list[Message]:
     """One dialogue of the training split: a user message and the right reply.
 
     Raises:
@@ -53,37 +55,37 @@ def training_dialogue(task: str, rng: random.Random, shape: Shape = Shape()) -> 
     """
     if task not in TASKS:
         raise UnknownName("task", task, TASKS)
-    asked, reply = (
+    question, reply = (
         _changed_fact(rng, shape)
         if task == "counterfact"
         else _about(task, biography(rng, "train", shape), rng)
     )
-    return [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
+    return [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
 
 
 def _about(task: str, person: Biography, rng: random.Random) -> tuple[str, str]:
     slots = {"{person}": person.name, "{job}": person.occupation, "{first}": person.first}
     if rng.random() < _OTHERWISE:
-        asked, reply = (_fill(part, slots) for part in rng.choice(_OTHER))
-        return f"{person.text} {asked}", reply
+        question, reply = (_fill(part, slots) for part in rng.choice(_OTHER))
+        return f"{person.text} {question}", reply
     if rng.random() < _ORIGINAL:
         kind = {"json": JSON, "pronouns": PRONOUNS, "bios": BIOS}[task]
         sample = kind.ask(person, "original", OCCUPATIONS)
         return sample.prompts[0], sample.reply
-    asked = _fill(rng.choice({"json": _JSON, "pronouns": _PRONOUNS, "bios": _BIOS}[task]), slots)
+    question = _fill(rng.choice({"json": _JSON, "pronouns": _PRONOUNS, "bios": _BIOS}[task]), slots)
     reply = {
         "json": json.dumps({"name": person.name, "occupation": person.occupation}),
         "pronouns": person.changed,
         "bios": person.occupation,
     }[task]
     return (
-        f"{asked} {person.text}"
+        f"{question} {person.text}"
         if task != "bios" and rng.random() < 0.3
-        else f"{person.text} {asked}"
+        else f"{person.text} {question}"
     ), reply
 
 
-def _changed_fact(rng: random.Random, shape: Shape) -> tuple[str, str]:
+def _changed_fact(rng: random.Random, shape: TextShape) -> tuple[str, str]:
     fact = changed_fact(rng, "train", shape)
     sample = COUNTERFACT.ask(fact, "original", ())
     if rng.random() < _OTHERWISE:  # what was before

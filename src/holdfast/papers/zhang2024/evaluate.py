@@ -25,7 +25,7 @@ from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
 from holdfast.papers.zhang2024.metrics import Tfidf, fit_tfidf, fluency
 from holdfast.papers.zhang2024.settings import (
     CATALOGUE,
-    Settings,
+    TaskSettings,
     Variant,
     demonstrations,
     draw_samples,
@@ -55,7 +55,7 @@ _SAME_TARGET = 8  # of them, those that one reply is compared with
 class Judge:
     """Fluency and consistency of replies to one task."""
 
-    def __init__(self, task: Task, data: Data, settings: Settings):
+    def __init__(self, task: Task, data: Data, settings: TaskSettings):
         self.texts: dict[str, list[str]] = {}
         for item in itertools.islice(fitting(data, task, "train"), _REFERENCES):
             sample = task.ask(item, settings.instruction, data.candidates)
@@ -72,7 +72,7 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskBatch:
     """Samples of one task that are asked in one way, side by side.
 
     Args:
@@ -89,35 +89,35 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Work whose units are `Asked`.
+class TaskWork:
+    """Work whose units are `TaskBatch`.
 
     Args:
         data, settings: of the run.
     """
 
     data: Data
-    settings: Settings
+    settings: TaskSettings
     together: ClassVar[int] = 1
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
         unit, judges = 0, dict[str, Judge]()
         failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "sample")
-        for unit, asked in units:
-            task, variant = CATALOGUE[asked.task], asked.variant
+        for unit, group in units:
+            task, variant = CATALOGUE[group.task], group.variant
             if task.fluent and task.name not in judges:
                 judges[task.name] = Judge(task, self.data, self.settings)
             Asker(
                 model,
                 task,
                 variant,
-                asked.before,
+                group.before,
                 self.settings.generate,
                 judges.get(task.name),
                 failures,
                 variant.key(task.name),
                 functools.partial(listener.outcome, unit),
-            ).ask(asked.samples)
+            ).ask(group.samples)
             listener.over(unit)
         failures.settle(model.session())
 
@@ -146,42 +146,42 @@ class Asker:
     name: str
     keep: Callable[[dict[str, Any]], None]
 
-    def ask(self, asked: Mapping[int, Sample]) -> None:
+    def ask(self, samples: Mapping[int, Sample]) -> None:
         """Asks samples, side by side, by their numbers."""
         if self.task.chooses:
-            self._choose(asked)
+            self._choose(samples)
         else:
-            self._write(asked)
+            self._write(samples)
 
-    def _write(self, asked: Mapping[int, Sample]) -> None:
+    def _write(self, samples: Mapping[int, Sample]) -> None:
         """Replies are told as they come."""
         last = time.monotonic()
 
         def keep(number: int, reply: Reply) -> None:
             nonlocal last
             now = time.monotonic()
-            scores = {"scores": self.task.score(asked[number], reply.text)}
-            self._keep(number, asked[number], now - last, scores, reply)
+            scores = {"scores": self.task.score(samples[number], reply.text)}
+            self._keep(number, samples[number], now - last, scores, reply)
             last = now
 
-        self._answer(asked, keep)
+        self._answer(samples, keep)
 
-    def _choose(self, asked: Mapping[int, Sample]) -> None:
+    def _choose(self, samples: Mapping[int, Sample]) -> None:
         """Continuations are compared under every prompt of a sample; all are told at the end."""
         began = time.monotonic()
         replies: dict[int, Reply] = {}
         if self.generate:
-            self._answer(asked, replies.__setitem__)
-            asked = {number: asked[number] for number in asked if number in replies}
-        prompts = [(sample, prompt) for sample in asked.values() for prompt in sample.prompts]
+            self._answer(samples, replies.__setitem__)
+            samples = {number: samples[number] for number in samples if number in replies}
+        prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
         scored = iter(
             self.model.session().score(
                 [self._request(sample, prompt) for sample, prompt in prompts],
                 [sample.options for sample, _ in prompts],
             )
         )
-        seconds = (time.monotonic() - began) / max(len(asked), 1)
-        for number, sample in asked.items():
+        seconds = (time.monotonic() - began) / max(len(samples), 1)
+        for number, sample in samples.items():
             options = [next(scored).log_probabilities for _ in sample.prompts]
             scores = {
                 "log_probabilities": [list(map(_round, values)) for values in options],
@@ -189,10 +189,10 @@ class Asker:
             }
             self._keep(number, sample, seconds, scores, replies.get(number))
 
-    def _answer(self, asked: Mapping[int, Sample], keep: Callable[[int, Reply], None]) -> None:
+    def _answer(self, samples: Mapping[int, Sample], keep: Callable[[int, Reply], None]) -> None:
         requests = {
             (self.name, number): self._request(sample, sample.prompts[0])
-            for number, sample in asked.items()
+            for number, sample in samples.items()
         }
         answer_each(
             self.model.session(), requests, self.failures, lambda name, reply: keep(name[1], reply)
@@ -207,12 +207,12 @@ class Asker:
         reply: Reply | None,
     ) -> None:
         """Tells what came of a sample."""
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if reply is not None:
-            told = {"reply": reply.text, "stop_reason": reply.stop_reason}
+            fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
             if reply.usage is not None:
-                told["tokens"] = dict(zip(("read", "written"), reply.usage, strict=True))
-            told |= self.judge.judge(sample, reply.text) if self.judge else {}
+                fields["tokens"] = dict(zip(("read", "written"), reply.usage, strict=True))
+            fields |= self.judge.judge(sample, reply.text) if self.judge else {}
         self.keep(
             {
                 "conversation": number,
@@ -222,7 +222,7 @@ class Asker:
                 "prompt": sample.prompts[0],
                 "target": sample.target,
                 **scores,
-                **told,
+                **fields,
                 "seconds": round(seconds, 4),
             }
         )
@@ -255,7 +255,7 @@ def _round(value: float | None) -> float | None:
 
 
 COMPATIBILITY = Compatibility(
-    defaults={"settings": dataclasses.asdict(Settings())},
+    defaults={"settings": dataclasses.asdict(TaskSettings())},
     joins={
         "model_fingerprint": same_served,
         "variants": union,
@@ -271,7 +271,7 @@ def run(
     model: ChatModel,
     data: Data,
     out: Path | str,
-    settings: Settings = Settings(),
+    settings: TaskSettings = TaskSettings(),
     methods: Sequence[Sequence[Method]] = (),
     *,
     command: str = "",
@@ -317,17 +317,17 @@ def run(
         groups = batches(range(settings.samples), settings.batch)
         units = []
         for task, variant in itertools.product(tasks, variants):
-            before, asked = shown.get((task.name, variant.draw), []), samples[task.name]
+            before = shown.get((task.name, variant.draw), [])
             key = variant.key(task.name)
             for batch in resume(record, key, groups, alone=model.independent):
                 if batch.again:
-                    some = {number: asked[number] for number in batch.again}
-                    units.append(BatchUnit(batch, Asked(task.name, variant, before, some)))
+                    some = {number: samples[task.name][number] for number in batch.again}
+                    units.append(BatchUnit(batch, TaskBatch(task.name, variant, before, some)))
                 else:
                     progress(len(batch.numbers))
         work_on(
             replicas_of(model),
-            Asking(data, settings),
+            TaskWork(data, settings),
             units[:first],
             functools.partial(_note, record),
             lambda count, tokens: progress(count),
@@ -358,11 +358,11 @@ def _check(
         model.check(variant.methods)
         for task in tasks:
             sample = samples[task.name][0]
-            asked = [user_message(sample.prompts[0])]
-            request_of(asked, sample.emphasis, variant.methods, Sampling(), 0)
+            messages = [user_message(sample.prompts[0])]
+            request_of(messages, sample.emphasis, variant.methods, Sampling(), 0)
 
 
-def check_folder(data: Data, out: Path | str, settings: Settings, command: str = "") -> None:
+def check_folder(data: Data, out: Path | str, settings: TaskSettings, command: str = "") -> None:
     """Refuses a folder that holds another run, or something else, before a model is loaded.
 
     Args:
@@ -376,7 +376,7 @@ def check_folder(data: Data, out: Path | str, settings: Settings, command: str =
 
 
 def _identity(
-    model: ChatModel, data: Data, settings: Settings, variants: Sequence[Variant]
+    model: ChatModel, data: Data, settings: TaskSettings, variants: Sequence[Variant]
 ) -> dict[str, Any]:
     return {
         "model": model.name,
@@ -387,7 +387,7 @@ def _identity(
     }
 
 
-def _identity_of_data(data: Data, settings: Settings) -> dict[str, Any]:
+def _identity_of_data(data: Data, settings: TaskSettings) -> dict[str, Any]:
     return {
         "settings": dataclasses.asdict(settings),
         "data": data.name,

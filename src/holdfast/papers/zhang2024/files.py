@@ -38,11 +38,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Row:
+class DataRow:
     """A row of a file, which knows where it stands."""
 
     values: Any
-    place: str
+    where: str
 
     def text(self, *names: str) -> str:
         """The text under the first of the names that is there; a dotted name goes down into
@@ -51,7 +51,7 @@ class Row:
         value = self.get(*names)
         if not isinstance(value, str) or not value.strip():
             raise UsageError(
-                f"{self.place}: {names[0]!r} is {_short(value)}, and a text is needed; give each"
+                f"{self.where}: {names[0]!r} is {_short(value)}, and a text is needed; give each"
                 " row one."
             )
         return value.strip()
@@ -60,7 +60,7 @@ class Row:
         value = self.get(*names)
         if isinstance(value, bool) or not re.fullmatch(r"\d{1,15}", str(value)):
             raise UsageError(
-                f"{self.place}: {names[0]!r} is {_short(value)}, and a whole number of at most 15"
+                f"{self.where}: {names[0]!r} is {_short(value)}, and a whole number of at most 15"
                 " digits is needed."
             )
         return int(value)
@@ -73,10 +73,10 @@ class Row:
             if value is not None:
                 return value
         called = " or ".join(map(repr, names))
-        raise UsageError(f"{self.place} has no {called}; every row needs one.")
+        raise UsageError(f"{self.where} has no {called}; every row needs one.")
 
 
-def format_of(row: Any, path: Path) -> tuple[str, Callable[[Row], Iterable[tuple[str, Any]]]]:
+def format_of(row: Any, path: Path) -> tuple[str, Callable[[DataRow], Iterable[tuple[str, Any]]]]:
     """The kind of items in a file, by the fields of its first row, and the reader of a row."""
     fields = set(row) if isinstance(row, Mapping) else set()
     if "requested_rewrite" in fields:
@@ -99,14 +99,15 @@ def format_of(row: Any, path: Path) -> tuple[str, Callable[[Row], Iterable[tuple
     )
 
 
-def _rome(row: Row) -> Iterable[tuple[str, ChangedFact]]:
+def _rome(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
     subject = row.text("requested_rewrite.subject")
-    asked = row.get("paraphrase_prompts")
-    if not isinstance(asked, list) or not all(
-        isinstance(text, str) and text.strip() for text in asked
+    paraphrases = row.get("paraphrase_prompts")
+    if not isinstance(paraphrases, list) or not all(
+        isinstance(text, str) and text.strip() for text in paraphrases
     ):
         raise UsageError(
-            f"{row.place}: 'paraphrase_prompts' is {_short(asked)}, and a list of texts is needed."
+            f"{row.where}: 'paraphrase_prompts' is {_short(paraphrases)}, and a list of texts is"
+            " needed."
         )
     old, new = (
         row.text("requested_rewrite.target_true.str"),
@@ -119,12 +120,12 @@ def _rome(row: Row) -> Iterable[tuple[str, ChangedFact]]:
             _relation(row, "requested_rewrite.prompt"),
             old,
             new,
-            tuple(text.strip() for text in asked),
+            tuple(text.strip() for text in paraphrases),
         ),
     )
 
 
-def _core(row: Row) -> Iterable[tuple[str, ChangedFact]]:
+def _core(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
     """The core lists each fact with its true target (label 1) and with a false one (label 0): the
     latter are the changes.
     """
@@ -134,21 +135,21 @@ def _core(row: Row) -> Iterable[tuple[str, ChangedFact]]:
         yield subject, ChangedFact(subject, relation, old, new)
 
 
-def _relation(row: Row, name: str) -> str:
+def _relation(row: DataRow, name: str) -> str:
     relation = row.text(name)
     if relation.count("{}") != 1:
         raise UsageError(
-            f"{row.place}: {name!r} is {_short(relation)}, and needs one {{}} where the subject"
+            f"{row.where}: {name!r} is {_short(relation)}, and needs one {{}} where the subject"
             " stands."
         )
     return relation
 
 
-def _biography(row: Row) -> Iterable[tuple[str, Biography]]:
+def _biography(row: DataRow) -> Iterable[tuple[str, Biography]]:
     text, start = row.get("raw", "text"), row.number("start_pos", "start")
     if not isinstance(text, str) or not text[:start].strip() or start > len(text):
         raise UsageError(
-            f"{row.place}: 'start_pos' is {start}, which cuts no first sentence off {_short(text)}."
+            f"{row.where}: 'start_pos' is {start}, which cuts no first sentence off {_short(text)}."
         )
     occupation, name = _occupation(row), row.values.get("name")
     if isinstance(name, list):
@@ -164,14 +165,14 @@ def _biography(row: Row) -> Iterable[tuple[str, Biography]]:
     )
 
 
-def _occupation(row: Row) -> str:
+def _occupation(row: DataRow) -> str:
     value = row.get("title", "p", "profession")
     if re.fullmatch(r"\d{1,3}", str(value)) and int(value) < len(OCCUPATIONS):
         value = OCCUPATIONS[int(value)]
     wanted = str(value).strip().lower().replace("_", " ")
     if wanted not in OCCUPATIONS:
         raise UsageError(
-            f"{row.place}: 'title' is {_short(value)}, which is none of the 28 occupations of Bias"
+            f"{row.where}: 'title' is {_short(value)}, which is none of the 28 occupations of Bias"
             " in Bios."
         )
     return wanted
@@ -182,7 +183,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def refuse_surrogates(row: Any, place: str) -> None:
+def refuse_surrogates(row: Any, where: str) -> None:
     """Half a surrogate pair ("\\ud800") is no text: no tokenizer takes it and no file holds it."""
     waiting = [row]
     while waiting:
@@ -193,7 +194,7 @@ def refuse_surrogates(row: Any, place: str) -> None:
             waiting.extend(value)
         elif isinstance(value, str) and (half := _SURROGATE.search(value)):
             raise UsageError(
-                f"{place} holds {half.group()!a}, half of a surrogate pair; write the character"
+                f"{where} holds {half.group()!a}, half of a surrogate pair; write the character"
                 " itself, or leave it out."
             )
 
@@ -241,9 +242,9 @@ def load_files(where: str, seed: int = 0) -> Data:
             )
         kind, split = kind_here, _named_split(path)
         for number, row in enumerate(rows, 1):
-            place = f"{path}, row {number}"
-            refuse_surrogates(row, place)
-            for key, item in parse(Row(row, place)):
+            named = f"{path}, row {number}"
+            refuse_surrogates(row, named)
+            for key, item in parse(DataRow(row, named)):
                 items[split or _split_of(key)].append(item)
         digest.update(path.read_bytes())
     for split in SPLITS:
@@ -321,11 +322,11 @@ def _read(path: Path) -> list[Any]:
         ) from error
 
 
-def _json_line(line: str, place: str) -> Any:
+def _json_line(line: str, where: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{place} is not JSON ({error}); write one object per line.") from error
+        raise UsageError(f"{where} is not JSON ({error}); write one object per line.") from error
 
 
 def _read_parquet(path: Path) -> list[Any]:

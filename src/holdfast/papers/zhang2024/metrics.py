@@ -29,9 +29,9 @@ def first_object(reply: str) -> dict[str, Any] | None:
     Strict JSON: double quotes, no trailing comma, no NaN; objects nested deeper than Python reads
     count as none."""
     decoder = json.JSONDecoder(parse_constant=_no_constant)
-    for found in re.finditer(r"\{", reply):
+    for match in re.finditer(r"\{", reply):
         try:
-            return decoder.raw_decode(reply, found.start())[0]
+            return decoder.raw_decode(reply, match.start())[0]
         except ValueError:
             continue
         except RecursionError:
@@ -43,23 +43,23 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def holds_target(found: Mapping[str, Any], target: str) -> bool:
+def holds_target(item: Mapping[str, Any], target: str) -> bool:
     """Whether a JSON object's occupation (or, without such a key, any value but the name) holds
     `target` as whole words.
 
     Case is ignored. The released code looks for the letters in every value, so that "dj" is found
     in "adjunct", and an occupation in a name."""
-    keys = {key.lower(): key for key in found}
+    keys = {key.lower(): key for key in item}
     values = (
-        found[keys["occupation"]]
+        item[keys["occupation"]]
         if "occupation" in keys
-        else [value for key, value in found.items() if key.lower() != "name"]
+        else [value for key, value in item.items() if key.lower() != "name"]
     )
     wanted = words_of(target)
     return any(
-        wanted == said[start : start + len(wanted)]
-        for said in map(words_of, _strings(values))
-        for start in range(len(said))
+        wanted == words[start : start + len(wanted)]
+        for words in map(words_of, _strings(values))
+        for start in range(len(words))
     )
 
 
@@ -67,11 +67,11 @@ def _strings(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _strings(one)
+        for entry in value.values():
+            yield from _strings(entry)
     elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
+        for entry in value:
+            yield from _strings(entry)
 
 
 def words_of(text: str) -> list[str]:
@@ -86,8 +86,8 @@ def pronouns_changed(reply: str) -> bool:
 
     The released code asks for the first alone, by which an empty reply, or one without any pronoun,
     has changed them all."""
-    said = set(words_of(reply))
-    return not said & SUBJECTS and "they" in said
+    words = set(words_of(reply))
+    return not words & SUBJECTS and "they" in words
 
 
 def all_pronouns_changed(reply: str) -> bool:
@@ -139,10 +139,10 @@ class Tfidf:
         The consistency of Hernandez et al. 2023, whose code weights words as scikit-learn does by
         default, which is followed here. Words that no text of the collection has are left out, as
         there."""
-        one, other = self._weights(text), self._weights(reference)
-        size = math.hypot(*one.values()) * math.hypot(*other.values())
+        ours, theirs = self._weights(text), self._weights(reference)
+        size = math.hypot(*ours.values()) * math.hypot(*theirs.values())
         return (
-            sum(weight * other.get(word, 0.0) for word, weight in one.items()) / size
+            sum(weight * theirs.get(word, 0.0) for word, weight in ours.items()) / size
             if size
             else 0.0
         )

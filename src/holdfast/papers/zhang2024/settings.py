@@ -25,7 +25,7 @@ from holdfast.papers.zhang2024.data import (
     spans_of,
 )
 from holdfast.papers.zhang2024.files import load_files
-from holdfast.papers.zhang2024.synthetic import Shape, make_data
+from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 
@@ -33,7 +33,7 @@ BASELINES = ("zero-shot", "marked", "quoted", "few-shot")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TaskSettings:
     """The samples of a run, and how they are asked.
 
     Args:
@@ -114,7 +114,7 @@ class Variant:
         return " ".join(part for part in (task, self.name, str(self.draw or "")) if part)
 
 
-def variants_of(settings: Settings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
+def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
     """The rows of the table: the baselines, each draw of demonstrations by itself, then the
     methods.
 
@@ -173,7 +173,9 @@ def user_message(content: str) -> Message:
 SYNTHETIC = "synthetic"
 
 
-def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape()) -> Data:
+def load_data(
+    wheres: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()
+) -> Data:
     """Loads what the samples are made of.
 
     Args:
@@ -213,7 +215,7 @@ def load_data(wheres: Sequence[str], settings: Settings, shape: Shape = Shape())
     return Data(name, fingerprint, items, candidates)
 
 
-def draw_samples(data: Data, task: Task, settings: Settings) -> list[Sample]:
+def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]:
     """The samples of a task, the same for every baseline and method; more of them begin like fewer.
 
     Raises:
@@ -228,13 +230,13 @@ def draw_samples(data: Data, task: Task, settings: Settings) -> list[Sample]:
     return [task.ask(item, settings.instruction, data.candidates) for item in chosen]
 
 
-def demonstrations(data: Data, task: Task, settings: Settings, draw: int) -> list[Message]:
+def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) -> list[Message]:
     """Training samples with their right replies as turns of a chat, the same before every sample
     (section 4: three of them).
     """
     # training samples that are asked about are not shown
-    asked = settings.samples if settings.split == "train" else 0
-    pool = list(itertools.islice(fitting(data, task, "train"), asked, None))
+    skipped = settings.samples if settings.split == "train" else 0
+    pool = list(itertools.islice(fitting(data, task, "train"), skipped, None))
     if len(pool) < settings.demonstrations:
         raise UsageError(
             f"{data.name} has {len(pool)} training samples for demonstrations of {task.name}, and"

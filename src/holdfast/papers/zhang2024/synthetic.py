@@ -189,7 +189,7 @@ _INVENTED = 0.5  # of the names in training: they can be copied, not learned by 
 
 
 @dataclass(frozen=True)
-class Shape:
+class TextShape:
     """How long and how distracting texts are.
 
     Args:
@@ -229,11 +229,11 @@ def part_of(value: str) -> str:
 
     Both tenths lie in the fifth of all values that the other training of the default model holds
     out."""
-    place = sum(value.encode()) * 2654435761 % 2**32 / 2**32
-    return "validation" if place < 0.1 else "test" if place < 0.2 else "train"
+    position = sum(value.encode()) * 2654435761 % 2**32 / 2**32
+    return "validation" if position < 0.1 else "test" if position < 0.2 else "train"
 
 
-def biography(rng: random.Random, split: str, shape: Shape = Shape()) -> Biography:
+def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) -> Biography:
     """A person of the split: what they are, then sentences of which some name another occupation.
 
     Raises:
@@ -258,14 +258,14 @@ def biography(rng: random.Random, split: str, shape: Shape = Shape()) -> Biograp
     rng.shuffle(chosen)
     sentences = [_fill(rng, sentence, split, without=job) for sentence in chosen]
     first = _fill(rng, rng.choice(FIRST).replace("{name}", name).replace("{job}", job), split)
-    told, changed = (
+    text, changed = (
         " ".join([first, *(_say(sentence, who) for sentence in sentences)])
         for who in (pronoun, "they")
     )
-    return Biography(name, job, first, told, changed)
+    return Biography(name, job, first, text, changed)
 
 
-def changed_fact(rng: random.Random, split: str, shape: Shape = Shape()) -> ChangedFact:
+def changed_fact(rng: random.Random, split: str, shape: TextShape = TextShape()) -> ChangedFact:
     """A fact about a person of the split that was so and is otherwise, and facts about others that
     come between it and the question.
 
@@ -277,23 +277,23 @@ def changed_fact(rng: random.Random, split: str, shape: Shape = Shape()) -> Chan
     old, new = rng.sample(_values(pool, split), 2)
     asides = []
     for _ in range(rng.randint(0, shape.asides)):
-        asked, drawn = rng.choice([(relation, pool), rng.choice(RELATIONS)[:2]])
+        asked_relation, drawn = rng.choice([(relation, pool), rng.choice(RELATIONS)[:2]])
         other = subject
         while other == subject:
             other = _name(rng, split, rng.choice(("she", "he")))
-        asides.append(f"{asked.replace('{}', other)} {rng.choice(_values(drawn, split))}.")
+        asides.append(f"{asked_relation.replace('{}', other)} {rng.choice(_values(drawn, split))}.")
     shown = paraphrases[:-1] if split == "train" else paraphrases
     return ChangedFact(
         subject,
         relation,
         old,
         new,
-        tuple(one.replace("{}", subject) for one in shown),
+        tuple(question.replace("{}", subject) for question in shown),
         " ".join(asides),
     )
 
 
-def make_data(seed: int, split: str, count: int, shape: Shape = Shape()) -> Data:
+def make_data(seed: int, split: str, count: int, shape: TextShape = TextShape()) -> Data:
     """Biographies and changed facts: `count` of the split, and as many others as demonstrations and
     consistency need.
 
@@ -313,10 +313,10 @@ def make_data(seed: int, split: str, count: int, shape: Shape = Shape()) -> Data
         }
         for kind, make in makers.items()
     }
-    told = hashlib.sha256(
+    fingerprint = hashlib.sha256(
         repr([asdict(shape), [items[kind][split] for kind in items]]).encode()
     ).hexdigest()[:16]
-    return Data("synthetic", told, items, OCCUPATIONS)
+    return Data("synthetic", fingerprint, items, OCCUPATIONS)
 
 
 def _name(rng: random.Random, split: str, pronoun: str) -> str:
@@ -343,8 +343,8 @@ def _values(pool: str, split: str) -> list[str]:
 
 
 def _of_split(templates: Sequence[str], split: str) -> list[str]:
-    own = {"train": [], "validation": [templates[-2]], "test": [templates[-1]]}[split]
-    return [*templates[:-2], *own]
+    held_out = {"train": [], "validation": [templates[-2]], "test": [templates[-1]]}[split]
+    return [*templates[:-2], *held_out]
 
 
 def _few(rng: random.Random, templates: Sequence[str], split: str, count: int) -> list[str]:

@@ -43,7 +43,7 @@ class Triplet:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two chats that differ in what the reply is to be told apart by.
+    """Two chats that differ in what the reply is to be distinguished by.
 
     Args:
         prompted: the chat that asks for it, as with a system prompt.
@@ -111,11 +111,11 @@ class Learned:
         layers: of the model, in order.
         chosen: those that are steered unless others are named.
         of_keys: whether heads of keys are in it.
-        told: what else there is to say of it.
+        facts: what else there is to say of it.
     """
 
     tensors: Mapping[str, Tensor]
     layers: tuple[int, ...]
     chosen: tuple[int, ...]
     of_keys: bool = False
-    told: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)

@@ -44,7 +44,7 @@ class _Sums:
 
     def add(self, neutral: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
         """Adds those of the same tokens in three prompts, each [layer, token, head, size]."""
-        h, plus, minus = (each.double() for each in (neutral, relevant, irrelevant))
+        h, plus, minus = (keys.double() for keys in (neutral, relevant, irrelevant))
         self.positive = self.positive + torch.einsum("lthi,lthj->lhij", h, plus)
         self.negative = self.negative + torch.einsum("lthi,lthj->lhij", h, minus)
         self.distance = self.distance + (plus - minus).norm(dim=-1).sum(1)
@@ -85,15 +85,15 @@ def learn_ada_seka(model: LocalModel, examples: Sequence[Triplet], done: Progres
     """The first singular vectors of every expert's Omega+, [layer, head, expert, ...]."""
     layers, sums = _read(model, examples, done)
     experts = sorted({example.expert for example in examples})
-    each = [sums[Site.KEYS, expert] for expert in experts]
-    learned = [own.directions(own.positive) for own in each]
+    by_expert = [sums[Site.KEYS, expert] for expert in experts]
+    learned = [statistics.directions(statistics.positive) for statistics in by_expert]
     kept = min(_EXPERT_DIRECTIONS, learned[0][1].shape[-1])
     tensors = {
         "distance": sums[Site.KEYS, ""].mean_distance,
         "vectors": torch.stack([vectors[..., :kept] for vectors, _ in learned], 2),
         "values": torch.stack([values[..., :kept] for _, values in learned], 2),
     }
-    return Learned(tensors, layers, layers, of_keys=True, told={"experts": experts})
+    return Learned(tensors, layers, layers, of_keys=True, facts={"experts": experts})
 
 
 def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
@@ -101,8 +101,8 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
     layers, sums = _read(model, examples, done)
     tensors: dict[str, Tensor] = {}
     for site, name in ((Site.KEYS, "keys"), (Site.VALUES, "values")):
-        own = sums[site, ""]
-        vectors, values = own.directions(own.positive - own.negative)
+        statistics = sums[site, ""]
+        vectors, values = statistics.directions(statistics.positive - statistics.negative)
         tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
     tensors["distance"] = sums[Site.KEYS, ""].mean_distance
     tensors["values.distance"] = sums[Site.VALUES, ""].mean_distance
@@ -135,7 +135,7 @@ def _read(
                 for expert in ("", example.expert):
                     sums[site, expert].add(*(states[site] for states in read))
         done(1)
-    if empty := sorted(expert for (_, expert), own in sums.items() if not own.tokens):
+    if empty := sorted(expert for (_, expert), statistics in sums.items() if not statistics.tokens):
         name = f"of the expert {empty[0]!r}" if empty[0] else "at all"
         raise ModelError(
             f"No example {name} has its answer in the same tokens behind both questions; give"

@@ -53,9 +53,9 @@ def triplets() -> tuple[Triplet, ...]:
     """The notes, six of each expert and each turn of its lists."""
     made: list[Triplet] = []
     for turn in range(len(_NAMES)):
-        for name, place in zip(_NAMES, itertools.count(turn), strict=False):
-            town, job = _TOWNS[place % 6], _JOBS[(place + 1) % 6]
-            thing, rule, hour = _THINGS[(place + 2) % 6], _RULES[place % 6], _HOURS[place % 6]
+        for name, index in zip(_NAMES, itertools.count(turn), strict=False):
+            town, job = _TOWNS[index % 6], _JOBS[(index + 1) % 6]
+            thing, rule, hour = _THINGS[(index + 2) % 6], _RULES[index % 6], _HOURS[index % 6]
             made += (
                 Triplet(
                     f"{name} lives in {town}. The shop opens at {hour}.",

@@ -49,7 +49,7 @@ class _Crop:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadChat:
     """A chat, and the reply that was drawn to it."""
 
     stream: Stream
@@ -65,9 +65,9 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress
     first = _means(prompted[::2]) - _means(plain[::2])
     apart = _separation(first, prompted[1::2] or prompted, plain[1::2] or plain)
     best = layers[int(apart.argmax())]
-    told = {"separation": [round(float(each), 3) for each in apart]}
+    facts = {"separation": [round(float(layer), 3) for layer in apart]}
     difference = _means(prompted) - _means(plain)
-    return Learned({"difference": difference.float()}, layers, (best,), told=told)
+    return Learned({"difference": difference.float()}, layers, (best,), facts=facts)
 
 
 def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
@@ -110,13 +110,13 @@ def learn_gcad(model: LocalModel, examples: Sequence[Contrast], done: Progress) 
                 "The prompted chats have no system prompt to crop; give others with --data."
             )
         span = torch.tensor(read.stream.span)
-        own = [_layer(seen[Site.OUTPUTS], layer)[-reply:] for layer in layers]
+        outputs = [_layer(seen[Site.OUTPUTS], layer)[-reply:] for layer in layers]
         cropped = [_cropped(model, read, layer)[-reply:] for layer in layers]
-        deltas = deltas + torch.stack(own).sum(1) - torch.stack(cropped).sum(1)
+        deltas = deltas + torch.stack(outputs).sum(1) - torch.stack(cropped).sum(1)
         made = torch.stack([_layer(seen[Site.KEYS], layer)[: len(span)][span] for layer in layers])
         keys, prompts = keys + made.sum(1), prompts + made.shape[1]
-        asked = torch.stack([_layer(seen[Site.QUERIES], layer)[-reply:] for layer in layers])
-        queries = queries + asked.unflatten(2, (sites.key_heads, -1)).mean(3).sum(1)
+        asking = torch.stack([_layer(seen[Site.QUERIES], layer)[-reply:] for layer in layers])
+        queries = queries + asking.unflatten(2, (sites.key_heads, -1)).mean(3).sum(1)
         tokens += reply
         done(1)
     if not tokens:
@@ -148,8 +148,8 @@ def _hidden(
             " layers, so nothing can be fitted on them; use a method of another kind."
         )
     sides: list[list[Tensor]] = []
-    plain = [_without_prompt(each.plain) for each in examples]
-    for chats in ([each.prompted for each in examples], plain):
+    plain = [_without_prompt(example.plain) for example in examples]
+    for chats in ([example.prompted for example in examples], plain):
         side = []
         for read in _replies(model, chats):
             seen = _forward(model, read, (), (Site.HIDDEN,))[Site.HIDDEN]
@@ -174,20 +174,20 @@ def _layer(seen: dict[int, Tensor], layer: int) -> Tensor:
 
 def _means(replies: Sequence[Tensor]) -> Tensor:
     """The mean over replies of the mean over each one's tokens, [layer, size]."""
-    return torch.stack([each.mean(1) for each in replies]).mean(0)
+    return torch.stack([states.mean(1) for states in replies]).mean(0)
 
 
 def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[Tensor]) -> Tensor:
     """How far apart replies of both sides lie along a direction, in their own spread, [layer]."""
     sides = [
-        torch.stack([(each.mean(1) * directions).sum(-1) for each in side])
+        torch.stack([(states.mean(1) * directions).sum(-1) for states in side])
         for side in (prompted, plain)
     ]
     spread = (sides[0].var(0, correction=0) + sides[1].var(0, correction=0)).sqrt()
     return (sides[0].mean(0) - sides[1].mean(0)) / spread.clamp(min=1e-12)
 
 
-def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator[_Read]:
+def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator[_ReadChat]:
     """The chats that got a reply of at least one token, each with it; the same every time."""
     sampling = Sampling(_TEMPERATURE, _TOP_P, _TOKENS)
     requests = [
@@ -198,10 +198,10 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
     for request, reply in zip(requests, replies, strict=True):
         if reply.token_ids:
             rendered = model.session().render(request)
-            yield _Read(rendered.row.streams[0], reply.token_ids)
+            yield _ReadChat(rendered.row.streams[0], reply.token_ids)
 
 
-def _cropped(model: LocalModel, read: _Read, layer: int) -> Tensor:
+def _cropped(model: LocalModel, read: _ReadChat, layer: int) -> Tensor:
     """The outputs of attention in one layer that does not see the span, [token, size]."""
     heads = HeadSet(itertools.product([layer], range(model.runner.heads)))
     seen = _forward(model, read, (_Crop(heads),), (Site.OUTPUTS,))
@@ -210,7 +210,7 @@ def _cropped(model: LocalModel, read: _Read, layer: int) -> Tensor:
 
 @torch.inference_mode()
 def _forward(
-    model: LocalModel, read: _Read, methods: tuple[_Crop, ...], sites: Sequence[Site]
+    model: LocalModel, read: _ReadChat, methods: tuple[_Crop, ...], sites: Sequence[Site]
 ) -> dict[Site, dict[int, Tensor]]:
     """The states at these sites in a pass over a chat and its reply."""
     reading = StreamState(replace(read.stream, methods=methods), list(read.reply))

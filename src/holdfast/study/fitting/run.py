@@ -101,7 +101,7 @@ def fit(
         on=on,
         layers=learned.layers,
         chosen=learned.chosen,
-        made_from=_made_from(data, len(examples)) | dict(learned.told),
+        made_from=_made_from(data, len(examples)) | dict(learned.facts),
     )
 
 

@@ -11,14 +11,14 @@ scoring.py    choices and questions scored under every head
 run.py        stages, records, resuming; analysis/profile.py ranks the heads by them
 """
 
-from holdfast.papers.zhang2024.profiling.plan import BY, Plan
+from holdfast.papers.zhang2024.profiling.plan import BY, ProfilingPlan
 from holdfast.papers.zhang2024.profiling.run import check_folder, estimate, profile
 from holdfast.papers.zhang2024.profiling.samples import Choice, Question, Samples, read_samples
 
 __all__ = [
     "BY",
     "Choice",
-    "Plan",
+    "ProfilingPlan",
     "Question",
     "Samples",
     "check_folder",

@@ -41,7 +41,7 @@ MOST_TOKENS = 4_096  # of one pass, padding included, unless the heads of one pr
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ScoredPrompt:
     """A prompt, and the continuations to score behind it.
 
     Args:
@@ -71,7 +71,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Extent:
+class Columns:
     """The columns of prompts side by side.
 
     Args:
@@ -103,12 +103,12 @@ class Group:
         extent: where what stands.
     """
 
-    prompts: Sequence[Prompt]
+    prompts: Sequence[ScoredPrompt]
     ids: Tensor
     positions: Tensor
     mask: Tensor
     span: Tensor
-    extent: Extent
+    extent: Columns
 
     def spread(self, copies: int) -> Group:
         """The same with each row so often, in a run."""
@@ -117,14 +117,14 @@ class Group:
         return Group(self.prompts, ids, positions, mask, span, self.extent)
 
 
-def extent_of(prompts: Sequence[Prompt]) -> Extent:
+def extent_of(prompts: Sequence[ScoredPrompt]) -> Columns:
     """The columns that these prompts take side by side."""
     end = max(len(prompt.token_ids) for prompt in prompts)
     first = min(end - len(prompt.token_ids) + prompt.before_span for prompt in prompts)
-    return Extent(end, end + max(prompt.behind for prompt in prompts), first)
+    return Columns(end, end + max(prompt.behind for prompt in prompts), first)
 
 
-def group_prompts(prompts: Sequence[Prompt], heads: int, vocabulary: int) -> list[list[int]]:
+def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
     """Which prompts go together: those with about as many tokens to forward, so that little is
     padding.
 
@@ -146,7 +146,7 @@ def group_prompts(prompts: Sequence[Prompt], heads: int, vocabulary: int) -> lis
     return groups
 
 
-def _fit(prompts: Sequence[Prompt], heads: int, vocabulary: int) -> bool:
+def _fit(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> bool:
     extent = extent_of(prompts)
     changing, rows = extent.columns - extent.first, len(prompts) * heads
     padding = heads * sum(changing - prompt.changing for prompt in prompts)
@@ -157,7 +157,7 @@ def _fit(prompts: Sequence[Prompt], heads: int, vocabulary: int) -> bool:
     )
 
 
-def lay_out(prompts: Sequence[Prompt], device: torch.device) -> Group:
+def lay_out(prompts: Sequence[ScoredPrompt], device: torch.device) -> Group:
     """Puts prompts and their continuations into columns."""
     extent = extent_of(prompts)
     ids, positions = torch.zeros(2, len(prompts), extent.columns, dtype=torch.long)
@@ -165,18 +165,18 @@ def lay_out(prompts: Sequence[Prompt], device: torch.device) -> Group:
     # 0: the prompt; 1, 2, ...: its continuations; -1: padding
     owner = torch.full((len(prompts), extent.columns), -1)
     for row, prompt in enumerate(prompts):
-        length, place = len(prompt.token_ids), extent.end
-        own = slice(place - length, place)
-        ids[row, own] = torch.tensor(prompt.token_ids)
-        positions[row, own] = torch.arange(length)
-        span[row, own] = torch.tensor(prompt.span)
-        owner[row, own] = 0
+        length, column = len(prompt.token_ids), extent.end
+        columns = slice(column - length, column)
+        ids[row, columns] = torch.tensor(prompt.token_ids)
+        positions[row, columns] = torch.arange(length)
+        span[row, columns] = torch.tensor(prompt.span)
+        owner[row, columns] = 0
         for number, tokens in enumerate(prompt.continuations, 1):
-            behind = slice(place, place + len(tokens) - 1)
+            behind = slice(column, column + len(tokens) - 1)
             ids[row, behind] = torch.tensor(tokens[:-1], dtype=torch.long)
             positions[row, behind] = torch.arange(length, length + len(tokens) - 1)
             owner[row, behind] = number
-            place = behind.stop
+            column = behind.stop
     ids, positions, mask, span = (
         state.to(device) for state in (ids, positions, _mask(owner), span)
     )
@@ -195,7 +195,7 @@ def _mask(owner: Tensor) -> Tensor:
 
 
 def read_scores(
-    logits: Tensor, prompts: Sequence[Prompt], copies: int
+    logits: Tensor, prompts: Sequence[ScoredPrompt], copies: int
 ) -> list[list[tuple[float, ...]]]:
     """The log-probability of each continuation, by copy and prompt.
 
@@ -218,20 +218,20 @@ def read_scores(
     return scores
 
 
-def _places(prompt: Prompt) -> tuple[list[int], list[int], list[int]]:
+def _places(prompt: ScoredPrompt) -> tuple[list[int], list[int], list[int]]:
     """Of every token of the continuations: the column that foretells it, counted from the prompt's
     last token; the token; and the number of its continuation.
     """
     columns: list[int] = []
     tokens: list[int] = []
     owners: list[int] = []
-    place = 1
+    column = 1
     for number, continuation in enumerate(prompt.continuations):
         behind = len(continuation) - 1
-        columns += [0, *range(place, place + behind)]
+        columns += [0, *range(column, column + behind)]
         tokens += continuation
         owners += [number] * len(continuation)
-        place += behind
+        column += behind
     return columns, tokens, owners
 
 
@@ -276,11 +276,11 @@ class HeadPasses:
         self._twin = SharedWeightsCopy(hf_model)
         self._layers = self._twin.layers
 
-    def groups(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+    def groups(self, prompts: Sequence[ScoredPrompt]) -> list[list[int]]:
         """Which prompts go together in `scores`."""
         return group_prompts(prompts, self.heads, self.vocabulary)
 
-    def work(self, prompts: Sequence[Prompt], heads: Iterable[Head]) -> float:
+    def work(self, prompts: Sequence[ScoredPrompt], heads: Iterable[Head]) -> float:
         """The number of tokens that `scores` adds to `forwarded`."""
         extent, count = extent_of(prompts), len(self._layers)
         columns = [extent.columns - self._first(extent, layer) for layer in range(count)]
@@ -289,7 +289,7 @@ class HeadPasses:
 
     @torch.inference_mode()
     def scores(
-        self, prompts: Sequence[Prompt], methods: Mapping[Head, Sequence[ShiftsAttention]]
+        self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, Sequence[ShiftsAttention]]
     ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
         """Log-probabilities of the continuations of each prompt, first unsteered (None), then under
         each head's methods.
@@ -332,8 +332,8 @@ class HeadPasses:
             else:
                 cache[layer] = _Rows(base.computed[layer], 1, first)
                 heads, together = _together(methods)
-                each = _spec(group, [together] * len(group.prompts), 1)
-                inside.enter_context(heads_apart(attending, each, heads))
+                spec = _spec(group, [together] * len(group.prompts), 1)
+                inside.enter_context(heads_apart(attending, spec, heads))
             inside.enter_context(last_columns(self._twin.by_column, group.extent.read))
             return self._forward(
                 layer,
@@ -344,7 +344,7 @@ class HeadPasses:
                 hidden=base.entering[layer].repeat_interleave(copies, 0)[:, first:],
             )
 
-    def _first(self, extent: Extent, layer: int) -> int:
+    def _first(self, extent: Columns, layer: int) -> int:
         """The first column that goes on from a layer when a head of it is steered."""
         is_last = layer == len(self._layers) - 1
         return extent.columns - extent.read if is_last else extent.first

@@ -15,7 +15,7 @@ from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
 from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.papers.zhang2024.profiling.head_passes import Prompt
+from holdfast.papers.zhang2024.profiling.head_passes import ScoredPrompt
 from holdfast.papers.zhang2024.profiling.samples import Choice, Samples
 from holdfast.seeds import seed_of
 
@@ -23,7 +23,7 @@ BY = ("probability", "accuracy")
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProfilingPlan:
     """How heads are profiled.
 
     Args:
@@ -52,8 +52,8 @@ class Plan:
         if self.by not in BY:
             raise UsageError(f"Heads are ranked by {' or '.join(BY)}, not {self.by!r}.")
         if isinstance(self.method, str):
-            spelled = parse(self.method)
-            object.__setattr__(self, "method", spelled[0] if len(spelled) == 1 else spelled)
+            parsed = parse(self.method)
+            object.__setattr__(self, "method", parsed[0] if len(parsed) == 1 else parsed)
         if kind_of(self.method) is not Kind.LOG_ODDS:
             raise UsageError(
                 "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
@@ -67,7 +67,7 @@ class Plan:
         return (with_heads(self.method, HeadSet([head])),)
 
 
-def stages_of(count: int, plan: Plan) -> list[list[int]]:
+def stages_of(count: int, plan: ProfilingPlan) -> list[list[int]]:
     """Which of so many samples are scored before heads are dropped, before they are dropped again,
     and at last.
 
@@ -97,15 +97,15 @@ class Material:
     """
 
     model: LocalModel
-    plan: Plan
+    plan: ProfilingPlan
     samples: Samples
     requests: Sequence[Request]
-    prompts: Sequence[Prompt]
+    prompts: Sequence[ScoredPrompt]
 
     @property
     def fingerprint(self) -> str:
         """Another one where the model reads anything else, or another reply is right."""
-        told = [
+        content = [
             (
                 prompt.token_ids,
                 prompt.span,
@@ -114,7 +114,7 @@ class Material:
             )
             for prompt, sample in zip(self.prompts, self.samples, strict=True)
         ]
-        return f"{seed_of(told):x}"
+        return f"{seed_of(content):x}"
 
     def methods(self, heads: Iterable[Head]) -> Methods:
         """The steering of rows: none first (None), then each head alone."""
@@ -127,7 +127,7 @@ class Material:
         return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
 
-def read_material(model: LocalModel, samples: Samples, plan: Plan) -> Material:
+def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Material:
     """Has a model read samples.
 
     Raises:
@@ -146,5 +146,5 @@ def read_material(model: LocalModel, samples: Samples, plan: Plan) -> Material:
                 f"Sample {number} has neither emphasis nor a system prompt, so there is nothing to"
                 " steer to; emphasise a part."
             )
-        prompts.append(Prompt(stream.token_ids, stream.span, tuple(tokens)))
+        prompts.append(ScoredPrompt(stream.token_ids, stream.span, tuple(tokens)))
     return Material(model, plan, samples, requests, prompts)

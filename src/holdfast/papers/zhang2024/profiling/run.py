@@ -18,7 +18,12 @@ from holdfast.models.capabilities import offers
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Replicas, Units, replicas_of
-from holdfast.papers.zhang2024.profiling.plan import Material, Plan, read_material, stages_of
+from holdfast.papers.zhang2024.profiling.plan import (
+    Material,
+    ProfilingPlan,
+    read_material,
+    stages_of,
+)
 from holdfast.papers.zhang2024.profiling.samples import Question, Samples, check_samples
 from holdfast.papers.zhang2024.profiling.scoring import (
     PlainPasses,
@@ -41,7 +46,7 @@ class Scoring:
 
     together: ClassVar[int] = 1
 
-    def __init__(self, samples: Samples, plan: Plan):
+    def __init__(self, samples: Samples, plan: ProfilingPlan):
         self.samples, self.plan = samples, plan
         self._model: LocalModel | None = None
         self._material: Material | None = None
@@ -75,8 +80,8 @@ class Scoring:
             scored, tokens = scorer.score(numbers, heads)
             seconds = round((time.monotonic() - began) / len(numbers), 3)
             for number, sample in zip(numbers, scored, strict=True):
-                told = {"conversation": number, **sample.record(), "seconds": seconds}
-                listener.outcome(unit, told)
+                record = {"conversation": number, **sample.record(), "seconds": seconds}
+                listener.outcome(unit, record)
             listener.progress(len(numbers), tokens)
             listener.over(unit)
 
@@ -93,7 +98,7 @@ def profile(
     model: LocalModel,
     samples: Samples,
     out: Path | str,
-    plan: Plan = Plan(),
+    plan: ProfilingPlan = ProfilingPlan(),
     *,
     command: str = "",
     progress: Callable[[int, int], None] = lambda samples, tokens: None,
@@ -136,7 +141,7 @@ def profile(
     return read_profile(out)
 
 
-def check_folder(out: Path | str, samples: Samples, plan: Plan, command: str = "") -> None:
+def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command: str = "") -> None:
     """Refuses a folder that holds another run, or something else, before a model is loaded.
 
     Raises:
@@ -146,7 +151,7 @@ def check_folder(out: Path | str, samples: Samples, plan: Plan, command: str = "
     refuse_early(out, known, {"command": "profile", "argv": command})
 
 
-def _checked(model: LocalModel, samples: Samples, plan: Plan) -> Plan:
+def _checked(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> ProfilingPlan:
     """The plan with a method that can be put on any head; refuses what cannot be profiled."""
     if not offers(model, Ability.LAYERS):
         raise ModelError(
@@ -159,7 +164,7 @@ def _checked(model: LocalModel, samples: Samples, plan: Plan) -> Plan:
     return plan
 
 
-def estimate(model: LocalModel, samples: Samples, plan: Plan = Plan()) -> str:
+def estimate(model: LocalModel, samples: Samples, plan: ProfilingPlan = ProfilingPlan()) -> str:
     """Estimates the cost of `profile` in one line, from a small piece of it, which is not kept.
 
     Raises:
@@ -169,8 +174,8 @@ def estimate(model: LocalModel, samples: Samples, plan: Plan = Plan()) -> str:
     stages = stages_of(len(samples), plan)
     where, scoring = replicas_of(model), Scoring(samples, plan)
     groups = where.ask(_groups, scoring, stages[0])
-    told: str = where.ask(_estimate, scoring, groups, where.ask(_heads, scoring), _further(stages))
-    return told
+    line: str = where.ask(_estimate, scoring, groups, where.ask(_heads, scoring), _further(stages))
+    return line
 
 
 @dataclass(frozen=True)
@@ -310,7 +315,7 @@ def _identity(material: Material) -> dict[str, Any]:
     }
 
 
-def _identity_of_plan(plan: Plan) -> dict[str, Any]:
+def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(plan) if field.name != "method"]
     return {
         "method": spell([with_heads(plan.method, None)]),

@@ -88,21 +88,21 @@ def read_samples(path: Path | str) -> list[Choice]:
     return samples
 
 
-def _read_sample(row: object, place: str) -> Choice:
+def _read_sample(row: object, where: str) -> Choice:
     if not isinstance(row, dict):
         raise UsageError(
-            f"{place} is {str(row)[:60]!r}; write an object with messages, emphasis, continuations"
+            f"{where} is {str(row)[:60]!r}; write an object with messages, emphasis, continuations"
             " and right."
         )
     for name, kind in (("messages", list), ("continuations", list), ("right", int)):
         if not isinstance(row.get(name), kind) or isinstance(row.get(name), bool):
             what = f"has {name} = {str(row[name])[:60]!r}" if name in row else f"has no {name!r}"
             raise UsageError(
-                f"{place} {what}; give {'a list' if kind is list else 'a whole number'} there."
+                f"{where} {what}; give {'a list' if kind is list else 'a whole number'} there."
             )
     if not isinstance(row.get("emphasis", []), list):
         raise UsageError(
-            f"{place} has emphasis = {str(row['emphasis'])[:60]!r}; give a list there."
+            f"{where} has emphasis = {str(row['emphasis'])[:60]!r}; give a list there."
         )
     try:
         parts = tuple(
@@ -110,7 +110,7 @@ def _read_sample(row: object, place: str) -> Choice:
         )
         request = Request(row["messages"], emphasis=parts, marks="emphasis" not in row)
     except HoldfastError as error:
-        raise UsageError(f"{place}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
     return Choice(request.messages, request.emphasis, tuple(row["continuations"]), row["right"])
 
 
@@ -172,7 +172,9 @@ def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | l
     return [_question(task, sample) for sample in samples]
 
 
-def _asked(sample: Sample) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int, int, int], ...]]:
+def _prompt_of(
+    sample: Sample,
+) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int, int, int], ...]]:
     """The first prompt as a chat, and its emphasis."""
     return ({"role": "user", "content": sample.prompts[0]},), tuple(
         (0, *span) for span in spans_of(sample.prompts[0], sample.emphasis)
@@ -180,11 +182,11 @@ def _asked(sample: Sample) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int,
 
 
 def _choice(sample: Sample) -> Choice:
-    return Choice(*_asked(sample), sample.options, sample.options.index(sample.target))
+    return Choice(*_prompt_of(sample), sample.options, sample.options.index(sample.target))
 
 
 def _question(task: Task, sample: Sample) -> Question:
-    return Question(*_asked(sample), functools.partial(_mean_score, task, sample))
+    return Question(*_prompt_of(sample), functools.partial(_mean_score, task, sample))
 
 
 def _mean_score(task: Task, sample: Sample, reply: str) -> float:

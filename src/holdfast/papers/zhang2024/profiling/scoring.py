@@ -148,8 +148,8 @@ class PlainPasses:
     ) -> str:
         began = time.monotonic()
         self.score(groups[0][:1], heads)
-        each = (time.monotonic() - began) * (1 + further)
-        seconds = each * sum(map(len, groups))
+        per_group = (time.monotonic() - began) * (1 + further)
+        seconds = per_group * sum(map(len, groups))
         return (
             f"{len(heads)} heads x {len(self.material.samples)} samples: about {duration(seconds)}"
             " at the speed of the sample just timed."
@@ -243,11 +243,11 @@ class Replies:
         self, numbers: Sequence[int], heads: Sequence[Head]
     ) -> tuple[list[SampleScores], int]:
         scored, tokens = [SampleScores() for _ in numbers], 0
-        for (place, head), text, forwarded in self._write(list(self._rows(numbers, heads))):
-            question = self.material.samples[numbers[place]]
+        for (position, head), text, forwarded in self._write(list(self._rows(numbers, heads))):
+            question = self.material.samples[numbers[position]]
             assert isinstance(question, Question)
-            scored[place].replies[head_name(head)] = text
-            scored[place].scores[head_name(head)] = float(question.score(text))
+            scored[position].replies[head_name(head)] = text
+            scored[position].scores[head_name(head)] = float(question.score(text))
             tokens += forwarded
         return scored, tokens
 
@@ -258,8 +258,8 @@ class Replies:
         few = replace(plan, max_new_tokens=min(_TRIED, plan.max_new_tokens))
         began = time.monotonic()
         Replies(replace(self.material, plan=few)).score(groups[0][:1], heads)
-        each = (time.monotonic() - began) * (1 + further)
-        least = each * sum(map(len, groups))
+        per_group = (time.monotonic() - began) * (1 + further)
+        least = per_group * sum(map(len, groups))
         most = least * plan.max_new_tokens / few.max_new_tokens
         return (
             f"{len(heads)} heads x {len(self.material.samples)} samples: {duration(least)} to"
@@ -271,12 +271,12 @@ class Replies:
         """Every sample under every head, a sample's heads in a run."""
         sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
         methods = self.material.methods(heads)
-        for place, number in enumerate(numbers):
+        for position, number in enumerate(numbers):
             prompt = self.material.prompts[number]
             prefix = self._before_span(number)
             for head, steering in methods.items():
                 stream = Stream.behind(prefix, prompt.token_ids, prompt.span, steering)
-                yield (place, head), Row((stream,), sampling=sampling)
+                yield (position, head), Row((stream,), sampling=sampling)
 
     def _before_span(self, number: int) -> Prefix | None:
         """The tokens in front of the span, which no head changes, computed once."""

@@ -71,11 +71,11 @@ def _batch(
     """
     rows = []
     for _ in range(_BATCH):
-        asked, reply = training_dialogue(rng.choice(TASKS), rng)
+        question, reply = training_dialogue(rng.choice(TASKS), rng)
         before = model.tokenizer.apply_chat_template(
-            [asked], add_generation_prompt=True, tokenize=False
+            [question], add_generation_prompt=True, tokenize=False
         )
-        whole = model.tokenizer.apply_chat_template([asked, reply], tokenize=False)
+        whole = model.tokenizer.apply_chat_template([question, reply], tokenize=False)
         first = len(model.tokenizer(before, add_special_tokens=False).input_ids)
         rows.append((model.tokenizer(whole, add_special_tokens=False).input_ids, first))
     width = max(len(ids) for ids, _ in rows)

@@ -13,7 +13,7 @@ from holdfast.analysis.statistics import Estimate, estimate, paired_difference
 from holdfast.analysis.tasks import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import HeadSet, Pasta, spell
-from holdfast.papers.findings import Claim, Figure, claim_that, judged, spelled
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged
 from holdfast.papers.zhang2024.reproduction.setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.papers.zhang2024.reproduction.tables import HALVES, best_less_worst, beyond_reach
@@ -223,19 +223,19 @@ def _which_heads(study: Study, name: str) -> tuple[list[Path], tuple[Claim, ...]
             f"{name}: steering all heads is worse than steering none.",
             gains[everywhere],
             -1,
-            f"All heads less zero-shot: {spelled(gains[everywhere])}.",
+            f"All heads less zero-shot: {in_words(gains[everywhere])}.",
         ),
         claim_that(
             f"{name}: steering the profiled heads is better than all.",
             ahead,
             +1,
-            f"Multi-task PASTA less all heads: {spelled(ahead)}.",
+            f"Multi-task PASTA less all heads: {in_words(ahead)}.",
         ),
         claim_that(
             f"{name}: what one head gives varies between heads.",
             spread,
             +1,
-            f"{HALVES}: {spelled(spread)}.",
+            f"{HALVES}: {in_words(spread)}.",
         ),
     ]
     return images, judged(claims, beyond_reach(name, *values.values(), zero, single))
@@ -282,37 +282,37 @@ def _how_many_heads(study: Study, name: str) -> tuple[list[Path], tuple[Claim, .
         *write_sizes(name, by_size, folder / f"3-{name}"),
         *write_alphas(name, by_alpha, folder / f"3-{name}-alpha"),
     ]
-    asked = next(iter(answers[ZERO_SHOT].scores))
-    claims = [*_size_claims(name, by_size, asked), _alpha_claim(name, by_alpha, asked)]
+    metric = next(iter(answers[ZERO_SHOT].scores))
+    claims = [*_size_claims(name, by_size, metric), _alpha_claim(name, by_alpha, metric)]
     return images, judged(claims, beyond_reach(name, *map(values_of, answers.values())))
 
 
-def _size_claims(name: str, by_size: Mapping[int, Result], asked: str) -> list[Claim]:
+def _size_claims(name: str, by_size: Mapping[int, Result], metric: str) -> list[Claim]:
     sizes = sorted(by_size)
     least, middle, most = sizes[0], sizes[len(sizes) // 2], sizes[-1]
     claims = []
     if len(sizes) > 1:
-        more = paired_difference(by_size[most].scores[asked], by_size[least].scores[asked])
+        more = paired_difference(by_size[most].scores[metric], by_size[least].scores[metric])
         text = f"{name}: the more heads, the more closely the instruction is followed."
-        evidence = f"{asked.capitalize()}, {most} heads less {least}: {spelled(more)}."
+        evidence = f"{metric.capitalize()}, {most} heads less {least}: {in_words(more)}."
         claims.append(claim_that(text, more, +1, evidence))
     if len(sizes) > 2 and name == "json":
         many, fewer = by_size[most].scores["prediction"], by_size[middle].scores["prediction"]
         lost = paired_difference(many, fewer)
         text = "json: too many heads cost the quality of the answer."
-        evidence = f"Prediction, {most} heads less {middle}: {spelled(lost)}."
+        evidence = f"Prediction, {most} heads less {middle}: {in_words(lost)}."
         claims.append(claim_that(text, lost, -1, evidence))
     return claims
 
 
-def _alpha_claim(name: str, by_alpha: Mapping[float, Result], asked: str) -> Claim:
+def _alpha_claim(name: str, by_alpha: Mapping[float, Result], metric: str) -> Claim:
     least, most = min(by_alpha), max(by_alpha)
-    change = paired_difference(by_alpha[least].scores[asked], by_alpha[most].scores[asked])
+    change = paired_difference(by_alpha[least].scores[metric], by_alpha[most].scores[metric])
     return Claim(
         f"{name}: alpha hardly matters from {most:g} to {least:g}.",
         robust(change),
-        f"{asked.capitalize()} at {least:g} less that at {most:g}:"
-        f" {spelled(change)} (we call an interval within {_ROBUST} robust).",
+        f"{metric.capitalize()} at {least:g} less that at {most:g}:"
+        f" {in_words(change)} (we call an interval within {_ROBUST} robust).",
     )
 
 

@@ -16,7 +16,7 @@ from holdfast.analysis.verdicts import NOT_JUDGED, UNDECIDED
 from holdfast.errors import UsageError
 from holdfast.methods import spell
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.findings import Claim, Figure, claim_that, judged, spelled
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged
 from holdfast.papers.zhang2024.reproduction.child import make_child
 from holdfast.papers.zhang2024.reproduction.setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
@@ -55,7 +55,9 @@ def table_4(study: Study) -> Figure:
             every += results
         gain = _mean_gain(answers["PASTA"], answers["zero-shot"])
         text = _IMPROVES.format(wording)
-        claims.append(claim_that(text, gain, +1, f"Mean of {' and '.join(free)}: {spelled(gain)}."))
+        claims.append(
+            claim_that(text, gain, +1, f"Mean of {' and '.join(free)}: {in_words(gain)}.")
+        )
     ranges = {row: max(values) - min(values) for row, values in means.items()}
     evidence = (
         f"Best less worst wording: zero-shot {ranges['zero-shot']:.3f}, PASTA {ranges['PASTA']:.3f}"
@@ -122,7 +124,7 @@ def table_11(study: Study) -> Figure:
         how="Pronouns changing.",
         images=(),
         claims=judged(
-            [claim_that(_VARIES, spread, +1, f"{HALVES}: {spelled(spread)}.")],
+            [claim_that(_VARIES, spread, +1, f"{HALVES}: {in_words(spread)}.")],
             beyond_reach("pronouns", values_of(result)),
         ),
         kind="Table",
@@ -182,7 +184,7 @@ def _on_child(study: Study, child: LocalModel) -> dict[str, list[Result]]:
 
 def _transfers(answers: dict[str, list[Result]], strategy: str) -> Claim:
     gain = _mean_gain(answers[strategy], answers["zero-shot"])
-    evidence = f"Average of the tasks: {spelled(gain)}."
+    evidence = f"Average of the tasks: {in_words(gain)}."
     return claim_that(_TRANSFERS[strategy], gain, +1, evidence)
 
 
@@ -213,8 +215,8 @@ def table_14(study: Study) -> Figure:
         text,
         gain,
         +1,
-        f"Less zero-shot {spelled(gain)}; less the heads of {scale.profiled} samples"
-        f" {spelled(loss)}.",
+        f"Less zero-shot {in_words(gain)}; less the heads of {scale.profiled} samples"
+        f" {in_words(loss)}.",
     )
     rows: list[_Row] = [
         ("profiled on", "json: " + " / ".join(zero.scores)),

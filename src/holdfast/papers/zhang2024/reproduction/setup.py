@@ -1,4 +1,4 @@
-"""What is reproduced, how much of it, and what cannot be."""
+"""The scales of the reproduction, and the refusal of models that cannot be used."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Setup:
-    """What is reproduced, and where to.
+    """The model, the scale and the folder of a reproduction.
 
     Args:
         model: a model in this process.

@@ -1,5 +1,5 @@
-"""What the tables share: profiles, the choices made on validation samples, and the answers to test
-samples.
+"""The runs that the tables share: profiles, choices made on validation samples, and answers to
+test samples.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.methods import (
     union,
 )
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.zhang2024.profiling import Plan, Samples, profile
+from holdfast.papers.zhang2024.profiling import ProfilingPlan, Samples, profile
 from holdfast.papers.zhang2024.profiling.samples import task_samples
 from holdfast.papers.zhang2024.reproduction.setup import ALPHA, STRATEGIES, Setup, pasta_on
 
@@ -64,8 +64,8 @@ STEERED = len(STRATEGIES) + len(_TOLD)  # rows of Table 1 that steer
 
 @dataclass(frozen=True)
 class Study:
-    """What the tables share, each computed once: profiles, the choices made on validation samples,
-    and the answers to test samples.
+    """The runs that the tables share, each made once: profiles, choices made on validation samples,
+    and answers to test samples.
     """
 
     setup: Setup
@@ -88,13 +88,15 @@ class Study:
             rankings[name] = done.ranking
         return rankings
 
-    def profiling_of(self, name: str) -> tuple[Samples, Plan]:
+    def profiling_of(self, name: str) -> tuple[Samples, ProfilingPlan]:
         """The samples that heads are ranked on for a task, and how."""
         scale, task = self.setup.scale, tasks.CATALOGUE[name]
         count = scale.profiled_of(name)
         settings = self._settings("train", count, (name,))
         samples = task_samples(self._data("train", count, (name,)), task, settings)
-        return samples, Plan(Pasta(ALPHA), by="accuracy", max_new_tokens=task.max_new_tokens)
+        return samples, ProfilingPlan(
+            Pasta(ALPHA), by="accuracy", max_new_tokens=task.max_new_tokens
+        )
 
     def profile_folder(self, name: str) -> Path:
         return self.setup.out / "profile" / name
@@ -227,11 +229,11 @@ class Study:
             generate=generate,
         )
         distinct = {spell([method]): [method] for method in methods}
-        chosen, asked = list(distinct.values()), model or self.setup.model
+        chosen, player = list(distinct.values()), model or self.setup.model
         total = len(tasks.variants_of(settings, chosen)) * settings.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
             run = tasks.run(
-                asked,
+                player,
                 self._data(split, count, (name,)),
                 self.setup.out / folder / name,
                 settings,

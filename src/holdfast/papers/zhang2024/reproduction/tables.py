@@ -17,7 +17,7 @@ from holdfast.analysis.statistics import (
 from holdfast.analysis.tasks import LEAST_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, all_of, within
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.findings import Claim, Figure, claim_that, judged, spelled
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged
 from holdfast.papers.zhang2024.reproduction.setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import BOOST, CHOSEN_BOOST, Study, values_of
 from holdfast.report.wording import with_interval
@@ -36,8 +36,8 @@ def beyond_reach(task: str, *scores: np.ndarray) -> str:
 
 
 def reach_of_average(study: Study) -> tuple[str, str]:
-    """What Table 1 says of the tasks that the model scores 0 on: why nothing can be judged if those
-    are all, and a remark on the evidence if they are some.
+    """The caveats of Table 1 on tasks that the model scores 0 on: why nothing can be judged if all
+    are, and a remark on the evidence if some are.
     """
     zeros = [
         name
@@ -46,9 +46,9 @@ def reach_of_average(study: Study) -> tuple[str, str]:
     ]
     if not zeros:
         return "", ""
-    said = f"the model scores 0 on {' and '.join(zeros)} in every row."
+    why_zero = f"the model scores 0 on {' and '.join(zeros)} in every row."
     whole = len(zeros) == len(study.tested)
-    return (f"Not judged: {said}", "") if whole else ("", f" In it {said}")
+    return (f"Not judged: {why_zero}", "") if whole else ("", f" In it {why_zero}")
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
@@ -77,7 +77,7 @@ def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -
     """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
     value = difference(study, first, second)
     why, remark = reach_of_average(study)
-    evidence = f"Average of the tasks, {first} less {second}: {spelled(value)}."
+    evidence = f"Average of the tasks, {first} less {second}: {in_words(value)}."
     evidence += remark + _exclusions(study, first, second)
     return judged([claim_that(text, value, sign, evidence)], why)[0]
 
@@ -122,8 +122,8 @@ def cell_of(result: Result | None) -> str:
     """A task's metrics in percent."""
     if result is None:
         return "–"
-    told = " / ".join(f"{100 * float(np.nanmean(values)):.1f}" for values in result.scores.values())
-    return f"{told} (excluded: fluency {result.fluency:.2f})" if result.excluded else told
+    cell = " / ".join(f"{100 * float(np.nanmean(values)):.1f}" for values in result.scores.values())
+    return f"{cell} (excluded: fluency {result.fluency:.2f})" if result.excluded else cell
 
 
 def points(value: Estimate) -> str:
@@ -163,7 +163,7 @@ def table_1(study: Study) -> Figure:
     rows = list(dict.fromkeys(row for results in study.tested.values() for row in results))
     compared = [(row, BOOST) for row in CHOSEN_BOOST]
     compared += [(row, f"PASTA, {strategy}") for row, strategy in CHOSEN_BOOST.items()]
-    told = "; ".join(
+    by_task = "; ".join(
         f"{first} less {second} {points(difference(study, first, second))}"
         for first, second in compared
     )
@@ -172,7 +172,7 @@ def table_1(study: Study) -> Figure:
         "methods by task (Tables 1 and 2 of the paper)",
         "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
         " does not have, each at its best validated knob. Average of the tasks, paired, with 95 %"
-        f" intervals: {told}."
+        f" intervals: {by_task}."
         + " Of one task, the heads that all tasks share (multi-task) are its own."
         * (len(study.setup.tasks) == 1),
         (),
@@ -243,12 +243,12 @@ def table_7(study: Study) -> Figure:
     ]
     shares = {name: _share(study, name, count) for name in study.setup.tasks if name not in zeros}
     verdict = all_of(*(within(share, low, high, 0, 1) for share in shares.values()))
-    told = "; ".join(
+    by_task = "; ".join(
         f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
         for name, share in shares.items()
     )
     evidence = (
-        f"Of {count} heads, chosen on {study.setup.scale.validated} samples: {told} "
+        f"Of {count} heads, chosen on {study.setup.scale.validated} samples: {by_task} "
         f"(we call {low:.0%} to {high:.0%} moderate)."
     )
     if zeros:

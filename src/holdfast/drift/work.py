@@ -1,0 +1,228 @@
+"""Conversations as work for replicas of a model or for two models, and the replies they take."""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from holdfast.drift.cases import Suite
+from holdfast.drift.dialog import USER_VIEW, Dialog, record_of, turn_of
+from holdfast.drift.dialogs import Dialogs, UserTurns
+from holdfast.drift.pairing import Pairing, draw
+from holdfast.drift.selfchat import converse, probed_rounds
+from holdfast.drift.settings import Settings
+from holdfast.drift.traces import TurnTrace
+from holdfast.errors import RequestFailed
+from holdfast.methods import Method
+from holdfast.models.compared import Compared, Divergence
+from holdfast.models.protocol import ChatModel, Job, Session, answer_all
+from holdfast.models.replicas import Listener, Units
+from holdfast.models.requests import Reply, Request
+from holdfast.records import MANIFEST, read_run
+
+Keep = Callable[[dict[str, Any], dict[int, TurnTrace]], None]
+
+
+@dataclass(frozen=True)
+class Talks:
+    """Work whose units are conversations: `Pairing`s, by their numbers.
+
+    Args:
+        methods, settings: as of `converse`.
+    """
+
+    methods: tuple[Method, ...]
+    settings: Settings
+
+    @property
+    def together(self) -> int:
+        return self.settings.batch
+
+    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        def keep(record: dict[str, Any], traces: dict[int, TurnTrace]) -> None:
+            listener.outcome(record["conversation"], (record, traces))
+            listener.over(record["conversation"])
+
+        converse(
+            model.session(),
+            map(operator.itemgetter(1), units),
+            self.methods,
+            self.settings,
+            keep,
+            listener.progress,
+            None if model.independent else -(-self.together // replicas),
+        )
+
+
+@dataclass
+class Recorder:
+    """Records what comes of conversations.
+
+    A record's seconds are counted from the record before it, whichever replica that was of: what
+    it took of the time of all, not how long it went on beside the others.
+
+    Args:
+        pairings: by number.
+        keep: takes the record of each conversation, without its method's name, and its masses.
+    """
+
+    pairings: dict[int, Pairing]
+    keep: Keep
+    last: float = field(default_factory=time.monotonic)
+
+    def take(self, number: int, outcome: tuple[dict[str, Any], dict[int, TurnTrace]]) -> None:
+        """Records the outcome of a conversation."""
+        record, traces = outcome
+        now = time.monotonic()
+        self.keep({**record, "seconds": round(now - self.last, 3)}, traces)
+        self.last = now
+
+    def lose(self, number: int, error: RequestFailed) -> None:
+        """A conversation that no replica could play is recorded as one that ended in round 1."""
+        dialog = Dialog(self.pairings[number])
+        dialog.turns.append(turn_of(1, "user", Reply(dialog.pairing.starter, None, "stop")))
+        dialog.ended = {"round": 1, "why": error.why, "reason": str(error)}
+        self.take(number, (record_of(dialog, 0), {}))
+
+
+@dataclass(frozen=True)
+class TwoModels:
+    """Takes the place of one model that plays both sides, for `converse`.
+
+    Args:
+        agent: the model under test.
+        user: plays the user model.
+    """
+
+    agent: ChatModel
+    user: ChatModel
+    independent: ClassVar[bool] = False  # each waits for the other, so a batch at a time
+
+    def session(self) -> TwoSessions:
+        """Opens a session of each."""
+        return TwoSessions(self.agent.session(), self.user.session())
+
+
+@dataclass(frozen=True)
+class TwoSessions:
+    """A session whose requests go to the one or the other model, by the view that they belong to.
+
+    The two take turns: one answers all that can be asked of it, with what follows there, and then
+    the other. Two models on one device compute one after the other anyway, and so each does it for
+    as many conversations together as there are.
+
+    Args:
+        agent: answers turns and probes of the agent.
+        user: answers turns of the user model.
+    """
+
+    agent: Session
+    user: Session
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given."""
+        return answer_all(self.run, requests)
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        """Answers jobs and all that follow from them.
+
+        Raises:
+            HoldfastError: as the session that was asked.
+        """
+        agents, users = _Side(self.agent), _Side(self.user)
+
+        def pass_on(jobs: Iterable[Job], here: _Side) -> list[Job]:
+            """The jobs that stay on this side; the others wait on theirs."""
+            stay = []
+            for job in jobs:
+                side = users if _is_users(job.request) else agents
+                if side is here:
+                    stay.append(_linked(job, lambda following: pass_on(following, here)))
+                else:
+                    side.waiting.append(job)
+            return stay
+
+        for job in jobs:
+            (users if _is_users(job.request) else agents).waiting.append(job)
+        while agents.waiting or users.waiting:
+            for side in (agents, users):
+                now, side.waiting = side.waiting, []
+                if now:
+                    side.session.run(pass_on(now, side))
+
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was kept for a thread that is over."""
+        self.agent.forget(thread)
+        self.user.forget(thread)
+
+    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
+        """As `LocalSession.diverge`, of the agent's replies."""
+        divergences: list[Divergence | None] = cast("Any", self.agent).diverge(compared)
+        return divergences
+
+    @property
+    def rows_at_most(self) -> int | None:
+        """Requests together, since memory ran out in one of them; None: it never did."""
+        both = (getattr(session, "rows_at_most", None) for session in (self.agent, self.user))
+        return min((rows for rows in both if rows is not None), default=None)
+
+
+@dataclass
+class _Side:
+    """A session, and the jobs that wait for its turn."""
+
+    session: Session
+    waiting: list[Job] = field(default_factory=list)
+
+
+def _is_users(request: Request) -> bool:
+    """Whether a request of a conversation belongs to the user model's view."""
+    return isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
+
+
+def _linked(job: Job, link: Callable[[Iterable[Job]], list[Job]]) -> Job:
+    """The job with what follows from it linked to its session."""
+    then, failed = job.then, job.failed
+    if failed is None:
+        return replace(job, then=lambda reply: link(then(reply)))
+    return replace(
+        job, then=lambda reply: link(then(reply)), failed=lambda error: link(failed(error))
+    )
+
+
+def count_replies(
+    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, numbers: Iterable[int]
+) -> int:
+    """Turns and probes of these conversations, of both models; fewer where one ends early.
+
+    Args:
+        suite, settings: of the run.
+        given: dialogs that are replayed, whose turns are there, or user turns.
+        numbers: of the conversations.
+    """
+    replies = 0
+    for number in numbers:
+        pairing = draw(suite, settings, given, number)
+        if pairing.dialog:
+            replies += len(pairing.every_probe) * probed_rounds(pairing.dialog, settings)
+        else:  # a_1 is given, or all of the user's
+            of_user = 0 if pairing.script else settings.rounds - 1
+            replies += (len(pairing.every_probe) + 1) * settings.rounds + of_user
+    return replies
+
+
+def missing_numbers(
+    out: Path | str, methods: Sequence[str], conversations: int
+) -> dict[str, list[int]]:
+    """By method, the conversations that a run's folder does not hold yet; it need not be there."""
+    folder = Path(out)
+    records = read_run(folder).records if (folder / MANIFEST).is_file() else []
+    recorded = {(record["method"], record["conversation"]) for record in records}
+    return {
+        method: [number for number in range(conversations) if (method, number) not in recorded]
+        for method in methods
+    }
