@@ -40,9 +40,8 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.collapse import collapse_of, without_collapsed
+from holdfast.analysis.collapse import broken_share, collapse_of, without_collapsed
 from holdfast.analysis.decay import decay
-from holdfast.analysis.health import broken_share
 from holdfast.analysis.series import read_series
 from holdfast.drift.dialogs import read_user_turns
 from holdfast.drift.traces import read_traces

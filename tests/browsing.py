@@ -64,6 +64,32 @@ def set_screen(browser, width, dark=False):
     )
 
 
+def js(browser, expression):
+    """The value of an expression on the page."""
+    return browser.execute_script(f"return {expression}")
+
+
+def text_of(browser, selector):
+    return js(browser, f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def number_of(browser, selector):
+    return js(browser, f"document.querySelectorAll({json.dumps(selector)}).length")
+
+
+def click(browser, selector):
+    browser.execute_script(f"document.querySelector({json.dumps(selector)}).click()")
+
+
+def focus(browser, selector):
+    browser.execute_script(f"document.querySelector({json.dumps(selector)}).focus()")
+
+
+def open_details(browser):
+    """Unfolds whatever is folded."""
+    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
+
+
 def keys(browser, *pressed):
     """Press keys in the focused element, as a reader would."""
     from selenium.webdriver import ActionChains

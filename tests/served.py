@@ -14,10 +14,9 @@ from holdfast.models.local import LocalModel
 from holdfast.serve.app import application
 from holdfast.serve.engine_thread import EngineThread
 from holdfast.serve.guard import AccessRules
-from holdfast.serve.limits import Limits
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.server import bind
-from holdfast.serve.service import Service
+from holdfast.serve.service import Limits, Service
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, half_of, read_calibration
 from holdfast.analysis.choice import ahead_at_cost, pareto, pick, times_needed
-from holdfast.analysis.study_summary import write_calibration_file, write_method_file
+from holdfast.analysis.study_summary import write_method_file
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
     HoldfastError,
@@ -255,8 +255,6 @@ def test_findings_figures_and_method_file(finished, tmp_path):
         json.loads((tmp_path / "method.json").read_text())["model_fingerprint"]
         == model().fingerprint
     )
-    write_calibration_file(found, tmp_path / "calibration.json")
-    assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 5
     assert "split-softmax:exponent=0.3" in table(found)
     assert "* no setting is both more stable and cheaper" in table(found)
     files = write_calibration_figures(found, 1.0, tmp_path)
@@ -792,7 +790,7 @@ class Endpoint(Scripted):
 def test_a_method_file_that_a_calibration_did_not_write_is_explained(tmp_path):
     with pytest.raises(UsageError, match=r"method\.json cannot be read .*check the path"):
         methods.parse(str(tmp_path / "method.json"))
-    (tmp_path / "calibration.json").write_text("{}")
+    (tmp_path / "summary.json").write_text("{}")
     with pytest.raises(UsageError, match=r"calibrate` finished in .* and recommended nothing"):
         methods.parse(str(tmp_path / "method.json"))
 
@@ -879,7 +877,7 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     )
     assert "Next: at least 42 conversations per setting are needed: holdfast " in told.out
     assert "--draws 7 --questions 54" in told.out
-    assert (out / "trade_off.png").is_file() and (out / "calibration.json").is_file()
+    assert (out / "trade_off.png").is_file()
     page = read_page(out / "report.html")
     assert (
         page.tags.count("img") == 2

@@ -19,7 +19,7 @@ from test_calibrate import GREEDY, ITEMS, SMALL, SUITE
 import holdfast
 from holdfast import cli, methods
 from holdfast.analysis.calibration import read_calibration
-from holdfast.serve.limits import Limits
+from holdfast.serve.service import Limits
 from holdfast.study.calibrate import Plan, calibrate
 
 

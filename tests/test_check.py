@@ -16,7 +16,7 @@ from served import served
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.check_file import read_check
+from holdfast.analysis.check_file import read_check, rules_of
 from holdfast.analysis.checks import (
     FAIL,
     PASS,
@@ -27,7 +27,6 @@ from holdfast.analysis.checks import (
     closest_mean,
 )
 from holdfast.analysis.falls import compare_runs
-from holdfast.analysis.rule_checks import rules_of
 from holdfast.cli import check as command
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
@@ -35,7 +34,7 @@ from holdfast.errors import KnobOutOfRange, RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.checks import fall_text, lines_of, sentence
 from holdfast.report.junit import TOGETHER, cure, write_junit
-from holdfast.serve.limits import Limits
+from holdfast.serve.service import Limits
 from holdfast.study.checking import check, earlier_talks, looks
 
 ROUNDS = 4

@@ -5,14 +5,13 @@ import re
 
 import numpy as np
 import pytest
-from browsing import look, needs_browser, open_browser, set_screen, wait
+from browsing import click, js, look, needs_browser, open_browser, open_details, set_screen, wait
 from page_outline import Outline
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
-from holdfast.analysis.check_file import FILE, check_json, read_check, write_check
+from holdfast.analysis.check_file import FILE, check_json, read_check, rules_of, write_check
 from holdfast.analysis.checks import Terms, check_prompts
-from holdfast.analysis.rule_checks import rules_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
@@ -232,13 +231,13 @@ def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, checked, t
     set_screen(browser, width)
     browser.get(page.as_uri())
     wait(browser, "document.querySelectorAll('.row').length")
-    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    open_details(browser)
     look(browser, f"check-{width}")
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
     words = "return [...document.querySelectorAll('.checked .verdict')].map((e) => e.textContent)"
     assert browser.execute_script(words) == ["passes", "fails", "undecided"]
     after = "getComputedStyle(document.querySelector('.checked .link'), '::after').content"
-    assert browser.execute_script(f"return {after}") == "none", "no arrow of a column to sort by"
-    browser.execute_script("document.querySelector('.checked [data-prompt=late]').click()")
+    assert js(browser, after) == "none", "no arrow of a column to sort by"
+    click(browser, ".checked [data-prompt=late]")
     wait(browser, "document.getElementById('reader').open")
-    assert "Be late." in browser.execute_script("return document.querySelector('.brief').innerText")
+    assert "Be late." in js(browser, "document.querySelector('.brief').innerText")

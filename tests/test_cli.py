@@ -438,7 +438,7 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
 
 
 def test_the_default_folder_tells_settings_apart():
-    from holdfast.cli.drift_folder import folder_name
+    from holdfast.cli.drift import folder_name
     from holdfast.drift import load_suite
 
     starter = load_suite("starter")

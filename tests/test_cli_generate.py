@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tiny import model, tokenizer
 
-from holdfast.cli import main, options, parser, user_model
+from holdfast.cli import loading, main, parser
 
 RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
@@ -158,22 +158,22 @@ def test_options_of_endpoints_are_refused_without_one(words, told, tmp_path, cap
 
 def test_options_of_endpoints_may_be_for_another_model_than_the_first(monkeypatch):
     loaded = []
-    monkeypatch.setattr(options, "load_named", lambda arguments: loaded.append(arguments.model))
+    monkeypatch.setattr(loading, "load_named", lambda arguments: loaded.append(arguments.model))
     for words in (
         ["drift", "--user-model", "http://localhost:9/v1", "--api-key-env", "A_KEY"],
         ["reproduce", "li2024", "--endpoint", "http://localhost:9/v1", "--endpoint-model", "far"],
         ["trace", "--model", "http://localhost:9/v1", "--timeout", "5"],
         ["drift", "--concurrency", "8"],  # what it is anyhow
     ):
-        options.load_model(parser().parse_args(words))
+        loading.load_model(parser().parse_args(words))
     assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
 
 
 def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
-    monkeypatch.setattr(user_model, "load_named", lambda arguments: arguments.model)
+    monkeypatch.setattr(loading, "load_named", lambda arguments: arguments.model)
     words = ["drift", "--model", "http://localhost:9/v1", "--concurrency", "4"]
     arguments = parser().parse_args([*words, "--user-model", "default"])
-    assert user_model.load_user_model(arguments) == "default"
+    assert loading.load_user_model(arguments) == "default"
 
 
 def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
@@ -226,14 +226,13 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 def test_an_address_of_a_user_model_is_tried_before_a_model_loads(monkeypatch):
     loaded = []
-    for module in (options, user_model):
-        monkeypatch.setattr(module, "load_named", lambda arguments: loaded.append(arguments.model))
+    monkeypatch.setattr(loading, "load_named", lambda arguments: loaded.append(arguments.model))
     words = ["drift", "--user-model", "http://localhost:9/v1"]
-    user_model.load_both(parser().parse_args(words))
+    loading.load_both(parser().parse_args(words))
     assert loaded == ["http://localhost:9/v1", "default"]
 
 
 def test_what_loads_is_told_before_torch_is_imported(monkeypatch, capsys):
-    monkeypatch.setattr(options, "load_here", lambda arguments: capsys.readouterr().err)
+    monkeypatch.setattr(loading, "load_here", lambda arguments: capsys.readouterr().err)
     for words in (["drift"], ["trace"], ["profile"]):
-        assert options.load_model(parser().parse_args(words)) == "holdfast: loading default ...\n"
+        assert loading.load_model(parser().parse_args(words)) == "holdfast: loading default ...\n"

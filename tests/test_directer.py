@@ -22,7 +22,7 @@ from holdfast.engine import trials
 from holdfast.engine.decoder import Decoder
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 from holdfast.models.requests import Request
-from holdfast.serve.limits import Limits
+from holdfast.serve.service import Limits
 
 GREEDY = Sampling(0.0, 1.0, 12)
 DRAWN = Sampling(1.0, 0.95, 10)

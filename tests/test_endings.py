@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from holdfast.analysis.collapse import count_endings
 from holdfast.analysis.comparisons import compare
-from holdfast.analysis.endings import count_endings
 from holdfast.analysis.series import Series
-from holdfast.report.endings import ending_lines
+from holdfast.report.about import ending_lines
 
 
 def record(number=0, stop_reasons=("stop", "stop"), **more):

@@ -14,8 +14,8 @@ from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import KnobOutOfRange, ModelError
 from holdfast.papers.li2024 import geometry
-from holdfast.report.geometry import geometry_page
 from holdfast.report.study_figures import write_geometry_figures
+from holdfast.report.trace import geometry_page
 
 SMALL = geometry.GeometrySizes(instances=2, generated=6, trials=50, conversations=2, rounds=2)
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import pick
-from holdfast.analysis.health import broken_share, is_broken, no_words
+from holdfast.analysis.collapse import broken_share, is_broken, no_words
 from holdfast.report.calibration import answer, table
 
 LABELLED = json.loads(

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from browsing import open_browser, set_screen, wait
+from browsing import js, open_browser, set_screen, wait
 from synthetic_run import write_run
 
 from holdfast import report
@@ -65,4 +65,4 @@ def test_a_page_of_many_rounds_fits_a_phone(runs, browser, tmp_path):
         browser.get(page.as_uri())
         wait(browser, "document.querySelectorAll('#rows .cells i').length >= 100")
         browser.execute_script("document.querySelectorAll('details').forEach(e => e.open = true)")
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert js(browser, "document.documentElement.scrollWidth") <= width

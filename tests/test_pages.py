@@ -18,8 +18,7 @@ from holdfast.cli import main
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
-from holdfast.report.downloads import table_files
-from holdfast.report.page import Picture, Table, environment, render_study
+from holdfast.report.page import Picture, Table, environment, render_study, table_files
 from holdfast.report.tasks import tasks_page
 
 PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")

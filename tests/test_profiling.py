@@ -30,7 +30,7 @@ from holdfast.papers.zhang2024.profiling.plan import read_material
 from holdfast.papers.zhang2024.profiling.run import scorer_of
 from holdfast.papers.zhang2024.profiling.scoring import PlainPasses, SharedPasses
 from holdfast.papers.zhang2024.profiling.shared_weights import SharedWeightsCopy
-from holdfast.report.profile import write_profile
+from holdfast.report.tasks import write_profile
 
 # float32: the sums of a shared pass are taken in another order
 TOLERANCE = 1e-4

@@ -12,12 +12,18 @@ import pytest
 from browsing import (
     PATIENCE,
     TEXT_COLOURS,
+    click,
+    focus,
+    js,
     keys,
     look,
     needs_browser,
+    number_of,
     open_browser,
+    open_details,
     requests,
     set_screen,
+    text_of,
     wait,
 )
 from synthetic_run import write_run
@@ -73,21 +79,22 @@ def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
     look(browser, f"page-{width}")
     assert browser.get_log("browser") == []
     assert {url for url in requests(browser) if not url.startswith("data:")} == {page.as_uri()}
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), (
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
+    open_details(browser)
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth"), (
         "with every table open"
     )
-    assert not browser.execute_script("return window.hacked")
+    assert not js(browser, "window.hacked")
 
 
 def test_the_measures_fit_beside_one_another(browser, tmp_path):
     """The reason why a difference cannot be told wraps, so that nothing is to be scrolled to."""
     visit(browser, report.write([asked(tmp_path / "run")], tmp_path / "page.html"), 800)
-    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
-    measured = browser.execute_script(
-        "return [...document.querySelectorAll('#baseline .scroll')]"
-        ".map((e) => e.scrollWidth <= e.clientWidth)"
+    open_details(browser)
+    measured = js(
+        browser,
+        "[...document.querySelectorAll('#baseline .scroll')]"
+        ".map((e) => e.scrollWidth <= e.clientWidth)",
     )
     assert measured == [True, True]
     assert "none of 25 differ" in browser.find_element("css selector", "#baseline .why").text
@@ -127,9 +134,9 @@ def test_everything_that_can_be_used_has_a_name(browser, page):
     ]
     assert unnamed == []
     assert {"main", "navigation", "banner", "contentinfo"} <= set(roles)
-    levels = browser.execute_script(
-        "return [...document.querySelectorAll('main h1, main h2, main h3')].map((h) =>"
-        " +h.tagName[1])"
+    levels = js(
+        browser,
+        "[...document.querySelectorAll('main h1, main h2, main h3')].map((h) => +h.tagName[1])",
     )
     assert levels[0] == 1 and all(
         after - before <= 1 for before, after in itertools.pairwise(levels)
@@ -140,21 +147,16 @@ def test_a_chart_is_read_with_the_arrow_keys(browser, page):
     from selenium.webdriver.common.keys import Keys
 
     visit(browser, page)
-    browser.execute_script("document.querySelector('.plot').focus()")
+    focus(browser, ".plot")
     keys(browser, Keys.HOME)
     plot = "document.querySelector('.plot')"
-    assert "Round 1:" in browser.execute_script(f"return {plot}.getAttribute('aria-valuetext')")
+    assert "Round 1:" in js(browser, f"{plot}.getAttribute('aria-valuetext')")
     keys(browser, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    assert browser.execute_script(f"return {plot}.getAttribute('aria-valuenow')") == "3"
-    assert browser.execute_script(f"return {plot}.nextElementSibling.textContent").startswith(
-        "round 3"
-    )
-    assert (
-        browser.execute_script(f"return {plot}.querySelector('.cursor').getAttribute('visibility')")
-        == "visible"
-    )
+    assert js(browser, f"{plot}.getAttribute('aria-valuenow')") == "3"
+    assert js(browser, f"{plot}.nextElementSibling.textContent").startswith("round 3")
+    assert js(browser, f"{plot}.querySelector('.cursor').getAttribute('visibility')") == "visible"
     keys(browser, Keys.END, Keys.ARROW_RIGHT)
-    assert browser.execute_script(f"return {plot}.getAttribute('aria-valuenow')") == "8"
+    assert js(browser, f"{plot}.getAttribute('aria-valuenow')") == "8"
 
 
 def test_skip_link_and_whiskers_by_keyboard(browser, page):
@@ -162,17 +164,17 @@ def test_skip_link_and_whiskers_by_keyboard(browser, page):
 
     visit(browser, page)
     keys(browser, Keys.TAB)
-    assert browser.execute_script("return document.activeElement.className") == "skip"
+    assert js(browser, "document.activeElement.className") == "skip"
     keys(browser, Keys.ENTER)
-    assert browser.execute_script("return document.activeElement.id") == "main"
-    browser.execute_script("document.querySelector('[data-hides=no-whisker]').focus()")
+    assert js(browser, "document.activeElement.id") == "main"
+    focus(browser, "[data-hides=no-whisker]")
     shown = "getComputedStyle(document.querySelector('.whisker')).display"
-    assert browser.execute_script(f"return {shown}") == "none", "off until asked for"
+    assert js(browser, shown) == "none", "off until asked for"
     deviations = "[...document.querySelectorAll('.sd')].filter((n) => n.checkVisibility()).length"
-    assert browser.execute_script(f"return {deviations}") == 0
+    assert js(browser, deviations) == 0
     keys(browser, Keys.SPACE)
-    assert browser.execute_script(f"return {shown}") != "none"
-    assert browser.execute_script(f"return {deviations}") > 0
+    assert js(browser, shown) != "none"
+    assert js(browser, deviations) > 0
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -181,35 +183,32 @@ def test_a_conversation_is_opened_read_and_left_by_keyboard(browser, page, width
 
     visit(browser, page, width)
     wait(browser, "document.querySelectorAll('.row').length")
-    browser.execute_script("document.querySelector('.row').focus()")
+    focus(browser, ".row")
     keys(browser, Keys.ENTER)
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
     look(browser, f"reader-{width}")
-    counts = browser.execute_script(
-        "return ['.round', '.bubble', '.probe', '.probe .reason'].map((s) =>"
-        " document.querySelectorAll('#reader-body ' + s).length)"
+    counts = js(
+        browser,
+        "['.round', '.bubble', '.probe', '.probe .reason'].map((s) =>"
+        " document.querySelectorAll('#reader-body ' + s).length)",
     )
     assert counts == [8, 16, 16, 16]
     assert browser.execute_script(
         "const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth"
     )
-    assert browser.execute_script(
-        "return document.querySelector('#reader').contains(document.activeElement)"
-    )
+    assert js(browser, "document.querySelector('#reader').contains(document.activeElement)")
     browser.execute_script("window.before = document.querySelector('#reader-body').textContent")
-    browser.execute_script("document.querySelector('#reader-methods [aria-pressed=false]').focus()")
+    focus(browser, "#reader-methods [aria-pressed=false]")
     keys(browser, Keys.ENTER)
     wait(
         browser,
         "document.querySelector('#reader-body .bubble') &&"
         " document.querySelector('#reader-body').textContent !== window.before",
     )
-    assert "split-softmax" in browser.execute_script(
-        "return document.querySelector('#reader-methods [aria-pressed=true]').textContent"
-    )
+    assert "split-softmax" in text_of(browser, "#reader-methods [aria-pressed=true]")
     keys(browser, Keys.ESCAPE)
     wait(browser, "!document.querySelector('#reader').open")
-    assert browser.execute_script("return document.activeElement.className") == "row"
+    assert js(browser, "document.activeElement.className") == "row"
     assert browser.get_log("browser") == []
 
 
@@ -222,11 +221,9 @@ def test_a_dialog_that_ended_early_says_so_and_its_replies_too(browser, tmp_path
     rewrite(tmp_path / "run", records)
     visit(browser, write_page([tmp_path / "run"], tmp_path / "page.html"), width)
     wait(browser, "document.querySelectorAll('.row').length")
-    rows = browser.execute_script(
-        "return [...document.querySelectorAll('.row')].map((row) => row.textContent)"
-    )
+    rows = js(browser, "[...document.querySelectorAll('.row')].map((row) => row.textContent)")
     assert ["ended in round 2" in row for row in rows] == [True, True] + [False] * 6
-    browser.execute_script("document.querySelector('.row').click()")
+    click(browser, ".row")
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
     look(browser, f"ended-{width}")
     end, names, images = browser.execute_script(
@@ -266,7 +263,7 @@ def test_an_inline_script_would_be_refused(browser, page):
         "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')"
     )
     time.sleep(0.3)
-    assert not browser.execute_script("return window.hacked")
+    assert not js(browser, "window.hacked")
     assert any(
         "Content Security Policy" in entry["message"] for entry in browser.get_log("browser")
     )
@@ -275,16 +272,11 @@ def test_an_inline_script_would_be_refused(browser, page):
 def test_filters_count_what_they_show(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
-    assert (
-        browser.execute_script("return document.querySelector('#count').textContent")
-        == "90 of 90 conversations, in 210 of 210 dialogs"
-    )
-    assert "30 to 90 conversations of 8 rounds" in browser.execute_script(
-        "return document.querySelector('.facts').textContent"
-    )
-    assert browser.execute_script("return document.querySelectorAll('.row').length") == 10
-    browser.execute_script("document.querySelector('#more').click()")
-    assert browser.execute_script("return document.querySelectorAll('.row').length") == 50
+    assert text_of(browser, "#count") == "90 of 90 conversations, in 210 of 210 dialogs"
+    assert "30 to 90 conversations of 8 rounds" in text_of(browser, ".facts")
+    assert number_of(browser, ".row") == 10
+    click(browser, "#more")
+    assert number_of(browser, ".row") == 50
     for name, value, rule in (
         ("series", "1", "e.seriesAt === 1"),
         ("category", "language", "e.agent.category === 'language'"),
@@ -298,7 +290,7 @@ def test_filters_count_what_they_show(browser, page):
           return [listed.length, entries.filter((e) => {rule}).length];
         """)
         assert shown == right > 0, (name, value)
-        count = browser.execute_script("return document.querySelector('#count').textContent")
+        count = text_of(browser, "#count")
         assert count.endswith(f" of 90 conversations, in {shown} of 210 dialogs")
 
 
@@ -309,20 +301,13 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
         "[...document.querySelectorAll('#prompt-table tbody tr')].filter((r) => !r.hidden).map((r)"
         " => +r.cells[{0}].dataset.value)"
     )
-    assert (mean := browser.execute_script(f"return {column.format(6)}")) == sorted(mean) and len(
-        mean
-    ) > 10
+    assert (mean := js(browser, f"{column.format(6)}")) == sorted(mean) and len(mean) > 10
     heads = "document.querySelectorAll('#prompt-table th button')"
     for _ in range(2):
         browser.execute_script(f"{heads}[5].click()")
-    changes = browser.execute_script(f"return {column.format(5)}")
+    changes = js(browser, f"{column.format(5)}")
     assert changes == sorted(changes, reverse=True)
-    assert (
-        browser.execute_script(
-            "return document.querySelector('#prompt-table th[aria-sort]').textContent"
-        )
-        == "Change"
-    )
+    assert text_of(browser, "#prompt-table th[aria-sort]") == "Change"
     browser.execute_script("document.querySelector('#prompts details').open = true")
     prompt = browser.execute_script(
         "const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return"
@@ -334,12 +319,12 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
         prompt,
     )
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
-    assert browser.execute_script(
-        "return document.querySelector('#reader').open && current === listed[0]"
-    ), "read opens the conversation"
-    browser.execute_script("document.querySelector('#close').click()")
+    assert js(browser, "document.querySelector('#reader').open && current === listed[0]"), (
+        "read opens the conversation"
+    )
+    click(browser, "#close")
     wait(browser, "document.activeElement.dataset.prompt !== undefined")
-    assert browser.execute_script("return document.activeElement.dataset.prompt") == prompt
+    assert js(browser, "document.activeElement.dataset.prompt") == prompt
 
 
 def test_long_parts_are_folded_on_a_phone(browser, tmp_path):
@@ -349,7 +334,7 @@ def test_long_parts_are_folded_on_a_phone(browser, tmp_path):
         folder = write_run(tmp_path / str(count), conversations=count, prompts=count)
         visit(browser, write_page([folder], tmp_path / f"{count}.html"), width=390)
         wait(browser, "document.querySelectorAll('.row').length")
-        heights.append(browser.execute_script("return document.documentElement.scrollHeight"))
+        heights.append(js(browser, "document.documentElement.scrollHeight"))
     assert heights[1] < heights[0] + 400, heights
     assert max(heights) < 11_500
 
@@ -357,7 +342,7 @@ def test_long_parts_are_folded_on_a_phone(browser, tmp_path):
 def test_a_link_to_a_conversation_opens_it(browser, page):
     visit(browser, page, fragment="#conversation-57")
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
-    assert browser.execute_script("return current.place") == 57
+    assert js(browser, "current.place") == 57
 
 
 @pytest.mark.parametrize(
@@ -373,17 +358,14 @@ def test_probes_stand_where_they_were_asked(browser, tmp_path, probe_at, first):
         fragment="#conversation-0",
     )
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
-    assert (
-        browser.execute_script("return document.querySelector('.round').children[1].className")
-        == first
-    )
+    assert js(browser, "document.querySelector('.round').children[1].className") == first
 
 
 def test_the_theme_can_be_chosen(browser, page):
     visit(browser, page, dark=True)
     background = "return getComputedStyle(document.body).backgroundColor"
     dark = browser.execute_script(background)
-    browser.execute_script("document.querySelector('#theme').click()")
+    click(browser, "#theme")
     light = browser.execute_script(background)
     assert dark != light
     visit(browser, page)
@@ -452,10 +434,10 @@ def test_pages_of_other_commands_fit_and_can_be_read(browser, tmp_path, width, d
     visit(browser, out, width, dark)
     look(browser, f"document-{width}")
     assert browser.get_log("browser") == []
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), (
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
+    open_details(browser)
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth"), (
         "with every table open"
     )
     assert browser.execute_script(TEXT_COLOURS) == []
-    assert not browser.execute_script("return window.hacked")
+    assert not js(browser, "window.hacked")

@@ -16,7 +16,7 @@ from served import Served, served
 from tiny import model
 
 from holdfast.serve.guard import AccessRules
-from holdfast.serve.limits import Limits
+from holdfast.serve.service import Limits
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 HELLO = [{"role": "user", "content": "hello there"}]

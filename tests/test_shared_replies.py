@@ -12,7 +12,7 @@ import test_rules
 from scripted_model import ScriptedModel
 
 from holdfast import drift, report
-from holdfast.analysis.accuracy import accuracy_of
+from holdfast.analysis.rules import accuracy_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.drift.cases import _content

@@ -15,7 +15,7 @@ from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
-from holdfast.serve.limits import Limits
+from holdfast.serve.service import Limits
 
 LIMITS = Limits(tokens=64, seconds=60.0)
 

@@ -37,7 +37,7 @@ from holdfast.errors import UsageError
 from holdfast.integrations.inspect.drift import RECORD
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
-from holdfast.serve.limits import Limits
+from holdfast.serve.service import Limits
 
 FRENCH = (
     {"role": "system", "content": "Always reply in French."},

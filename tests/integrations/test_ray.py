@@ -27,8 +27,7 @@ from holdfast.errors import ModelError, RequestFailed, UsageError
 from holdfast.integrations.ray import Specification, connect
 from holdfast.integrations.ray import connecting as connecting_module
 from holdfast.integrations.ray import model as model_module
-from holdfast.integrations.ray.actor import versions
-from holdfast.integrations.ray.shares import Shares
+from holdfast.integrations.ray.actor import Shares, versions
 from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from holdfast.integrations.ray.shares import Shares
+from holdfast.integrations.ray.actor import Shares
 
 
 @pytest.mark.parametrize("seed", range(40))

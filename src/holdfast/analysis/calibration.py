@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.health import broken_share
+from holdfast.analysis.collapse import broken_share
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import (
     NOTHING,
@@ -43,7 +43,7 @@ class Candidate:
         capability: in points: 100 times the share answered right, or minus 100 times the nats per
             token of a text; NaN where nothing was asked.
         tokens: forwarded for the capability.
-        broken: share of the agent's replies that are broken (`analysis.health`), [conversation];
+        broken: share of the agent's replies that are broken (`analysis.collapse`), [conversation];
             None where it is not known.
         nats: minus the log-probability per token of the last reply before the questions, under the
             model without methods, [conversation]; NaN where it was not scored.

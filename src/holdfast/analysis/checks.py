@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast import knobs
-from holdfast.analysis.cells import Record, cell_scores
-from holdfast.analysis.falls import Fall, compare_runs
+from holdfast.analysis.falls import Fall, Record, cell_scores, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -181,7 +180,7 @@ def check_talks(
     """The same, where the comparisons with an earlier run are known.
 
     Args:
-        talks: of every prompt, as `talks_of` sorts them.
+        records: of every prompt, as `talks_of` sorts them.
         rounds, terms: as of `check_prompts`.
         falls: by prompt, of those that an earlier run has.
     """

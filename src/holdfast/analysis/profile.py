@@ -73,7 +73,7 @@ class Chosen:
     Args:
         heads: those that gain something.
         dropped: how many of the best gain nothing, and were left out.
-        told: how many of the heads have a gain that can be told from chance.
+        distinct: how many of the heads have a gain that can be told from chance.
     """
 
     heads: HeadSet

@@ -1,5 +1,5 @@
 """`summary.json` of what is made of several runs: a calibration, traces, a model's geometry; and
-the two files that a calibration writes besides.
+the method file of a calibration.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from holdfast.analysis.calibration import FOLDERS, Calibration
 from holdfast.analysis.choice import Pick, front
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.summary import NAME, json_text, judged, spread, summary_of, write_summary
-from holdfast.analysis.verdicts import tell
 from holdfast.files import write_whole
 from holdfast.records import read_run
 
@@ -88,26 +87,6 @@ def geometry_summary(geometry: dict[str, Any], dialogs: int) -> dict[str, Any]:
 
 def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}
-
-
-def write_calibration_file(calibration: Calibration, path: Path) -> None:
-    """Writes every candidate as JSON, with its verdict."""
-    rows = [
-        {
-            "method": candidate.method,
-            "front": star,
-            "stability": _interval(estimate(candidate.stability)),
-            "gain": _interval(calibration.gain(candidate)),
-            "verdict": tell(calibration.gain(candidate)).word("higher", "lower"),
-            "capability": _interval(estimate(candidate.capability)),
-            "chance": calibration.chance,
-            "points_lost": _interval(calibration.drop(candidate)),
-            "tokens_forwarded": candidate.tokens,
-        }
-        for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
-    ]
-    content = {"about": calibration.about, "settings": rows}
-    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:

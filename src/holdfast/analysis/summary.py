@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import check_json, read_check
 from holdfast.analysis.collapse import COUNTED, collapse_of, without_collapsed
@@ -29,7 +28,7 @@ from holdfast.analysis.comparisons import (
     overall_mean,
 )
 from holdfast.analysis.profile import read_gains, read_profile
-from holdfast.analysis.rules import RuleComparison, RuleRow, compare_rules, rule_rows
+from holdfast.analysis.rules import RuleComparison, RuleRow, accuracy_of, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
 from holdfast.analysis.tasks import read_results

@@ -14,7 +14,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from holdfast.cli import (
@@ -23,10 +22,7 @@ from holdfast.cli import (
     chat,
     check,
     drift,
-    export,
-    fit,
     generate,
-    geometry,
     lm_eval,
     profile,
     report,
@@ -35,30 +31,30 @@ from holdfast.cli import (
     tasks,
     trace,
 )
-from holdfast.cli.options import RunFolder
-from holdfast.cli.termination import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
+from holdfast.cli.options import RunFolder, add_command
+from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.errors import HoldfastError, KnobOutOfRange, UnknownName, UsageError
 from holdfast.threads import wait_asleep
 from holdfast.version import __version__
 
-# each has add_parser(commands), and run(arguments), which the parser of its command names
 COMMANDS = (
-    drift,
-    check,
-    report,
-    export,
-    trace,
-    geometry,
-    reproduce,
-    calibrate,
-    tasks,
-    generate,
-    serve,
-    chat,
-    profile,
-    fit,
-    lm_eval,
-    catalogue,
+    drift.COMMAND,
+    check.COMMAND,
+    report.COMMAND,
+    report.EXPORT,
+    trace.COMMAND,
+    trace.GEOMETRY,
+    reproduce.COMMAND,
+    calibrate.COMMAND,
+    tasks.COMMAND,
+    generate.COMMAND,
+    serve.COMMAND,
+    chat.COMMAND,
+    profile.COMMAND,
+    profile.FIT,
+    lm_eval.COMMAND,
+    catalogue.MEASURES,
+    catalogue.METHODS,
 )
 
 
@@ -132,7 +128,7 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     made.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
-        command.add_parser(commands)
+        add_command(commands, command)
     return made, commands.choices
 
 
@@ -149,31 +145,6 @@ class _Parser(argparse.ArgumentParser):
         if (kind := named.get("type", named.get("action"))) in _METAVARS:
             named.setdefault("metavar", _METAVARS[kind])
         return super().add_argument(*names, **named)
-
-    def option(self, name: str, value: Any, text: str, **more: Any) -> None:
-        """Adds an option.
-
-        Args:
-            name: such as "--rounds".
-            value: its default; or its type, where it has no default. `bool` is False unless the
-                option is given, and `list` is an option that is repeated.
-            text: its help, to which the default is added where it names none.
-            more: as of `add_argument`.
-        """
-        if value is bool:
-            more["action"] = "store_true"
-        elif value is list:
-            more["action"] = "append"
-        elif value in (int, float, Path):
-            more["type"] = value
-        elif value is not str:
-            more["default"] = value
-            if isinstance(value, (int, float)):
-                more["type"] = type(value)
-            if value != [] and "(default" not in text:
-                shown = f"default: {f'{value:g}' if isinstance(value, float) else value}"
-                text = f"{text} ({shown})" if text else shown
-        self.add_argument(name, help=text, **more)
 
     def error(self, message: str) -> NoReturn:
         """Refuses what argparse refuses.

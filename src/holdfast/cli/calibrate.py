@@ -8,39 +8,42 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.cli.dry_run import (
-    DriftRun,
-    WorkItem,
-    add_dry_run,
-    check_prices,
-    estimate_conversations,
-)
+from holdfast.cli.dry_run import DriftRun, WorkItem, check_prices, estimate_conversations
+from holdfast.cli.loading import load_model, load_user_turns, tell_small_model
 from holdfast.cli.options import (
-    RunFolder,
-    add_draws,
-    add_model,
-    add_ray,
-    add_report,
-    add_system_as,
+    DRAWS,
+    MODEL,
+    Arg,
+    Command,
+    DetailsOptions,
+    DryRunOptions,
+    Options,
+    OutFolder,
+    RayOptions,
+    ReportOptions,
+    RoundsOptions,
+    Specs,
+    SuiteName,
+    SystemOptions,
+    UserTurnsOptions,
+)
+from holdfast.cli.output import (
     command_line,
     command_with,
-    load_model,
     page_path,
-    tell_small_model,
+    print_figures,
     write_page,
 )
-from holdfast.cli.printed import add_details
-from holdfast.cli.progress import Bar, tell_figures
-from holdfast.cli.user_model import add_user_turns, load_user_turns
+from holdfast.cli.progress import Bar
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.study.calibration_plan import READINGS, Plan
 
 if TYPE_CHECKING:
     from holdfast.analysis.calibration import Calibration
     from holdfast.analysis.choice import Pick
     from holdfast.drift import Settings
-    from holdfast.study.calibrate import Plan
     from holdfast.study.capability import Capability
 
 
@@ -62,88 +65,47 @@ EXAMPLES = """examples:
 Repeating a command resumes it."""
 
 
-def add_parser(commands) -> None:
-    calibrate = commands.add_parser(
-        "calibrate",
-        help="the gain and the cost of each fix, and which to take",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
+class _CalibrateMeasure(Options):
+    suite: SuiteName = "starter"
+    """where the prompts come from"""
+    prompts: Annotated[str | None, Arg("ID,ID,...")] = None
+    """the prompts to use (default: one of each category; with --conversations, all)"""
+    capability: Annotated[str, Arg("knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK")] = (
+        "knowledge"
     )
-    add = calibrate.option
-    add_model(add)
-    add(
-        "--suite",
-        "starter",
-        "where the prompts come from",
-        metavar="starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml",
-    )
-    add(
-        "--prompts",
-        str,
-        "the prompts to use (default: one of each category; with --conversations, all)",
-        metavar="ID,ID,...",
-    )
-    add(
-        "--capability",
-        "knowledge",
-        "the ability that may be lost (default: %(default)s, which suits the model in the"
-        " package); where the model scores no better than guessing, a --budget is refused",
-        metavar="knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK",
-    )
-    add("--shots", 0, "MMLU dev questions before each question")
-    add(
-        "--reading",
-        "likeliest",
-        "read an answer as the likeliest option, or by its letter",
-        choices=("likeliest", "written"),
-    )
-    add(
-        "--sweep",
-        list,
-        "a method with one or several values of a parameter, as in"
-        " split-softmax:exponent=0.9,0.7; repeatable (default: five methods)",
-        metavar="SPEC",
-    )
-    add("--questions", 200, "how many are asked")
-    add(
-        "--draws",
-        int,
-        "conversations of each ordered pair, or of a single prompt with each persona"
-        " (default: 5, or as many as make 60 conversations per setting)",
-    )
-    add(
-        "--conversations",
-        int,
-        "in place of --draws: N conversations of every setting, each between two prompts"
-        " drawn anew, of the whole suite where --prompts names none; their intervals hold for"
-        " other prompts of the same kind too",
-        metavar="N",
-    )
-    add("--rounds", 8, "rounds per conversation")
-    add("--ask-at", 4, "the user turn that asks the question")
-    add(
-        "--budget",
-        float,
-        "points that may be lost (default: 1); given, the recommended setting is written to"
-        " method.json in the folder; if none can be recommended, the exit code is 1",
-        metavar="D",
-    )
-    add(
-        "--baseline",
-        bool,
-        "ask the probes without a system prompt too, and name the prompts or rules that score"
-        " as well without it; they still count in the stability",
-    )
-    add_draws(add)
-    add_system_as(add)
-    add_user_turns(add)
-    add_ray(add)
-    add("--out", Path("runs/calibrate"), "", action=RunFolder)
-    add_dry_run(add)
-    add_report(add)
-    add_details(add)
-    calibrate.set_defaults(run=run)
+    """the ability that may be lost (default: knowledge, which suits the model in the package);
+    where the model scores no better than guessing, a --budget is refused"""
+    shots: int = 0
+    """MMLU dev questions before each question"""
+    reading: Annotated[str, Arg(choices=READINGS)] = Plan.reading
+    """read an answer as the likeliest option, or by its letter"""
+    sweep: Specs = None
+    """a method with one or several values of a parameter, as in split-softmax:exponent=0.9,0.7;
+    repeatable (default: five methods)"""
+    questions: int = 200
+    """how many are asked"""
+    draws: int | None = None
+    """conversations of each ordered pair, or of a single prompt with each persona (default: 5, or
+    as many as make 60 conversations per setting)"""
+    conversations: int | None = None
+    """in place of --draws: N conversations of every setting, each between two prompts drawn anew,
+    of the whole suite where --prompts names none; their intervals hold for other prompts of the
+    same kind too"""
+
+
+class _CalibrateChoice(Options):
+    ask_at: int = Plan.ask_at
+    """the user turn that asks the question"""
+    budget: Annotated[float | None, Arg("D")] = None
+    """points that may be lost (default: 1); given, the recommended setting is written to
+    method.json in the folder; if none can be recommended, the exit code is 1"""
+    baseline: bool = False
+    """ask the probes without a system prompt too, and name the prompts or rules that score as well
+    without it; they still count in the stability"""
+
+
+class _CalibrateOut(Options):
+    out: OutFolder = Path("runs/calibrate")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -237,7 +199,6 @@ def _measure(
 def _plan_of(arguments: argparse.Namespace) -> Plan:
     """How the calibration is run; its draws are chosen later."""
     from holdfast.sampling import Sampling
-    from holdfast.study.calibrate import Plan
 
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
@@ -265,11 +226,7 @@ def _is_swept(out: Path) -> bool:
 
 
 def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
-    """Says, before any fix is measured, that the model guesses; then a budget means nothing.
-
-    Raises:
-        HoldfastError: there is a budget.
-    """
+    """Says, before any fix is measured, that the model guesses; then a budget means nothing."""
     from holdfast.analysis.verdicts import MIN_SAMPLES
     from holdfast.report.calibration import chance_line
 
@@ -315,21 +272,17 @@ def _print_result(
 ) -> None:
     """Writes the files of a calibration; prints the table, the recommendation, its reasons and the
     next step.
-
-    Raises:
-        HoldfastError: a budget was given, and nothing can be recommended.
     """
     from holdfast.analysis import study_summary
     from holdfast.analysis.choice import pick
     from holdfast.drift.baseline import read_baseline
     from holdfast.records import read_run
     from holdfast.report import calibration as report
-    from holdfast.report.endings import failure_lines
+    from holdfast.report.about import failure_lines
     from holdfast.report.study_figures import write_calibration_figures
 
     out, file = arguments.out, arguments.out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
-    study_summary.write_calibration_file(calibration, out / "calibration.json")
     figures = write_calibration_figures(calibration, budget, out)
     study_summary.write_calibration_summaries(calibration, out)
     print(report.table(calibration))
@@ -339,7 +292,7 @@ def _print_result(
     for line in lines:
         print(line)
     if arguments.details:
-        tell_figures(figures)
+        print_figures(figures)
     for what, line in failure_lines(read_run(out / "capability").failures):
         print(f"{what.capitalize()}: {line}.")
     write_page(arguments, report.calibration_page(calibration, chosen, out), page)
@@ -385,3 +338,26 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     if times_needed(calibration, chosen) is None:
         return f"at least {count:,} conversations per setting are needed{short}: {larger}"
     return f"about {count:,} conversations per setting should settle it{short}: {larger}"
+
+
+COMMAND = Command(
+    "calibrate",
+    "the gain and the cost of each fix, and which to take",
+    run,
+    (
+        *MODEL,
+        _CalibrateMeasure,
+        RoundsOptions,
+        _CalibrateChoice,
+        *DRAWS,
+        SystemOptions,
+        UserTurnsOptions,
+        RayOptions,
+        _CalibrateOut,
+        DryRunOptions,
+        ReportOptions,
+        DetailsOptions,
+    ),
+    DESCRIPTION,
+    EXAMPLES,
+)

@@ -6,9 +6,10 @@ import argparse
 import inspect
 import json
 import textwrap
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
+from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName
 
 # measures of published benchmarks and studies, by the beginning of their names
@@ -25,18 +26,9 @@ _BUILT = {
 _WIDTH = 100
 
 
-def add_parser(commands) -> None:
-    for name, run, line in (
-        ("measures", _measures, "list the measures, and the word lists that they know"),
-        ("methods", _methods, "list the steering methods"),
-    ):
-        command = commands.add_parser(
-            name,
-            help=line,
-            description=f"{line.capitalize()}, one line each; with a name, the details of one.",
-        )
-        command.add_argument("name", nargs="?", metavar="NAME", help="tell of this one alone")
-        command.set_defaults(run=run)
+class _CatalogueOptions(Options):
+    name: Annotated[str | None, Arg("NAME", positional=True, nargs="?")] = None
+    """tell of this one alone"""
 
 
 def _measures(arguments: argparse.Namespace) -> None:
@@ -179,3 +171,12 @@ def _print(rows) -> None:
         print(
             f"{head:<{width}}  {line}" if len(head) <= width else f"{head}\n{'':<{width}}  {line}"
         )
+
+
+def _command(name: str, run: Callable[[argparse.Namespace], None], line: str) -> Command:
+    about = f"{line.capitalize()}, one line each; with a name, the details of one."
+    return Command(name, line, run, (_CatalogueOptions,), about)
+
+
+MEASURES = _command("measures", _measures, "list the measures, and the word lists that they know")
+METHODS = _command("methods", _methods, "list the steering methods")

@@ -15,32 +15,41 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.drift_folder import folder_name
-from holdfast.cli.drift_options import (
-    add_context,
-    add_probes,
-    add_running,
-    add_user,
-    settings_of,
-)
-from holdfast.cli.dry_run import DriftRun, add_dry_run, check_prices, estimate_conversations
-from holdfast.cli.judging import add_judging, judging_of
-from holdfast.cli.options import (
-    add_draws,
-    add_model,
-    add_report,
-    command_line,
-    command_with,
+from holdfast.cli.drift import folder_name, settings_of
+from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
+from holdfast.cli.loading import (
     is_url,
+    judging_of,
+    load_both,
     load_model,
-    page_option,
-    page_path,
+    load_user_turns,
     tell_small_model,
+    with_user_prompt,
 )
+from holdfast.cli.options import (
+    DRAWS,
+    MODEL,
+    USER_MODEL,
+    Arg,
+    BatchOptions,
+    CodeOptions,
+    Command,
+    ContextOptions,
+    DryRunOptions,
+    JudgeOptions,
+    Options,
+    ProbeOptions,
+    RayOptions,
+    ReportOptions,
+    RoundsOptions,
+    RunFolder,
+    Spec,
+    UserPromptOptions,
+)
+from holdfast.cli.output import command_line, command_with, page_option, page_path
 from holdfast.cli.progress import Bar
-from holdfast.cli.user_model import add_user_model, load_both, load_user_turns, with_user_prompt
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,67 +91,6 @@ undecided within the budget; 4 it could not be done (no model, no answer, a dama
 docs/checking.md says what a verdict means. Repeating a command resumes it."""
 
 
-def add_parser(commands) -> None:
-    check = commands.add_parser(
-        "check",
-        help="test whether system prompts hold, for CI",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "Runs conversations under each system prompt of a suite until it is certain whether"
-            " every rule is kept in every round, or the budget is spent."
-        ),
-    )
-    add = check.option
-    check.add_argument(
-        "suite", metavar="SUITE", help="FILE.yaml, or what --suite of `holdfast drift` takes"
-    )
-    add_model(add)
-    _add_terms(add)
-    add("--allow-code", bool, "allow the suite to use Python functions as measures")
-    add("--rounds", 8, "rounds per conversation")
-    add("--method", "none", "how the agent is steered", metavar="SPEC")
-    add_user(add)
-    add_probes(add)
-    add_draws(add)
-    add_running(add, "check")
-    add_user_model(add)
-    add_context(add)
-    add_judging(add)
-    add_dry_run(add)
-    add_report(add)
-    check.set_defaults(
-        run=run,
-        default=check.get_default,
-        could_not=COULD_NOT,
-        conversations=1,
-        no_adoption=True,
-        pairs="in-turn",
-    )
-
-
-def _add_terms(add) -> None:
-    """Adds the terms of the check, and where the verdicts go."""
-    add(
-        "--min-stability",
-        float,
-        "the mean score that every rule must reach in every round (default: 0.9; with"
-        " --against: no bar)",
-        metavar="SHARE",
-    )
-    add("--error", 0.05, "the highest probability that any verdict is wrong", metavar="SHARE")
-    add("--budget", 200, "the most conversations of each prompt", metavar="N")
-    add("--all-rules", bool, "decide every rule, also those of a prompt that has already failed")
-    add("--junit", Path, "write the verdicts as JUnit XML too", metavar="FILE")
-    add(
-        "--against",
-        Path,
-        "fail where a rule is kept less than in the run in this folder",
-        metavar="RUN",
-    )
-    add("--baseline", str, argparse.SUPPRESS, action=_NotHere)
-
-
 class _NotHere(argparse.Action):
     """Refuses `--baseline`, an option of `holdfast drift`, and names `--against`."""
 
@@ -151,6 +99,39 @@ class _NotHere(argparse.Action):
             f"The earlier run {values} is given to `holdfast check` with --against; --baseline is"
             " an option of `holdfast drift`, which then also asks without the system prompt."
         )
+
+
+class _CheckSuite(Options):
+    suite: Annotated[str, Arg("SUITE", positional=True)]
+    """FILE.yaml, or what --suite of `holdfast drift` takes"""
+
+
+class _CheckTerm(Options):
+    min_stability: Annotated[float | None, Arg("SHARE")] = None
+    """the mean score that every rule must reach in every round (default: 0.9; with --against: no
+    bar)"""
+    error: Annotated[float, Arg("SHARE")] = 0.05
+    """the highest probability that any verdict is wrong"""
+    budget: int = 200
+    """the most conversations of each prompt"""
+    all_rules: bool = False
+    """decide every rule, also those of a prompt that has already failed"""
+    junit: Annotated[Path | None, Arg("FILE")] = None
+    """write the verdicts as JUnit XML too"""
+    against: Annotated[Path | None, Arg("RUN")] = None
+    """fail where a rule is kept less than in the run in this folder"""
+    baseline: Annotated[str | None, Arg(action=_NotHere, help=argparse.SUPPRESS)] = None
+
+
+class _CheckMethod(Options):
+    method: Spec = "none"
+    """how the agent is steered"""
+
+
+class _CheckOut(Options):
+    out: Annotated[Path | None, Arg(action=RunFolder)] = None
+    """the run's folder (default: runs/check-MODEL-SUITE-SEED, and the settings that are not the
+    default)"""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -321,3 +302,40 @@ def _tell_new(prompts: Sequence[str], earlier: Path) -> None:
             " nothing to compare it with.",
             file=sys.stderr,
         )
+
+
+COMMAND = Command(
+    "check",
+    "test whether system prompts hold, for CI",
+    run,
+    (
+        _CheckSuite,
+        *MODEL,
+        _CheckTerm,
+        CodeOptions,
+        RoundsOptions,
+        _CheckMethod,
+        UserPromptOptions,
+        ProbeOptions,
+        *DRAWS,
+        BatchOptions,
+        RayOptions,
+        _CheckOut,
+        *USER_MODEL,
+        ContextOptions,
+        JudgeOptions,
+        DryRunOptions,
+        ReportOptions,
+    ),
+    description=(
+        "Runs conversations under each system prompt of a suite until it is certain whether every"
+        " rule is kept in every round, or the budget is spent."
+    ),
+    examples=EXAMPLES,
+    defaults={
+        "could_not": COULD_NOT,
+        "conversations": 1,
+        "no_adoption": True,
+        "pairs": "in-turn",
+    },
+)

@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from holdfast.cli.drift_folder import folder_name
-from holdfast.cli.drift_options import add_options, settings_of
 from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
-from holdfast.cli.judging import judging_of
-from holdfast.cli.options import (
-    command_line,
+from holdfast.cli.loading import (
     is_url,
+    judging_of,
+    load_both,
     load_model,
-    page_option,
-    page_path,
+    load_user_turns,
     tell_small_model,
+    with_user_prompt,
 )
-from holdfast.cli.own_dialogs import load_dialogs
-from holdfast.cli.printed import print_run
+from holdfast.cli.options import (
+    DRAWS,
+    MODEL,
+    USER_MODEL,
+    Arg,
+    BatchOptions,
+    CodeOptions,
+    Command,
+    ContextOptions,
+    DetailsOptions,
+    DryRunOptions,
+    JudgeOptions,
+    Options,
+    ProbeOptions,
+    RayOptions,
+    ReportOptions,
+    RoundsOptions,
+    RunFolder,
+    Specs,
+    SuiteName,
+    UserPromptOptions,
+)
+from holdfast.cli.output import command_line, page_option, page_path, print_run
 from holdfast.cli.progress import Bar
-from holdfast.cli.user_model import load_both, load_user_turns, with_user_prompt
+from holdfast.drift.settings import Settings
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.drift import Settings, Suite
+    from holdfast.drift import Suite
     from holdfast.drift.dialogs import Dialogs, UserTurns
 
 EXAMPLES = """examples:
@@ -48,20 +69,79 @@ Repeating a command resumes it; with more --conversations or another --method it
 Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
-def add_parser(commands) -> None:
-    drift = commands.add_parser(
-        "drift",
-        help="measure drift in self-chats",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "Two copies of a model talk under different system prompts; at every round a probe"
-            " asks, and a measure scores, whether the agent still follows its own (stability) or"
-            " follows the other's (adoption). Li et al. 2024, Figure 3."
-        ),
-    )
-    add_options(drift.option)
-    drift.set_defaults(run=run, default=drift.get_default)
+# what a run can be extended by, what its folder is named after anyhow, and what changes no result
+_UNNAMED = {
+    "command",
+    "run",
+    "default",
+    "kept",
+    "model",
+    "endpoint_model",
+    "suite",
+    "seed",
+    "conversations",
+    "method",
+    "out",
+    "report",
+    "allow_code",
+    "force_judge",
+    "trust_remote_code",
+    "api_key_env",
+    "user_api_key_env",
+    "concurrency",
+    "timeout",
+    "requests_per_minute",
+    "batch_size",
+    "replicas",
+    "ray",
+    "engine",
+    "dry_run",
+    "price_in",
+    "price_out",
+}
+
+
+class _DriftSuite(Options):
+    suite: SuiteName = "starter"
+    """system prompts and probes (default: starter); li2024:hub reads the hub, and ifbench:PATH
+    and multi-if:PATH work as sys-ifeval:PATH does"""
+    scoring: Literal["strict", "released", "loose"] = "strict"
+    """for li2024: strict corrects the published measures, released keeps them; for verifiable
+    instructions: loose takes the best of eight readings of a reply"""
+
+
+class _DriftLength(Options):
+    conversations: int = Settings.conversations
+    """number of conversations"""
+    method: Specs = None
+    """none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default:
+    none)"""
+
+
+class _DriftPair(Options):
+    pairs: Literal["random", "balanced", "all"] = "random"
+    """how prompts are paired: at random; balanced, so that each prompt is the agent equally often;
+    or all ordered pairs, prompt after prompt"""
+    no_adoption: bool = False
+    """do not ask the agent the probes of the user's prompt"""
+    baseline: bool = False
+    """also ask the probes without a system prompt, to find rules that are never followed and those
+    that score as well without it"""
+    divergence: bool = False
+    """record how far the token distributions of each reply are from those in a fresh dialog, in
+    nats per token: drift without probes, on local models"""
+
+
+class _DriftOut(Options):
+    out: Annotated[Path | None, Arg(action=RunFolder)] = None
+    """the run's folder (default: runs/drift-MODEL-SUITE-SEED, and the settings that are not the
+    default)"""
+
+
+class _DriftDialog(Options):
+    dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
+    """your own logs, one dialog per line (OpenAI's messages or ShareGPT), are replayed up to
+    --rounds and probed at every round, in place of self-chats"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -144,3 +224,142 @@ def _tell_foreign_files(specs: Sequence[str], model) -> None:
                 " again for this one.",
                 file=sys.stderr,
             )
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """The protocol that the options ask for."""
+    from holdfast.sampling import Sampling
+
+    return Settings(
+        rounds=arguments.rounds,
+        conversations=arguments.conversations,
+        seed=arguments.seed,
+        sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        user_prompt=arguments.user_prompt,
+        system_as=arguments.system_as,
+        probes_per_round=arguments.probes_per_round,
+        probe_at=arguments.probe_at,
+        adoption=not arguments.no_adoption,
+        pairs=arguments.pairs,
+        batch=arguments.batch,
+        context=arguments.context,
+        window=arguments.window,
+    )
+
+
+def folder_name(
+    arguments: argparse.Namespace,
+    suite: Suite,
+    what: str = "drift",
+    unnamed: Container[str] = (),
+) -> str:
+    """Named after the model, the suite, the seed, and every setting that is not the default.
+
+    A suite of the user's own is named with what it holds: who edits a prompt and repeats the
+    command gets a run of the new prompt, and keeps that of the old one.
+
+    Args:
+        arguments: of the command.
+        suite: as it was loaded.
+        what: the name begins with.
+        unnamed: further options that make no other run.
+    """
+    from holdfast.drift.suites import SHIPPED
+
+    names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
+    if arguments.suite not in SHIPPED:
+        names.insert(2, suite.fingerprint[:8])
+    parts = [_plain(name.split("/")[-1]) for name in names]
+    for option, value in vars(arguments).items():
+        named = option not in _UNNAMED and option not in unnamed
+        if named and value != arguments.default(option):
+            text = (
+                ""
+                if value is True
+                else _plain("_".join(map(str, value)) if isinstance(value, list) else str(value))
+            )
+            if len(text) > 20:  # a file's name has an end; a persona may not
+                text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
+            parts.append(f"{option}_{text}".rstrip("_"))
+    return f"{what}-" + "-".join(parts)
+
+
+def _plain(text: str) -> str:
+    return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in text)
+
+
+def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings) -> Dialogs | None:
+    """The dialogs of `--dialogs`; None without. Says what of them the run does not take as it is.
+
+    Raises:
+        UsageError: the file holds none, or an option is of a user model.
+    """
+    from holdfast.drift.dialogs import read_dialogs
+    from holdfast.drift.pairing import case_of
+
+    if arguments.dialogs is None:
+        return None
+    for option, value in (("--persona", arguments.persona), ("--user-model", arguments.user_model)):
+        if value is not None:
+            raise UsageError(
+                f"{option} says who the user model is, and --dialogs {arguments.dialogs} has what"
+                " its users said; leave one of the two out."
+            )
+    dialogs = read_dialogs(arguments.dialogs)
+    count, rounds = len(dialogs.dialogs), dialogs.rounds
+    if count > settings.conversations:
+        _tell(
+            f"{dialogs.name} has {count:,} dialogs, of which the first {settings.conversations:,}"
+            f" are replayed; --conversations {count} takes all."
+        )
+    if rounds > settings.rounds:
+        _tell(
+            f"the longest dialog has {rounds:,} rounds, of which the first {settings.rounds:,} are"
+            f" replayed; --rounds {rounds} takes all."
+        )
+    taken = dialogs.dialogs[: settings.conversations]
+    foreign = sum(bool(dialog.system) and case_of(suite, dialog) is None for dialog in taken)
+    if foreign:
+        _tell(
+            f"{foreign:,} of {len(taken):,} dialogs have a system prompt that the suite"
+            f" {suite.name!r} does not have, and get one of the suite's in its place."
+        )
+    return dialogs
+
+
+def _tell(line: str) -> None:
+    print(f"holdfast: {line}", file=sys.stderr)
+
+
+COMMAND = Command(
+    "drift",
+    "measure drift in self-chats",
+    run,
+    (
+        *MODEL,
+        _DriftSuite,
+        CodeOptions,
+        RoundsOptions,
+        _DriftLength,
+        UserPromptOptions,
+        _DriftPair,
+        ProbeOptions,
+        *DRAWS,
+        BatchOptions,
+        RayOptions,
+        _DriftOut,
+        *USER_MODEL,
+        ContextOptions,
+        _DriftDialog,
+        JudgeOptions,
+        DryRunOptions,
+        ReportOptions,
+        DetailsOptions,
+    ),
+    description=(
+        "Two copies of a model talk under different system prompts; at every round a probe asks,"
+        " and a measure scores, whether the agent still follows its own (stability) or follows the"
+        " other's (adoption). Li et al. 2024, Figure 3."
+    ),
+    examples=EXAMPLES,
+)

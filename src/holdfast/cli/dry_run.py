@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.options import command_line, is_url
+from holdfast.cli.loading import is_url
+from holdfast.cli.output import command_line
 from holdfast.cli.progress import Bar, duration
 from holdfast.errors import UsageError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from holdfast.models.protocol import ChatModel
 
 LOCAL, REMOTE = 8, 2  # conversations that are run: of a model in this process, of an endpoint
-_WAYS = "read", "written"  # tokens
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,6 @@ class DriftRun:
             drift.ask_baseline(
                 self.model, self.suite, self.out, self.settings, cast=self.cast, running=running
             )
-
-
-def add_dry_run(add) -> None:
-    """Adds `--dry-run`, and the prices of an endpoint."""
-    add(
-        "--dry-run",
-        bool,
-        "run only the first few conversations (or samples), which are kept, estimate the"
-        " whole command, and stop",
-    )
-    for way, name in zip(("in", "out"), _WAYS, strict=True):
-        text = f"with --dry-run: the price of a million tokens {name}, in any currency"
-        add(f"--price-{way}", float, text, metavar="PRICE")
 
 
 def check_prices(arguments: argparse.Namespace) -> None:
@@ -179,7 +166,7 @@ def estimate_lines(
     """A table of the parts, and the tokens, money and time that are left.
 
     Args:
-        arguments: of the command, with those of `add_dry_run`.
+        arguments: of the command, with `DryRunOptions`.
         parts: what the command does.
         records: of the units of the first part that were just run.
         seconds: that they took.
@@ -187,38 +174,26 @@ def estimate_lines(
     """
     from holdfast.report.wording import aligned
 
-    first, done, url = parts[0], len(records), is_url(arguments.model)
-    left = [part.left - (done if part is first else 0) for part in parts]
+    first, done = parts[0], len(records)
+    left = [part.left - done * (part is first) for part in parts]
     rows = [("part", "in all", "left", "requests")]
     for part, rest in zip(parts, left, strict=True):
-        units = f"{'at most ' if part.at_most else ''}{part.units:,}"
         requests_text = "unknown" if part.requests is None else f"{part.requests:,}"
+        units = f"{'at most ' * part.at_most}{part.units:,}"
         rows.append((part.name, units, f"{rest:,}", requests_text))
-    lines = aligned(rows)
     if not records:
-        return [*lines, f"The {first.name} are recorded in {out}: nothing was measured."]
-    lines.append(f"Measured on {done} of the {first.name}, recorded in {out}.")
+        line = f"The {first.name} are recorded in {out}: nothing was measured."
+        return [*aligned(rows), line]
     per_unit = [(part.requests or part.units) / part.units for part in parts]
     requests = sum(count * rest for count, rest in zip(per_unit, left, strict=True))
     scale = requests / (per_unit[0] * done)
-    tokens = [record.get("tokens", {}) for record in records]
-    if all("read" in counts for counts in tokens):
-        read, written = (scale * sum(counts[way] for counts in tokens) for way in _WAYS)
-        most = "" if first.requests is None else f", in at most {requests:,.0f} requests"
-        lines.append(
-            f"Tokens left: about {_two_digits(read)} read and {_two_digits(written)} written{most}."
-        )
-        prices = arguments.price_in, arguments.price_out
-        if prices != (None, None):
-            price_in, price_out = (price or 0.0 for price in prices)
-            cost = (read * price_in + written * price_out) / 1e6
-            lines.append(
-                f"Cost of these: about {cost:,.{2 if cost >= 1 else 4}f}, at {price_in:g} a million"
-                f" read and {price_out:g} a million written, with none of them cached."
-            )
-    else:
-        lines.append("Tokens left: unknown, as not every reply came with its tokens.")
-    if url:
+    most = "" if first.requests is None else f", in at most {requests:,.0f} requests"
+    lines = [
+        *aligned(rows),
+        f"Measured on {done} of the {first.name}, recorded in {out}.",
+        *_token_lines(arguments, [record.get("tokens", {}) for record in records], scale, most),
+    ]
+    if is_url(arguments.model):
         scale *= min(1.0, done / arguments.concurrency)
         note = f", if {arguments.concurrency} at a time are each as fast as those"
         if pace := arguments.requests_per_minute:
@@ -228,5 +203,20 @@ def estimate_lines(
     return [*lines, f"Time left: about {duration(scale * seconds)}{note}."]
 
 
-def _two_digits(estimate: float) -> str:
-    return f"{float(f'{estimate:.2g}'):,.0f}"
+def _token_lines(
+    arguments: argparse.Namespace, tokens: Sequence[dict[str, int]], scale: float, most: str
+) -> list[str]:
+    """The tokens that are left, and what they cost."""
+    if not all("read" in counts for counts in tokens):
+        return ["Tokens left: unknown, as not every reply came with its tokens."]
+    read, written = (scale * sum(counts[way] for counts in tokens) for way in ("read", "written"))
+    about_read, about_written = (f"{float(f'{number:.2g}'):,.0f}" for number in (read, written))
+    lines = [f"Tokens left: about {about_read} read and {about_written} written{most}."]
+    if (arguments.price_in, arguments.price_out) != (None, None):
+        price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
+        cost = (read * price_in + written * price_out) / 1e6
+        lines.append(
+            f"Cost of these: about {cost:,.{2 if cost >= 1 else 4}f}, at {price_in:g} a million"
+            f" read and {price_out:g} a million written, with none of them cached."
+        )
+    return lines

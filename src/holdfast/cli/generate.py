@@ -7,9 +7,10 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdfast.cli.options import add_draws, add_model, add_system_as, load_model
+from holdfast.cli.loading import load_model
+from holdfast.cli.options import DRAWS, MODEL, Arg, Command, Options, Specs, SystemOptions
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,47 +25,21 @@ EXAMPLES = """examples:
   holdfast generate --user "Name a job *in JSON*." --marks --method boost:factor=4"""
 
 
-def add_parser(commands) -> None:
-    generate = commands.add_parser(
-        "generate",
-        help="answer one chat",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EXAMPLES,
-        description=(
-            "Answers one chat, steered by methods that hold on to its system prompt, or to the"
-            " parts that are emphasised.\nWithout --user and --messages, the user's message is read"
-            " from the standard input."
-        ),
-    )
-    add = generate.option
-    add_model(add)
-    add("--system", str, "the system prompt (default: none)", metavar="TEXT")
-    add("--user", str, "the user's message", metavar="TEXT")
-    add(
-        "--messages",
-        str,
-        'the whole chat, in place of --system and --user: a JSON list of {"role": ...,'
-        ' "content": ...}; - reads the standard input',
-        metavar="FILE",
-    )
-    add(
-        "--emphasis",
-        list,
-        "hold on to this text in place of the system prompt; repeatable; its occurrence, from"
-        " 1, where it is in the chat more than once",
-        nargs="+",
-        metavar=("TEXT", "OCCURRENCE"),
-    )
-    add("--marks", bool, "*like this* in a message is emphasis; \\* is an asterisk")
-    add(
-        "--method",
-        list,
-        "split-softmax:exponent=0.5, ...; several are joined with + (default: none)",
-        metavar="SPEC",
-    )
-    add_system_as(add)
-    add_draws(add)
-    generate.set_defaults(run=run)
+class _GenerateChat(Options):
+    system: Annotated[str | None, Arg("TEXT")] = None
+    """the system prompt (default: none)"""
+    user: Annotated[str | None, Arg("TEXT")] = None
+    """the user's message"""
+    messages: Annotated[str | None, Arg("FILE")] = None
+    """the whole chat, in place of --system and --user: a JSON list of {"role": ..., "content":
+    ...}; - reads the standard input"""
+    emphasis: Annotated[list[str] | None, Arg(("TEXT", "OCCURRENCE"), nargs="+")] = None
+    """hold on to this text in place of the system prompt; repeatable; its occurrence, from 1,
+    where it is in the chat more than once"""
+    marks: bool = False
+    r"""*like this* in a message is emphasis; \* is an asterisk"""
+    method: Specs = None
+    """split-softmax:exponent=0.5, ...; several are joined with + (default: none)"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -126,7 +101,7 @@ def read_chat(name: str, source: str) -> dict[str, Any]:
 
     Args:
         name: of the file; "-" for the standard input.
-        told: what an error calls it.
+        source: what an error calls it.
 
     Raises:
         UsageError: it cannot be read, or holds no list of messages.
@@ -155,11 +130,7 @@ def _check_effect(
     emphasised: bool,
     arguments: argparse.Namespace,
 ) -> None:
-    """Refuses what would change nothing.
-
-    Raises:
-        UsageError: emphasis without a method, or a method with nothing to hold on to.
-    """
+    """Refuses what would change nothing."""
     if emphasised and not chosen:
         raise UsageError(
             "Emphasis says what a method holds on to, and there is no method; add --method, such as"
@@ -198,3 +169,15 @@ def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
             " text into quotes, and repeat the option."
         )
     return words[0], int(words[1])
+
+
+COMMAND = Command(
+    "generate",
+    "answer one chat",
+    run,
+    (*MODEL, _GenerateChat, SystemOptions, *DRAWS),
+    "Answers one chat, steered by methods that hold on to its system prompt, or to the parts that"
+    " are emphasised.\nWithout --user and --messages, the user's message is read from the standard"
+    " input.",
+    EXAMPLES,
+)

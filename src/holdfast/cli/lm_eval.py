@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Annotated
 
-from holdfast.cli.options import check_extra
+from holdfast.cli.loading import check_extra
+from holdfast.cli.options import Arg, Command, Options
 
 _MODEL = ("--model", "-M", "--config", "-C")
 _OTHERS = ("ls", "validate", "-h", "--help")  # commands of the harness that take no model
 
 
-def add_parser(commands) -> None:
-    # no prefix of options is its own, so that all words are the harness's
-    command = commands.add_parser(
-        "lm-eval",
-        help="lm-evaluation-harness's own command, with --model holdfast",
-        add_help=False,
-        prefix_chars="\0",
-    )
-    command.add_argument("words", nargs=argparse.REMAINDER)
-    command.set_defaults(run=run)
+class _LmEvalOptions(Options):
+    words: Annotated[str, Arg(positional=True, nargs=argparse.REMAINDER)]
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -36,3 +30,13 @@ def run(arguments: argparse.Namespace) -> None:
         words += ["--model", NAME]
     sys.argv[:] = ["holdfast lm-eval", *words]
     cli_evaluate()
+
+
+COMMAND = Command(
+    "lm-eval",
+    "lm-evaluation-harness's own command, with --model holdfast",
+    run,
+    (_LmEvalOptions,),
+    # no prefix of options is its own, so that all words are the harness's
+    parser={"add_help": False, "prefix_chars": "\0"},
+)

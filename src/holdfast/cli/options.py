@@ -1,137 +1,118 @@
-"""Options that commands share, and the model they name."""
+"""Options as Pydantic models: a field is an option, its type, default and docstring the rest.
+
+A command lists its models in a `Command`, from which `add_command` makes its parser.
+"""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import shlex
-import sys
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel, ConfigDict
+from pydantic.fields import FieldInfo
+
+from holdfast.chat.messages import SYSTEM_AS
+from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
 from holdfast.errors import UsageError
-from holdfast.files import write_whole
-from holdfast.knobs import whole_number
-
-# options that only a model behind a URL has, and what they are where nobody gives them
-_OF_ENDPOINTS = {
-    "endpoint_model": None,
-    "api_key_env": "OPENAI_API_KEY",
-    "concurrency": 8,
-    "timeout": 120.0,
-    "requests_per_minute": None,
-}
+from holdfast.sampling import Sampling
 
 
-def add_model(add) -> None:
-    """Adds what names a model; `add` is a parser's `add_argument`."""
-    add(
-        "--model",
-        "default",
-        "the chat model (default: the one in the package; after `make real-models` also"
-        " smollm2 and gemma-3-270m); of several servers of one model, each has a part of the"
-        " conversations; vllm: runs it in vLLM, in process",
-        metavar="default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL",
-    )
-    add(
-        "--engine",
-        list,
-        "with vllm:MODEL: an option of its engine, as in max_model_len=4096; repeat for more",
-        metavar="NAME=VALUE",
-    )
-    add(
-        "--endpoint-model",
-        str,
-        "with a URL: the model's name there (default: the one it lists, if it is one)",
-        metavar="NAME",
-    )
-    add(
-        "--api-key-env",
-        _OF_ENDPOINTS["api_key_env"],
-        "with a URL: the environment variable of the key",
-        metavar="VAR",
-    )
-    add("--concurrency", _OF_ENDPOINTS["concurrency"], "with a URL: requests in flight per server")
-    add(
-        "--timeout",
-        _OF_ENDPOINTS["timeout"],
-        "with a URL: the time limit of one answer",
-        metavar="SECONDS",
-    )
-    add(
-        "--requests-per-minute",
-        float,
-        "with a URL: the most requests per minute, with retries (default: no limit)",
-        metavar="N",
-    )
-    add_placement(add)
-    add(
-        "--chat-template",
-        str,
-        "in place of the model's: a Jinja file, or plain, which has a base model continue the"
-        " messages as one text",
-        metavar="plain|FILE",
-    )
-    add(
-        "--batch-size",
-        int,
-        "the most rows forwarded together; fewer need less memory (default: 192)",
-        metavar="ROWS",
-    )
+class Options(BaseModel):
+    """Options of a command; the docstring of a field is its help."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-def add_placement(add) -> None:
-    """Adds where and how a model that runs here is loaded."""
-    add("--device", str, "cpu, cuda, ... (default: CUDA if there is one)")
-    add(
-        "--device-map",
-        str,
-        "auto, balanced, ...: spread over several devices, in place of --device",
-        metavar="MAP",
+class Arg:
+    """The parts of an option that its type and default do not say.
+
+    Args:
+        metavar: its value, as help shows it.
+        positional: whether it is given without a name.
+        more: of `ArgumentParser.add_argument`.
+    """
+
+    def __init__(self, metavar: str | tuple[str, ...] = "", positional: bool = False, **more: Any):
+        self.positional = positional
+        self.more = {"metavar": metavar, **more} if metavar else more
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line.
+
+    Args:
+        name: as it is typed.
+        summary: a line of help.
+        run: runs it; returns its exit code, None for 0.
+        options: in the order of its help; or a function that adds them to a parser.
+        description, examples: what its help begins and ends with.
+        defaults: values of arguments that are no options.
+        parser: further arguments of its parser.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[argparse.Namespace], int | None]
+    options: tuple[type[Options], ...] | Callable[[argparse.ArgumentParser], None]
+    description: str = ""
+    examples: str | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    parser: Mapping[str, Any] = field(default_factory=dict)
+
+
+def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
+    """Adds the parser of a command."""
+    parser = commands.add_parser(
+        command.name,
+        help=command.summary,
+        description=command.description or None,
+        epilog=command.examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **command.parser,
     )
-    add(
-        "--dtype",
-        str,
-        "float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)",
-    )
-    add("--trust-remote-code", bool, "allow code that comes with the model to run (default: never)")
+    if callable(command.options):
+        command.options(parser)
+    else:
+        for model in command.options:
+            for name, option in model.model_fields.items():
+                _add_option(parser, name, option)
+    parser.set_defaults(run=command.run, default=parser.get_default, **command.defaults)
 
 
-def add_draws(add) -> None:
-    """Adds how replies are drawn."""
-    add("--temperature", 1.0, "of sampling; 0 takes the likeliest token")
-    add("--top-p", 0.9, "nucleus sampling")
-    add("--max-new-tokens", 400, "the most tokens of a reply")
-    add("--seed", 0, "of every random draw")
+def _add_option(parser: argparse.ArgumentParser, name: str, option: FieldInfo) -> None:
+    arg = next((part for part in option.metadata if isinstance(part, Arg)), Arg())
+    more = {**_parsing(option.annotation), **arg.more}
+    if "action" in arg.more:
+        more.pop("type", None)
+    text, default = option.description or "", None if option.is_required() else option.default
+    if not (default is None or default is False or "(default" in text):
+        shown = f"default: {f'{default:g}' if isinstance(default, float) else default}"
+        text = f"{text} ({shown})" if text else shown
+    more.setdefault("help", " ".join(text.split()))
+    if arg.positional:
+        parser.add_argument(name, **more)
+        return
+    if option.is_required():
+        more["required"] = True
+    parser.add_argument(f"--{name.replace('_', '-')}", default=default, **more)
 
 
-def add_system_as(add) -> None:
-    """Adds the place of the system prompt."""
-    add(
-        "--system-as",
-        "role",
-        "the system prompt's place: its own role, or the first user message (default: role)",
-        choices=("role", "first-user"),
-    )
-
-
-def add_ray(add) -> None:
-    """Adds a Ray cluster to work on."""
-    add(
-        "--ray",
-        str,
-        "run copies of the model on the Ray cluster at HOST:PORT, or auto (default:"
-        " RAY_ADDRESS, else this machine alone)",
-        nargs="?",
-        const="",
-        metavar="ADDRESS",
-    )
-    add(
-        "--replicas",
-        int,
-        "with --ray: how many (default: one per GPU, or per machine without one)",
-        metavar="N",
-    )
+def _parsing(annotation: Any) -> dict[str, Any]:
+    """The arguments of `add_argument` that follow from a type."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not type(None))
+    if get_origin(annotation) is list:
+        return {"action": "append", **_parsing(get_args(annotation)[0])}
+    if get_origin(annotation) is Literal:
+        return {"choices": get_args(annotation)}
+    if annotation is bool:
+        return {"action": "store_true"}
+    return {"type": annotation} if annotation in (int, float, Path) else {}
 
 
 class RunFolder(argparse.Action):
@@ -149,271 +130,204 @@ class RunFolder(argparse.Action):
         setattr(namespace, self.dest, folder)
 
 
-def check_extra(extra: str, packages: Sequence[str]) -> None:
-    """Refuses a command whose packages are not installed.
-
-    Raises:
-        UsageError: names them, and the command that installs them.
-    """
-    if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
-        raise UsageError(
-            f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast[{extra}]'."
-        )
+OutFolder = Annotated[Path, Arg(action=RunFolder)]
+Spec = Annotated[str, Arg("SPEC")]
+Specs = Annotated[list[str] | None, Arg("SPEC")]
+SuiteName = Annotated[str, Arg("starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml")]
 
 
-def is_url(model: str) -> bool:
-    """Whether a model is named by the address of an endpoint."""
-    return model.startswith(("http://", "https://"))
+class PlacementOptions(Options):
+    """Where and how a model that runs here is loaded."""
+
+    device: str | None = None
+    """cpu, cuda, ... (default: CUDA if there is one)"""
+    device_map: Annotated[str | None, Arg("MAP")] = None
+    """auto, balanced, ...: spread over several devices, in place of --device"""
+    dtype: str | None = None
+    """float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)"""
+    trust_remote_code: bool = False
+    """allow code that comes with the model to run (default: never)"""
 
 
-def load_model(arguments: argparse.Namespace):
-    """The model that the arguments of `add_model` name, and where its replicas are, if anywhere
-    else.
+class EndpointOptions(Options):
+    """Options that only a model behind a URL has."""
 
-    Raises:
-        UsageError: replicas of a server's model, or options that do not go with it.
-        HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
-    """
-    check_endpoint_options(arguments)
-    return load_named(arguments)
-
-
-def tell_small_model(arguments: argparse.Namespace) -> None:
-    """Says what the model that ships can show of prompts that it was not trained on."""
-    if arguments.model == "default" and arguments.suite not in ("starter", "bot"):
-        print(
-            "holdfast: the model that ships follows few prompts (--suite starter or bot has some);"
-            " with others it shows how a command works, and no more. For your bot, give --model.",
-            file=sys.stderr,
-            flush=True,
-        )
+    endpoint_model: Annotated[str | None, Arg("NAME")] = None
+    """with a URL: the model's name there (default: the one it lists, if it is one)"""
+    api_key_env: Annotated[str, Arg("VAR")] = "OPENAI_API_KEY"
+    """with a URL: the environment variable of the key"""
+    concurrency: int = 8
+    """with a URL: requests in flight per server"""
+    timeout: Annotated[float, Arg("SECONDS")] = 120.0
+    """with a URL: the time limit of one answer"""
+    requests_per_minute: Annotated[float | None, Arg("N")] = None
+    """with a URL: the most requests per minute, with retries (default: no limit)"""
 
 
-def check_endpoint_options(arguments: argparse.Namespace) -> None:
-    """Refuses options of endpoints where no model of the command is behind a URL.
-
-    Raises:
-        UsageError: names the first of them.
-    """
-    given = vars(arguments)
-    for name, default in _OF_ENDPOINTS.items():
-        # the user model is paced as --model is, but has a name of its own there
-        models = ["model", "endpoint"] + ["user_model"] * (name != "endpoint_model")
-        if given[name] == default or any(is_url(given.get(option) or "") for option in models):
-            continue
-        if is_url(given.get("user_model") or ""):
-            cure = f"write --user-endpoint-model {given[name]}"
-        else:  # a command with --endpoint takes no URL as --model
-            at = [option for option in models if option in given][1 if "endpoint" in given else 0 :]
-            cure = f"give a URL as {' or '.join(map(_option, at))}"
-        raise UsageError(
-            f"{_option(name)} {given[name]} is for a model behind a URL, which"
-            f" {arguments.model} is not; {cure}, or leave it out."
-        )
+class _NamedModel(Options):
+    model: Annotated[str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL")] = "default"
+    """the chat model (default: the one in the package; after `make real-models` also smollm2 and
+    gemma-3-270m); of several servers of one model, each has a part of the conversations; vllm:
+    runs it in vLLM, in process"""
+    engine: Annotated[list[str] | None, Arg("NAME=VALUE")] = None
+    """with vllm:MODEL: an option of its engine, as in max_model_len=4096; repeat for more"""
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+class _RowOptions(Options):
+    chat_template: Annotated[str | None, Arg("plain|FILE")] = None
+    """in place of the model's: a Jinja file, or plain, which has a base model continue the
+    messages as one text"""
+    batch_size: Annotated[int | None, Arg("ROWS")] = None
+    """the most rows forwarded together; fewer need less memory (default: 192)"""
 
 
-def load_named(arguments: argparse.Namespace):
-    """As `load_model`, of a model beside --model, which the options of endpoints may be for."""
-    from holdfast.models.engines import engine_in
-
-    for name in ("batch_size", "replicas"):
-        if (value := vars(arguments).get(name)) is not None:
-            whole_number("a run", name, value, 1)
-    engine, template = engine_in(arguments.model), vars(arguments).get("chat_template")
-    if template and (engine or is_url(arguments.model) or vars(arguments).get("ray") is not None):
-        raise UsageError(
-            f"--chat-template {template} is for a model that is loaded in this process, and"
-            f" {arguments.model} is not; leave it out."
-        )
-    if engine:
-        return _load_in_engine(arguments, engine)
-    if given := vars(arguments).get("engine"):
-        raise UsageError(
-            f"--engine {given[0]} is for a model in an engine, as vllm:MODEL, which"
-            f" {arguments.model} is not; leave it out."
-        )
-    if vars(arguments).get("ray") is not None:
-        if is_url(arguments.model):
-            raise UsageError(
-                f"--ray is for models that are loaded, and {arguments.model} is a server; to share"
-                " conversations out to several servers, give --model URL,URL."
-            )
-        return _load_on_ray(arguments)
-    if (replicas := vars(arguments).get("replicas")) is not None:
-        raise UsageError(
-            f"--replicas {replicas} is for a run on Ray; give --ray too, or leave it out."
-        )
-    if is_url(arguments.model):
-        from holdfast.models.spread import connect_all
-
-        # a server that does not answer is asked again for seconds
-        print(f"holdfast: connecting to {arguments.model} ...", file=sys.stderr, flush=True)
-        model = connect_all(
-            arguments.model.split(","),
-            arguments.endpoint_model,
-            arguments.api_key_env,
-            concurrency=arguments.concurrency,
-            timeout=arguments.timeout,
-            requests_per_minute=arguments.requests_per_minute,
-        )
-        arguments.endpoint_model = model.name
-        return model
-    begin_loading(arguments.model)
-    return load_here(arguments)
+MODEL = (_NamedModel, EndpointOptions, PlacementOptions, _RowOptions)
 
 
-def _load_on_ray(arguments: argparse.Namespace):
-    """The model that the arguments name, as actors hold it.
+class LocalModelOptions(Options):
+    """A model that is loaded here."""
 
-    Raises:
-        UsageError: a model that is spread over devices.
-        HoldfastError: as `integrations.ray.connect`.
-    """
-    from holdfast.integrations.ray import Specification, connect
-
-    if arguments.device_map is not None:
-        raise UsageError(
-            f"--device-map {arguments.device_map} spreads a model over the devices of one process,"
-            " and an actor on Ray has one; leave out one of the two."
-        )
-    _tell_loading(arguments.model)
-    specification = Specification(
-        arguments.model,
-        arguments.device,
-        arguments.dtype,
-        arguments.trust_remote_code,
-        arguments.batch_size,
-    )
-    model = connect(specification, arguments.ray, arguments.replicas)
-    print(f"holdfast: {model}.", file=sys.stderr)
-    return model
+    model: Annotated[str, Arg("default|PATH|HUB_ID")] = "default"
+    """the chat model (default: the one in the package)"""
 
 
-def _load_in_engine(arguments: argparse.Namespace, engine: str):
-    from holdfast.models.engines import load_in_engine, read_options
+class SeedOptions(Options):
+    """The seed of a command."""
 
-    for option in ("device", "device_map", "ray"):
-        if (value := vars(arguments).get(option)) is not None:
-            raise UsageError(
-                f"{_option(option)} {value} is for models that holdfast places; {engine}"
-                " places its own, so leave it out."
-            )
-    options = read_options(arguments.engine or ())
-    _tell_loading(arguments.model)
-    return load_in_engine(
-        arguments.model,
-        dtype=arguments.dtype,
-        batch_size=arguments.batch_size,
-        trust_remote_code=arguments.trust_remote_code,
-        **options,
-    )
+    seed: int = 0
+    """of every random draw"""
 
 
-def begin_loading(model: str) -> None:
-    """Says that a model loads here, before torch is imported, which alone takes seconds; a folder
-    or file that holds none is refused before that.
+class DrawOptions(Options):
+    """How replies are drawn."""
 
-    Raises:
-        ModelError: as `find_source`.
-    """
-    from holdfast.models.checkpoint import find_source
-    from holdfast.models.engines import engine_in
-
-    if not engine_in(model):  # an engine is refused by `load_here`
-        find_source(model)
-    _tell_loading(model)
+    temperature: float = Sampling.temperature
+    """of sampling; 0 takes the likeliest token"""
+    top_p: float = Sampling.top_p
+    """nucleus sampling"""
+    max_new_tokens: int = Sampling.max_new_tokens
+    """the most tokens of a reply"""
 
 
-def _tell_loading(model: str) -> None:
-    # apart from the output, which may be a reply or a table
-    print(f"holdfast: loading {model} ...", file=sys.stderr, flush=True)
+DRAWS = (DrawOptions, SeedOptions)
 
 
-def load_here(arguments: argparse.Namespace, **more):
-    """The model that runs in this process; `more` are arguments of `holdfast.load`.
+class SystemOptions(Options):
+    """The place of the system prompt."""
 
-    Raises:
-        UsageError: a model in an engine.
-        HoldfastError: as `holdfast.load`.
-    """
-    _quiet_transformers()
-    from holdfast.models.engines import engine_in
-    from holdfast.models.loading import load
-
-    if engine := engine_in(arguments.model):
-        raise UsageError(
-            f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
-            " here; give a folder or a name on the hub."
-        )
-
-    if arguments.batch_size is not None:
-        more["batch_size"] = arguments.batch_size
-    if template := vars(arguments).get("chat_template"):
-        more["chat_template"] = template
-    return load(
-        arguments.model,
-        arguments.device,
-        arguments.dtype,
-        device_map=arguments.device_map,
-        trust_remote_code=arguments.trust_remote_code,
-        **more,
-    )
+    system_as: Annotated[str, Arg(choices=SYSTEM_AS)] = Settings.system_as
+    """the system prompt's place: its own role, or the first user message (default: role)"""
 
 
-def _quiet_transformers() -> None:
-    """Leaves the terminal to our own progress bar."""
-    from transformers.utils import logging
+class RayOptions(Options):
+    """A Ray cluster to work on."""
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-
-
-def command_line() -> str:
-    """The command as it was typed, for the manifest of its run."""
-    return shlex.join(["holdfast", *sys.argv[1:]])
+    ray: Annotated[str | None, Arg("ADDRESS", nargs="?", const="")] = None
+    """run copies of the model on the Ray cluster at HOST:PORT, or auto (default: RAY_ADDRESS,
+    else this machine alone)"""
+    replicas: Annotated[int | None, Arg("N")] = None
+    """with --ray: how many (default: one per GPU, or per machine without one)"""
 
 
-def command_with(**options: object) -> str:
-    """The command as it was typed, with some options set to other values."""
-    given = {f"--{name.replace('_', '-')}": str(value) for name, value in options.items()}
-    words = sys.argv[1:]
-    kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if before not in given and word not in given and word.split("=")[0] not in given
-    ]
-    return shlex.join(["holdfast", *kept, *(word for pair in given.items() for word in pair)])
+class RoundsOptions(Options):
+    """The length of a conversation."""
+
+    rounds: int = Settings.rounds
+    """rounds per conversation"""
 
 
-def add_report(add) -> None:
-    """Adds where the page goes."""
-    add(
-        "--report",
-        Path,
-        "where the page goes (default: report.html in the folder)",
-        metavar="FILE.html",
-    )
+class CodeOptions(Options):
+    """Whether a suite may run code."""
+
+    allow_code: bool = False
+    """allow the suite to use Python functions as measures"""
 
 
-def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Where the page goes; a place where none can be written is refused, before the command
-    runs.
-    """
-    from holdfast.report import check_page
+class UserPromptOptions(Options):
+    """The system prompt of the user model."""
 
-    return check_page(arguments.report or folder / "report.html", page_option(arguments))
-
-
-def write_page(arguments: argparse.Namespace, html: str, page: Path) -> None:
-    """Writes a page and prints where it is."""
-    write_whole(page, html, f"another place with {page_option(arguments)}")
-    print(f"Report: {page.resolve()}")
+    user_prompt: Literal["auto", "suite", "persona", "empty"] = "auto"
+    """the user model's system prompt: another prompt of the suite, a persona, or none (default: a
+    persona if there are any, else another prompt if there is one)"""
+    persona: Annotated[list[str] | None, Arg("TEXT")] = None
+    """a system prompt of the user model, in place of the suite's personas; repeat for several"""
 
 
-def page_option(arguments: argparse.Namespace) -> str:
-    """The option that says where the page goes."""
-    return "--report" if arguments.report else "--out"
+class ProbeOptions(SystemOptions):
+    """Where the prompt stands, and what is asked at every round."""
+
+    probes_per_round: int = Settings.probes_per_round
+    """per prompt"""
+    probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
+    """in place of the user's turn, or after a full round"""
+
+
+class UserTurnsOptions(Options):
+    """Scripted user messages."""
+
+    user_turns: Annotated[str | None, Arg("everyday|FILE.jsonl")] = None
+    """scripted user messages in place of a user model: a JSON list of strings per line, one
+    dialog each; everyday is 40 dialogs that ship"""
+
+
+class _UserModel(Options):
+    user_model: Annotated[str | None, Arg("default|PATH|HUB_ID|URL")] = None
+    """another model that plays the user model (default: --model plays both sides)"""
+    user_endpoint_model: Annotated[str | None, Arg("NAME")] = None
+    """with a URL as --user-model: the model's name there (default: the one it lists)"""
+    user_api_key_env: Annotated[str | None, Arg("VAR")] = None
+    """with a URL as --user-model: the variable of its key (default: that of --model)"""
+
+
+USER_MODEL = (_UserModel, UserTurnsOptions)
+
+
+class BatchOptions(Options):
+    """How much runs side by side."""
+
+    batch: int = Settings.batch
+    """conversations that run side by side"""
+
+
+class ContextOptions(Options):
+    """The course of dialogs that are longer than the model's context."""
+
+    context: Annotated[str, Arg(choices=CONTEXTS)] = Settings.context
+    """when the model's context is full: stop the dialog, cut its oldest rounds, slide (show only
+    the last --window rounds, from the start), or summarise the older half"""
+    window: Annotated[int | None, Arg("ROUNDS")] = None
+    """with --context slide: how many rounds are shown"""
+
+
+class JudgeOptions(Options):
+    """Whether a judge may score that agrees little with labelled replies."""
+
+    force_judge: bool = False
+    """use judges even if they agree poorly with the labelled replies of their rules"""
+
+
+class DryRunOptions(Options):
+    """`--dry-run`, and the prices of an endpoint."""
+
+    dry_run: bool = False
+    """run only the first few conversations (or samples), which are kept, estimate the whole
+    command, and stop"""
+    price_in: Annotated[float | None, Arg("PRICE")] = None
+    """with --dry-run: the price of a million tokens read, in any currency"""
+    price_out: Annotated[float | None, Arg("PRICE")] = None
+    """with --dry-run: the price of a million tokens written, in any currency"""
+
+
+class ReportOptions(Options):
+    """Where the page goes."""
+
+    report: Annotated[Path | None, Arg("FILE.html")] = None
+    """where the page goes (default: report.html in the folder)"""
+
+
+class DetailsOptions(Options):
+    """How much is printed."""
+
+    details: bool = False
+    """print every table that the page has of methods and rules, and the tokens that the run
+    took"""

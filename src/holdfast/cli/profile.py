@@ -1,4 +1,4 @@
-"""`holdfast profile`: find the heads to steer."""
+"""`holdfast profile` finds the heads to steer; `holdfast fit` learns what a method needs."""
 
 from __future__ import annotations
 
@@ -6,26 +6,42 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from holdfast.cli.dry_run import add_dry_run, check_prices
+from holdfast.cli.dry_run import check_prices
+from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
 from holdfast.cli.options import (
-    RunFolder,
-    add_model,
-    add_ray,
-    add_report,
-    add_system_as,
-    command_line,
-    load_model,
-    page_path,
-    write_page,
+    MODEL,
+    Arg,
+    Command,
+    DryRunOptions,
+    LocalModelOptions,
+    Options,
+    OutFolder,
+    PlacementOptions,
+    RayOptions,
+    ReportOptions,
+    SeedOptions,
+    Spec,
+    SystemOptions,
 )
+from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar
-from holdfast.errors import UsageError
+from holdfast.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from holdfast.methods.heads import Ranking
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
+
+FIT_EXAMPLES = """A line of --data for seka, ada-seka and prism:
+  {"context": "Anna lives in Rome. It rained.", "answer": "Rome",
+   "relevant": "Where does Anna live?", "irrelevant": "Who won?", "expert": "places"}
+and for capping, vector and gcad:
+  {"prompted": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}],
+   "plain": [{"role": "user", "content": "..."}]}
+examples:
+  holdfast fit seka --out seka.safetensors
+  holdfast generate --system "..." --user "..." --method seka:file=seka.safetensors,gain=1"""
 
 DESCRIPTION = (
     "Steers every head of a model alone on the samples of one or several tasks, and ranks"
@@ -46,62 +62,46 @@ examples:
 Repeating a command resumes it."""
 
 
-def add_parser(commands) -> None:
-    profile = commands.add_parser(
-        "profile",
-        help="find the heads to steer",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-    )
-    add = profile.option
-    add_model(add)
-    add(
-        "--task", list, "one of PASTA's tasks; repeatable", metavar="json|pronouns|bios|counterfact"
-    )
-    add(
-        "--data",
-        list,
-        "of --task, as of holdfast tasks (default: synthetic)",
-        metavar="synthetic|PATH|hub:NAME",
-    )
-    add("--count", 200, "training samples of each --task")
-    add(
-        "--samples",
-        Path,
-        "a task of your own; repeatable",
-        dest="files",
-        action="append",
-        metavar="FILE.jsonl",
-    )
-    add("--method", "pasta:alpha=0.01", "what each head is steered by", metavar="SPEC")
-    add("--by", "probability", "of the right continuation", choices=("probability", "accuracy"))
-    add(
-        "--halving",
-        bool,
-        "drop the worse half of the heads after a quarter of the samples, and again after"
-        " half of them",
-    )
-    add(
-        "--top",
-        int,
-        "write heads.json with the best K heads of the task, or of the tasks together, less"
-        " those that gain nothing",
-        metavar="K",
-    )
-    add(
-        "--combine",
-        "intersection",
-        "of the best K of several tasks",
-        choices=("intersection", "union"),
-    )
-    add_system_as(add)
-    add("--seed", 0, "of every random draw")
-    add_ray(add)
-    add("--out", Path("runs/profile"), "a folder", action=RunFolder)
-    add_dry_run(add)
-    add_report(add)
-    profile.set_defaults(run=run)
+class _ProfileTask(Options):
+    task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
+    """one of PASTA's tasks; repeatable"""
+    data: Annotated[list[str] | None, Arg("synthetic|PATH|hub:NAME")] = None
+    """of --task, as of holdfast tasks (default: synthetic)"""
+    count: int = 200
+    """training samples of each --task"""
+    samples: Annotated[list[Path] | None, Arg("FILE.jsonl", dest="files")] = None
+    """a task of your own; repeatable"""
+    method: Spec = "pasta:alpha=0.01"
+    """what each head is steered by"""
+    by: Literal["probability", "accuracy"] = "probability"
+    """of the right continuation"""
+    halving: bool = False
+    """drop the worse half of the heads after a quarter of the samples, and again after half of
+    them"""
+    top: Annotated[int | None, Arg("K")] = None
+    """write heads.json with the best K heads of the task, or of the tasks together, less those
+    that gain nothing"""
+    combine: Literal["intersection", "union"] = "intersection"
+    """of the best K of several tasks"""
+
+
+class _ProfileOut(Options):
+    out: OutFolder = Path("runs/profile")
+    """a folder"""
+
+
+class _ProfileFit(Options):
+    method: Annotated[str, Arg("METHOD", positional=True)]
+    """seka, ada-seka, prism, capping, vector or gcad"""
+
+
+class _ProfileFitData(Options):
+    out: Annotated[Path, Arg("FILE.safetensors")]
+    """where it goes"""
+    data: Annotated[Path | None, Arg("FILE.jsonl")] = None
+    """examples of your own (default: those in the package)"""
+    batch_size: Annotated[int | None, Arg("ROWS")] = None
+    """rows generated together at most"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.papers.zhang2024.profiling import check_folder, estimate, profile
     from holdfast.report import write_summary
-    from holdfast.report.profile import profile_page, write_profile
+    from holdfast.report.tasks import profile_page, write_profile
 
     check_prices(arguments)
     if arguments.top is not None:
@@ -214,3 +214,52 @@ def _write_heads(
         print(chosen.line())
     else:
         print(f"holdfast: {chosen.line()}", file=sys.stderr)
+
+
+def run_fit(arguments: argparse.Namespace) -> None:
+    from holdfast.methods.fitted import SUFFIX
+    from holdfast.study.fitting.run import fit, fitted_methods
+
+    if arguments.method not in fitted_methods():
+        raise UnknownName("fitted method", arguments.method, fitted_methods())
+    if is_url(arguments.model):
+        raise UsageError(
+            f"--model {arguments.model} is an endpoint, whose hidden states nobody sees; give a"
+            " folder or a name on the hub."
+        )
+    if arguments.out.suffix != SUFFIX:
+        raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
+    begin_loading(arguments.model)
+    model = load_here(arguments)
+    watch = Bar.of("example")
+    fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
+    print(f"Fitted on {model.name}: {arguments.out.resolve()}")
+    print(f"--method {fitted.method}:file={arguments.out}   (in records: file={fitted.digest})")
+
+
+COMMAND = Command(
+    "profile",
+    "find the heads to steer",
+    run,
+    (
+        *MODEL,
+        _ProfileTask,
+        SystemOptions,
+        SeedOptions,
+        RayOptions,
+        _ProfileOut,
+        DryRunOptions,
+        ReportOptions,
+    ),
+    DESCRIPTION,
+    EXAMPLES,
+)
+FIT = Command(
+    "fit",
+    "learn on a model what a method needs",
+    run_fit,
+    (_ProfileFit, LocalModelOptions, _ProfileFitData, PlacementOptions),
+    "Learns directions for a method from contrastive examples, and writes them into a safetensors"
+    " file\nthat serves this model and this method alone (docs/methods.md).",
+    FIT_EXAMPLES,
+)

@@ -1,20 +1,22 @@
-"""Progress of a running command, and where its figures are."""
+"""Progress of a running command, and how SIGTERM ends it: as Ctrl-C does, so that finished work is
+kept and the command says how to go on.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterator
 
 from holdfast.progress import Watch
 
-BEGINS, FIRST, EVERY = (
-    1.0,
-    10.0,
-    30.0,
-)  # seconds until the title, the first plain line, and the next ones
+# seconds until the title, the first plain line, and the next ones
+BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
+INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
 
 
 class Bar:
@@ -129,8 +131,48 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
-def tell_figures(paths: Iterable[Path]) -> None:
-    """Prints where the PNG files among these are."""
-    for path in paths:
-        if path.suffix == ".png":
-            print(f"Figure: {path.resolve()}")
+class Terminated(KeyboardInterrupt):
+    """Raised where the program is when the system asks it to end."""
+
+
+@contextlib.contextmanager
+def heeding_sigterm() -> Iterator[None]:
+    """Within it, the first SIGTERM raises `Terminated`, and a second ends the process at once."""
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
+
+    if before is signal.SIG_DFL:  # else someone else heeds it, or it is to be ignored
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if before is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Within it, SIGTERM ends the process where it is, for what has nothing to keep: an exception
+    that is raised amid the import of a compiled library may break it, and not arrive.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or before is signal.SIG_IGN:  # signals are the main thread's; it is to be ignored
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")
+        os._exit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,33 +1,32 @@
-"""`holdfast report`: one page of one or more runs."""
+"""`holdfast report`: one page of one or more runs; `holdfast export`: a run for other tools."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from holdfast.cli.printed import add_details, print_run
+from holdfast.cli.options import Arg, Command, DetailsOptions, Options
+from holdfast.cli.output import print_run
+
+# options of `holdfast export`, of which one is given: its metavar and help
+_FORMATS = {
+    "csv": ("FILE", "a table as CSV"),
+    "parquet": ("FILE", "a table as Parquet (holdfast[parquet])"),
+    "inspect": (
+        "FILE.eval|DIR",
+        "a log of each method for `inspect view` (holdfast[inspect])",
+    ),
+    "wandb": ("PROJECT", "log to Weights & Biases (holdfast[wandb])"),
+    "mlflow": ("URI|DIR", "log to an MLflow server, or into a folder (holdfast[mlflow])"),
+}
 
 
-def add_parser(commands) -> None:
-    report = commands.add_parser(
-        "report",
-        help="make one page of one or more runs",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "Writes one self-contained page, with its figures as SVG and PNG files beside it, and"
-            " prints what\n`holdfast drift` printed of each run."
-        ),
-        epilog=(
-            "examples:\n  holdfast report runs/fix --out report.html\n  holdfast report runs/main"
-            " runs/control --out both.html"
-        ),
-    )
-    report.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="run folders")
-    report.add_argument(
-        "--out", type=Path, default=Path("report.html"), help="default: %(default)s"
-    )
-    add_details(report.option)
-    report.set_defaults(run=run)
+class _ReportOptions(Options):
+    folders: Annotated[Path, Arg("DIR", positional=True, nargs="+")]
+    """run folders"""
+    out: Path = Path("report.html")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -42,3 +41,65 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"{folder}:\n")
         print_run(read_run(folder), arguments.details)
     print(f"Report: {page.resolve()}")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
+    to = parser.add_mutually_exclusive_group(required=True)
+    for name, (metavar, text) in _FORMATS.items():
+        kind = str if name in ("wandb", "mlflow") else Path
+        to.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
+
+
+def run_export(arguments: argparse.Namespace) -> None:
+    from holdfast import records
+
+    data = records.read_run(arguments.folder)
+    if arguments.csv is not None:
+        print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
+    elif arguments.parquet is not None:
+        print(f"Table: {records.write_parquet(data, arguments.parquet).resolve()}")
+    elif arguments.inspect is not None:
+        records.tables.package("inspect_ai", "inspect", "--inspect")
+        from holdfast.integrations.inspect.log import write_logs
+
+        for path in write_logs(data, arguments.inspect):
+            print(f"Log: {path.resolve()}")
+    elif arguments.wandb is not None:
+        from holdfast.integrations.trackers import log_to_wandb
+
+        _print_logged(log_to_wandb(data, arguments.wandb), f"the project {arguments.wandb}")
+    elif arguments.mlflow is not None:
+        from holdfast.integrations.trackers import log_to_mlflow
+
+        _print_logged(log_to_mlflow(data, arguments.mlflow), arguments.mlflow)
+
+
+def _print_logged(names: Sequence[str], where: str) -> None:
+    for name in names:
+        print(f"Logged to {where}: {name}")
+
+
+COMMAND = Command(
+    "report",
+    "make one page of one or more runs",
+    run,
+    (_ReportOptions, DetailsOptions),
+    "Writes one self-contained page, with its figures as SVG and PNG files beside it, and prints"
+    " what\n`holdfast drift` printed of each run.",
+    "examples:\n  holdfast report runs/fix --out report.html\n  holdfast report runs/main"
+    " runs/control --out both.html",
+)
+EXPORT = Command(
+    "export",
+    "write a run for other tools",
+    run_export,
+    _add_export,
+    "Writes a run's records as one tidy table, a row for each probe of each round of each"
+    " conversation (docs/runs.md has the columns), or logs them elsewhere.",
+    "examples:\n  holdfast export runs/fix --csv probes.csv\n"
+    "  holdfast export runs/fix --parquet probes.parquet\n"
+    "  holdfast export runs/fix --inspect logs/\n"
+    "  WANDB_MODE=offline holdfast export runs/fix --wandb my-project\n"
+    "  holdfast export runs/fix --mlflow http://localhost:5000",
+)

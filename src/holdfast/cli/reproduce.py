@@ -5,16 +5,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.dry_run import (
-    DriftRun,
-    WorkItem,
-    add_dry_run,
-    check_prices,
-    estimate_conversations,
-)
-from holdfast.cli.options import RunFolder, add_model, is_url, load_model
+from holdfast.cli.dry_run import DriftRun, WorkItem, check_prices, estimate_conversations
+from holdfast.cli.loading import is_url, load_model
+from holdfast.cli.options import MODEL, Arg, Command, DryRunOptions, Options, RunFolder, SeedOptions
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -23,62 +18,36 @@ if TYPE_CHECKING:
     from holdfast.papers.zhang2024 import reproduction as zhang2024
 
 
-def add_parser(commands) -> None:
-    reproduce = commands.add_parser(
-        "reproduce",
-        help="make a paper's figures on your model, each with its claims judged",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et"
-            " al. 2024, PASTA (zhang2024), and writes one page:\neach figure, the paper's claims in"
-            " our words, and whether this run supports them, contradicts them or cannot tell."
-            " Repeating the command resumes it."
-        ),
-        epilog=(
-            "examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024"
-            " --model chat-model --base base-model --scale paper --capability mmlu:hub --out"
-            " runs/li2024\n  holdfast reproduce zhang2024 --out runs/zhang2024\n  holdfast"
-            " reproduce zhang2024 --model base-model --child chat-model --data bios.jsonl --data"
-            " counterfact.json --scale paper"
-        ),
-    )
-    add = reproduce.option
-    papers = ("li2024", "zhang2024")
-    reproduce.add_argument("paper", choices=papers, metavar="PAPER", help=" or ".join(papers))
-    add_model(add)
-    add("--base", str, "li2024: the model before its chat training, for Figure 8", metavar="MODEL")
-    add(
-        "--endpoint",
-        str,
-        "li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)",
-        metavar="URL",
-    )
-    add("--suite", "starter", "li2024")
-    add("--capability", "knowledge", "li2024: as of holdfast calibrate")
-    add(
-        "--child",
-        str,
-        "zhang2024: the model after further training, for Table 13 (default: a small model is"
-        " trained a little here)",
-        metavar="MODEL",
-    )
-    add(
-        "--data",
-        list,
-        "zhang2024: as of holdfast tasks (default: synthetic)",
-        metavar="synthetic|PATH|hub:NAME",
-    )
-    add(
-        "--task",
-        list,
-        "zhang2024: repeat for several (default: all four)",
-        metavar="json|pronouns|bios|counterfact",
-    )
-    add("--scale", "small", "", metavar="smallest|brief|small|paper")
-    add("--seed", 0, "of every random draw")
-    add("--out", str, "a folder (default: runs/PAPER)", action=RunFolder)
-    add_dry_run(add)
-    reproduce.set_defaults(run=run, allow_code=False)
+PAPERS = ("li2024", "zhang2024")
+
+
+class _ReproducePaper(Options):
+    paper: Annotated[str, Arg("PAPER", positional=True, choices=PAPERS)]
+    """li2024 or zhang2024"""
+
+
+class _ReproduceStudy(Options):
+    base: Annotated[str | None, Arg("MODEL")] = None
+    """li2024: the model before its chat training, for Figure 8"""
+    endpoint: Annotated[str | None, Arg("URL")] = None
+    """li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)"""
+    suite: str = "starter"
+    """li2024"""
+    capability: str = "knowledge"
+    """li2024: as of holdfast calibrate"""
+    child: Annotated[str | None, Arg("MODEL")] = None
+    """zhang2024: the model after further training, for Table 13 (default: a small model is
+    trained a little here)"""
+    data: Annotated[list[str] | None, Arg("synthetic|PATH|hub:NAME")] = None
+    """zhang2024: as of holdfast tasks (default: synthetic)"""
+    task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
+    """zhang2024: repeat for several (default: all four)"""
+    scale: Annotated[str, Arg("smallest|brief|small|paper")] = "small"
+
+
+class _ReproduceOut(Options):
+    out: Annotated[Path | None, Arg(action=RunFolder)] = None
+    """a folder (default: runs/PAPER)"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -211,3 +180,25 @@ def _estimate_zhang2024(setup: zhang2024.Setup) -> None:
         "The other tables ask for further answers, how many depends on the rankings; nothing of"
         " this plan was recorded."
     )
+
+
+COMMAND = Command(
+    "reproduce",
+    "make a paper's figures on your model, each with its claims judged",
+    run,
+    (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions, _ReproduceOut, DryRunOptions),
+    description=(
+        "Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et"
+        " al. 2024, PASTA (zhang2024), and writes one page:\neach figure, the paper's claims in"
+        " our words, and whether this run supports them, contradicts them or cannot tell."
+        " Repeating the command resumes it."
+    ),
+    examples=(
+        "examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024"
+        " --model chat-model --base base-model --scale paper --capability mmlu:hub --out"
+        " runs/li2024\n  holdfast reproduce zhang2024 --out runs/zhang2024\n  holdfast"
+        " reproduce zhang2024 --model base-model --child chat-model --data bios.jsonl --data"
+        " counterfact.json --scale paper"
+    ),
+    defaults={"allow_code": False},
+)

@@ -6,10 +6,11 @@ import argparse
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.options import add_placement, begin_loading, check_extra, is_url, load_here
-from holdfast.cli.termination import ending_at_once
+from holdfast.cli.loading import begin_loading, check_extra, is_url, load_here
+from holdfast.cli.options import Arg, Command, LocalModelOptions, Options, PlacementOptions, Spec
+from holdfast.cli.progress import ending_at_once
 from holdfast.errors import UsageError
 from holdfast.version import __version__
 
@@ -39,82 +40,41 @@ DESCRIPTION = (
 )
 
 
-def add_parser(commands) -> None:
-    serve = commands.add_parser(
-        "serve",
-        help="an OpenAI-compatible server with steering per request",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EXAMPLES,
-        description=DESCRIPTION,
-    )
-    add = serve.option
-    add(
-        "--model",
-        "default",
-        "the chat model (default: the one in the package)",
-        metavar="default|PATH|HUB_ID",
-    )
-    add("--host", "127.0.0.1", "others than loopback need a key")
-    add("--port", 8000, "0 takes a free one")
-    add(
-        "--api-key-env",
-        str,
-        "the environment variable of the key that requests must bear (default: no key)",
-        metavar="VAR",
-    )
-    add(
-        "--default-method",
-        "none",
-        "steering of requests that ask for none of their own: boost:factor=2, ..., or the"
-        " method.json of `holdfast calibrate`",
-        metavar="SPEC",
-    )
-    add(
-        "--suite",
-        str,
-        "prompts that the playground offers, for chats and self-chats (default: examples)",
-        metavar="FILE.yaml|NAME",
-    )
-    add(
-        "--fitted",
-        [],
-        "what `holdfast fit` wrote, for requests that name it by its content; repeatable",
-        action="append",
-        metavar="FILE.safetensors",
-        type=Path,
-    )
-    add(
-        "--max-batch",
-        int,
-        "replies generated together at most (default: 192)",
-        dest="batch_size",
-        metavar="ROWS",
-    )
-    add(
-        "--queue",
-        64,
-        "waiting beside those at most; more are told to come back",
-        metavar="REQUESTS",
-    )
-    add("--max-tokens", 4096, "of one reply at most", metavar="TOKENS")
-    add("--timeout", 600.0, "for one request as a whole", metavar="SECONDS")
-    add(
-        "--prefix-memory",
-        str,
-        "for what dialogs share, as 2G (default: a quarter of the device's memory)",
-        metavar="BYTES",
-        type=_bytes,
-    )
-    add("--watch", 8, "trace one request in N for the metrics, 0 for none", metavar="N")
-    add(
-        "--allow-origin",
-        [],
-        "a site whose pages may ask, as https://example.org; repeatable (default: none)",
-        action="append",
-        metavar="ORIGIN",
-    )
-    add_placement(add)
-    serve.set_defaults(run=run)
+def _bytes(text: str) -> int:
+    """A number of bytes, as "2G"."""
+    if read := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
+        return int(read[1]) * _UNITS[read[2]]
+    raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 2G, not {text!r}")
+
+
+class _ServeOptions(Options):
+    host: str = "127.0.0.1"
+    """others than loopback need a key"""
+    port: int = 8000
+    """0 takes a free one"""
+    api_key_env: Annotated[str | None, Arg("VAR")] = None
+    """the environment variable of the key that requests must bear (default: no key)"""
+    default_method: Spec = "none"
+    """steering of requests that ask for none of their own: boost:factor=2, ..., or the method.json
+    of `holdfast calibrate`"""
+    suite: Annotated[str | None, Arg("FILE.yaml|NAME")] = None
+    """prompts that the playground offers, for chats and self-chats (default: examples)"""
+    fitted: Annotated[list[Path] | None, Arg("FILE.safetensors")] = None
+    """what `holdfast fit` wrote, for requests that name it by its content; repeatable"""
+    max_batch: Annotated[int | None, Arg("ROWS", dest="batch_size")] = None
+    """replies generated together at most (default: 192)"""
+    queue: Annotated[int, Arg("REQUESTS")] = 64
+    """waiting beside those at most; more are told to come back"""
+    max_tokens: Annotated[int, Arg("TOKENS")] = 4096
+    """of one reply at most"""
+    timeout: Annotated[float, Arg("SECONDS")] = 600.0
+    """for one request as a whole"""
+    prefix_memory: Annotated[str | None, Arg("BYTES", type=_bytes)] = None
+    """for what dialogs share, as 2G (default: a quarter of the device's memory)"""
+    watch: int = 8
+    """trace one request in N for the metrics, 0 for none"""
+    allow_origin: Annotated[list[str] | None, Arg("ORIGIN")] = None
+    """a site whose pages may ask, as https://example.org; repeatable (default: none)"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -151,9 +111,9 @@ def _service(arguments: argparse.Namespace) -> Service:
     from holdfast.knobs import number_between, whole_number
     from holdfast.methods import parse
     from holdfast.methods.fitted import read_any_fitted
-    from holdfast.serve.limits import Limits
+    from holdfast.serve.service import Limits
 
-    for path in arguments.fitted:
+    for path in arguments.fitted or ():
         fitted = read_any_fitted(path)
         print(f"{path}: {fitted.method}:file={fitted.digest}", flush=True)
     default = parse(arguments.default_method)
@@ -189,7 +149,7 @@ def _application(service: Service, arguments: argparse.Namespace, key: str) -> A
 
     local_hosts = ("localhost", "127.0.0.1", "::1", arguments.host)
     return application(
-        service, AccessRules(key, hosts=() if key else local_hosts), arguments.allow_origin
+        service, AccessRules(key, hosts=() if key else local_hosts), arguments.allow_origin or ()
     )
 
 
@@ -203,8 +163,11 @@ def _key(variable: str | None) -> str:
     return key
 
 
-def _bytes(text: str) -> int:
-    """A number of bytes, as "2G"."""
-    if read := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
-        return int(read[1]) * _UNITS[read[2]]
-    raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 2G, not {text!r}")
+COMMAND = Command(
+    "serve",
+    "an OpenAI-compatible server with steering per request",
+    run,
+    (LocalModelOptions, _ServeOptions, PlacementOptions),
+    DESCRIPTION,
+    EXAMPLES,
+)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Annotated, Literal
 
-from holdfast.cli.dry_run import WorkItem, add_dry_run, check_prices, estimate_lines
+from holdfast.cli.dry_run import WorkItem, check_prices, estimate_lines
+from holdfast.cli.loading import load_model
 from holdfast.cli.options import (
-    RunFolder,
-    add_model,
-    add_ray,
-    add_report,
-    command_line,
-    load_model,
-    page_path,
-    write_page,
+    MODEL,
+    Arg,
+    Command,
+    DryRunOptions,
+    Options,
+    OutFolder,
+    RayOptions,
+    ReportOptions,
+    SeedOptions,
+    Specs,
 )
+from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar
 
 DESCRIPTION = (
@@ -32,62 +37,38 @@ EXAMPLES = """examples:
  meta-llama/Llama-3.2-1B-Instruct"""
 
 
-def add_parser(commands) -> None:
-    tasks = commands.add_parser(
-        "tasks",
-        help="ask PASTA's tasks, with prompts or steering",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-    )
-    add = tasks.option
-    add(
-        "--task",
-        list,
-        "repeat for several (default: all four)",
-        metavar="json|pronouns|bios|counterfact",
-    )
-    add_model(add)
-    add(
-        "--method",
-        list,
-        "steers the zero-shot prompt towards its emphasised part; repeat to compare",
-        metavar="SPEC",
-    )
-    add(
-        "--baseline",
-        list,
-        "a prompt for the unsteered model; repeat to compare (default: zero-shot)",
-        metavar="zero-shot|marked|quoted|few-shot",
-    )
-    add(
-        "--data",
-        list,
-        "CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind"
-        " (default: synthetic)",
-        metavar="synthetic|PATH|hub:NAME",
-    )
-    add(
-        "--instruction",
-        "original",
-        "of json and pronouns",
-        choices=("original", "shortened", "rephrased"),
-    )
-    add("--split", "test", "", choices=("train", "validation", "test"))
-    add("--samples", 200, "per task")
-    add("--draws", 5, "of three demonstrations, with few-shot")
-    add(
-        "--no-generation",
-        bool,
-        "of bios and counterfact: compare probabilities alone, without fluency and consistency",
-    )
-    add("--seed", 0, "of every random draw")
-    add("--batch", 32, "samples side by side")
-    add_ray(add)
-    add("--out", Path("runs/tasks"), "a folder", action=RunFolder)
-    add_dry_run(add)
-    add_report(add)
-    tasks.set_defaults(run=run)
+class _TasksTask(Options):
+    task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
+    """repeat for several (default: all four)"""
+
+
+class _TasksAsking(Options):
+    method: Specs = None
+    """steers the zero-shot prompt towards its emphasised part; repeat to compare"""
+    baseline: Annotated[list[str] | None, Arg("zero-shot|marked|quoted|few-shot")] = None
+    """a prompt for the unsteered model; repeat to compare (default: zero-shot)"""
+    data: Annotated[list[str] | None, Arg("synthetic|PATH|hub:NAME")] = None
+    """CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind (default:
+    synthetic)"""
+    instruction: Literal["original", "shortened", "rephrased"] = "original"
+    """of json and pronouns"""
+    split: Literal["train", "validation", "test"] = "test"
+    samples: int = 200
+    """per task"""
+    draws: int = 5
+    """of three demonstrations, with few-shot"""
+    no_generation: bool = False
+    """of bios and counterfact: compare probabilities alone, without fluency and consistency"""
+
+
+class _TasksRun(Options):
+    batch: int = 32
+    """samples side by side"""
+
+
+class _TasksOut(Options):
+    out: OutFolder = Path("runs/tasks")
+    """a folder"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -142,3 +123,23 @@ def run(arguments: argparse.Namespace) -> None:
     print(table(run), end="")
     write_summary(out)
     write_page(arguments, tasks_page(run), page)
+
+
+COMMAND = Command(
+    "tasks",
+    "ask PASTA's tasks, with prompts or steering",
+    run,
+    (
+        _TasksTask,
+        *MODEL,
+        _TasksAsking,
+        SeedOptions,
+        _TasksRun,
+        RayOptions,
+        _TasksOut,
+        DryRunOptions,
+        ReportOptions,
+    ),
+    DESCRIPTION,
+    EXAMPLES,
+)

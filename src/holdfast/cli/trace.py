@@ -1,4 +1,4 @@
-"""`holdfast trace`: how attention to the prompt decays."""
+"""`holdfast trace`: how attention to the prompt decays; `holdfast geometry`: the theory of it."""
 
 from __future__ import annotations
 
@@ -6,54 +6,61 @@ import argparse
 import json
 import re
 from pathlib import Path
+from typing import Annotated
 
+from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
+from holdfast.cli.loading import load_model
 from holdfast.cli.options import (
-    RunFolder,
-    add_model,
-    add_report,
-    command_line,
-    load_model,
-    page_path,
-    write_page,
+    MODEL,
+    Arg,
+    Command,
+    DryRunOptions,
+    Options,
+    OutFolder,
+    ReportOptions,
+    RoundsOptions,
+    SeedOptions,
+    Spec,
 )
-from holdfast.cli.progress import Bar, tell_figures
+from holdfast.cli.output import command_line, page_path, print_figures, write_page
+from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
 
 
-def add_parser(commands) -> None:
-    trace = commands.add_parser(
-        "trace",
-        help="see how attention to the prompt decays",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(
-            "Reads the attention mass on the system prompt at every generated token of self-chats,"
-            " in every head (Li et al. 2024, Figure 4),\ncompares it with even attention, and says"
-            " whether low mass goes with lost probes."
-        ),
-        epilog=(
-            "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
-            "     two models side by side (Figure 8)"
-        ),
-    )
-    add = trace.option
-    add_model(add)
-    add("--compare", str, "a second model, held beside the first", metavar="MODEL")
-    add("--suite", "starter", "the suite whose prompts are used")
-    add("--conversations", 40, "number of conversations")
-    add("--rounds", 8, "rounds per conversation")
-    add(
-        "--head",
-        str,
-        "shown by itself (default: the one whose mass falls most)",
-        metavar="LAYER.HEAD",
-    )
-    add("--method", "none", "applied to the agent", metavar="SPEC")
-    add("--divergence", bool, "measure how far replies diverge from those of a fresh dialog too")
-    add("--seed", 0, "of every random draw")
-    add("--out", Path("runs/trace"), "a folder", action=RunFolder)
-    add_report(add)
-    trace.set_defaults(run=run, allow_code=False)
+class _TraceOptions(Options):
+    compare: Annotated[str | None, Arg("MODEL")] = None
+    """a second model, held beside the first"""
+    suite: str = "starter"
+    """the suite whose prompts are used"""
+    conversations: int = 40
+    """number of conversations"""
+
+
+class _ReadingOptions(Options):
+    head: Annotated[str | None, Arg("LAYER.HEAD")] = None
+    """shown by itself (default: the one whose mass falls most)"""
+    method: Spec = "none"
+    """applied to the agent"""
+    divergence: bool = False
+    """measure how far replies diverge from those of a fresh dialog too"""
+
+
+class _TraceOut(Options):
+    out: OutFolder = Path("runs/trace")
+    """a folder"""
+
+
+class _GeometryOptions(Options):
+    suite: str = "starter"
+    """the suite whose prompts are used"""
+    conversations: int = 12
+    """number of conversations"""
+
+
+class _GeometryOut(Options):
+    out: OutFolder = Path("runs/geometry")
+    """a folder"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -108,6 +115,83 @@ def run(arguments: argparse.Namespace) -> None:
         traces.append(describe(model.name, *dialogs, head))
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*lines(traces[-1]), sep="\n")
-    tell_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))
+    print_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))
     write_trace_summaries(traces, arguments.out)
     write_page(arguments, trace_page(traces, arguments.out), page)
+
+
+def run_geometry(arguments: argparse.Namespace) -> None:
+    from holdfast import drift
+    from holdfast.analysis.study_summary import DIALOGS, write_geometry_summaries
+    from holdfast.analysis.summary import refuse_other_command
+    from holdfast.drift.benchmark import check_folder
+    from holdfast.papers.li2024.geometry import GeometrySizes, settings_for, study
+    from holdfast.report.study_figures import write_geometry_figures
+    from holdfast.report.trace import geometry_page
+
+    check_prices(arguments)
+    page = page_path(arguments, arguments.out)
+    sizes = GeometrySizes(
+        conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
+    )
+    suite, folder = drift.load_suite(arguments.suite), arguments.out / DIALOGS
+    refuse_other_command(arguments.out, "geometry")
+    check_folder(suite, folder, settings_for(sizes), [()], command=command_line())
+    model = load_model(arguments)
+    arguments.kept = arguments.out
+    if arguments.dry_run:
+        planned = DriftRun(model, suite, folder, settings_for(sizes), [()], drift.Cast())
+        estimate_conversations(arguments, planned)
+        return
+    printed: list[str] = []
+
+    def tell(line: str) -> None:
+        printed.append(line)
+        print(line)
+
+    geometry = study(model, suite, arguments.out, sizes, tell, Bar.of("round"), command_line())
+    print_figures(write_geometry_figures(geometry, arguments.out))
+    write_geometry_summaries(geometry, arguments.out)
+    write_page(arguments, geometry_page(geometry, printed, arguments.out), page)
+
+
+COMMAND = Command(
+    "trace",
+    "see how attention to the prompt decays",
+    run,
+    (
+        *MODEL,
+        _TraceOptions,
+        RoundsOptions,
+        _ReadingOptions,
+        SeedOptions,
+        _TraceOut,
+        ReportOptions,
+    ),
+    "Reads the attention mass on the system prompt at every generated token of self-chats, in every"
+    " head (Li et al. 2024, Figure 4),\ncompares it with even attention, and says whether low mass"
+    " goes with lost probes.",
+    "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
+    "     two models side by side (Figure 8)",
+    {"allow_code": False},
+)
+GEOMETRY = Command(
+    "geometry",
+    "check the theory of drift, and read a model's own geometry",
+    run_geometry,
+    (
+        *MODEL,
+        _GeometryOptions,
+        RoundsOptions,
+        SeedOptions,
+        _GeometryOut,
+        DryRunOptions,
+        ReportOptions,
+    ),
+    "Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances, draws"
+    " the norms of a model's embeddings\n(Figure 7), and reads effective dimension and opening"
+    " angle of its hidden states over self-chats.",
+    "examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct"
+    " --conversations 40",
+    {"allow_code": False},
+)

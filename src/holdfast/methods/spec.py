@@ -135,7 +135,7 @@ def read_method_file(path: Path | str) -> dict[str, Any]:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        calibrated = Path(path).with_name("calibration.json")
+        calibrated = Path(path).with_name("summary.json")
         if isinstance(error, FileNotFoundError) and calibrated.is_file():
             raise UsageError(
                 f"There is no method file {path}: `holdfast calibrate` finished in"

@@ -19,8 +19,7 @@ from holdfast.analysis.statistics import Estimate, estimate, paired_difference
 from holdfast.analysis.summary import NAME, spread
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
-from holdfast.report.downloads import json_file, table_files
-from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.page import Table, json_file, pictures, render_study, table_files
 from holdfast.report.sentences import baseline_hint, default_prompt_sentence
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 

@@ -150,6 +150,15 @@ class Chart:
             yield self.x(number), height, colour, f"{mean:.{2 if self.top > 0.5 else 3}f}"
 
 
+@dataclass(frozen=True)
+class NamedChart:
+    """A small chart, with the number of its conversations."""
+
+    name: str
+    n: int
+    chart: Chart
+
+
 def small(chart: Chart) -> Chart:
     """The chart as one of small multiples."""
     return replace(chart, small=True, width=240, height=150, left=26, right=34, above=10, below=22)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.check_file import Check
+from holdfast.analysis.check_file import Check, rules_of
 from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
-from holdfast.analysis.rule_checks import rules_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
-from holdfast.report.charts import Chart, Curve
+from holdfast.report.charts import Chart, Curve, NamedChart
 from holdfast.report.checks import (
     fall_text,
     numbers_text,
@@ -20,7 +19,6 @@ from holdfast.report.checks import (
     sentence,
     totals,
 )
-from holdfast.report.sections import NamedChart
 
 WORDS = {PASS: "passes", FAIL: "fails", UNDECIDED: "undecided"}
 _ORDER = (FAIL, UNDECIDED, PASS)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.analysis.cells import Record
+from holdfast.analysis.check_file import RuleCheck, rules_of
 from holdfast.analysis.checks import (
     FAIL,
     PASS,
@@ -19,8 +19,7 @@ from holdfast.analysis.checks import (
     PromptCheck,
     Terms,
 )
-from holdfast.analysis.falls import Fall, RuleFall
-from holdfast.analysis.rule_checks import RuleCheck, rules_of
+from holdfast.analysis.falls import Fall, Record, RuleFall
 from holdfast.report.wording import count_of
 
 _WIDTH = 100

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from holdfast.analysis.series import Series
 from holdfast.drift.dialogs import RECORDED, SCRIPTED
-from holdfast.report.endings import early_end
+from holdfast.report.about import early_end
 
 PER_CHUNK = 24
 # characters of chunks that stay readable JSON; above it they are gzip in base64

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from holdfast.analysis.check_file import RuleCheck, rules_of
 from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck, Terms
-from holdfast.analysis.rule_checks import RuleCheck, rules_of
 from holdfast.files import write_whole
 from holdfast.report.checks import details, rule_details, rule_sentence, sentence
 
@@ -32,7 +32,7 @@ class _Test:
         classname, name: what CI servers know it by over time.
         kind: the element that tells how it ended.
         verdict: of the prompt or rule.
-        told: one line.
+        message: one line.
         text: what stands below that line; "" of what passes or is skipped.
     """
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.comparisons import baseline_of, compare, overall_change
-from holdfast.analysis.rules import RuleRow, compare_rules, rule_rows
+from holdfast.analysis.rules import RuleRow, accuracy_of, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell

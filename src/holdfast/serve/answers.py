@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
-from holdfast.serve.speaking import Piece, Spoken
+from holdfast.serve.generation import Piece, Spoken
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

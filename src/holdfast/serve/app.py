@@ -41,17 +41,17 @@ from holdfast.serve.wire import Json, Writing, read_json
 from holdfast.validation import problem_of
 
 _ERRORS: dict[int | str, str] = {
-    400: "A field is missing, unknown, not implemented, or has a value not taken.",
-    401: "The API key is missing or wrong.",
-    404: "There is no such model here.",
-    408: "The body came too slowly.",
-    413: "The body is too large.",
-    415: "The body is not said to be JSON.",
-    421: "A server without an API key was asked under another name than its own.",
-    429: "Too many requests wait; `Retry-After` says when to come back.",
-    500: "The server failed on this request.",
+    400: "Invalid request: a field is missing, unknown, unsupported or out of range.",
+    401: "Missing or wrong API key.",
+    404: "The model does not exist on this server.",
+    408: "The request body took too long to arrive.",
+    413: "The request body is too large.",
+    415: "The `Content-Type` is not `application/json`.",
+    421: "The `Host` header is not this server's; a server without an API key checks it.",
+    429: "Too many queued requests; `Retry-After` says when to try again.",
+    500: "Internal server error.",
     503: "The server is shutting down.",
-    504: "The reply was not complete within the server's limit.",
+    504: "The reply did not finish within the server's time limit.",
     "default": "Any other error.",
 }
 _TYPES = {

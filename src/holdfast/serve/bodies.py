@@ -24,8 +24,8 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem, refused_field
+from holdfast.serve.service import Limits
 from holdfast.validation import StrictModel, problem_of, shortened, written
 
 Model = TypeVar("Model", bound="Body")

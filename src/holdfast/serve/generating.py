@@ -15,12 +15,11 @@ from starlette.types import Send
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.requests import Request
 from holdfast.serve.answers import AppliedSteering, Cached, Details, Shapes, Usage
-from holdfast.serve.generation import LiveReply
+from holdfast.serve.generation import LiveReply, Piece, Spoken, speak
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import failed, out_of_order, refusal_of, too_slow
 from holdfast.serve.requests import Submission
 from holdfast.serve.service import Service
-from holdfast.serve.speaking import Piece, Spoken, speak
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
 
 _numbers = itertools.count(1)

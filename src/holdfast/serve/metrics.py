@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.speaking import Piece
+from holdfast.serve.generation import Piece
 
 _SECONDS = (
     0.001,

@@ -91,7 +91,8 @@ def busy(message: str) -> Refusal:
 def draining() -> Refusal:
     """The server is about to end."""
     return Refusal(
-        "This server is shutting down and takes no new requests; ask another, or again later.",
+        "This server is shutting down and takes no new requests; try another server, or try again"
+        " later.",
         code="shutting_down",
         status=503,
         headers={"Retry-After": "5"},
@@ -101,8 +102,8 @@ def draining() -> Refusal:
 def too_slow(seconds: float) -> Refusal:
     """The time of a request is over."""
     return Refusal(
-        f"The reply was not complete after {seconds:g} s, this server's limit for one request; ask"
-        " for fewer tokens, or again when it has less to do.",
+        f"The reply was not complete after {seconds:g} s, this server's limit for one request;"
+        " request fewer tokens, or try again when it is less busy.",
         code="timeout",
         status=504,
         headers={"X-Should-Retry": "false"},  # which OpenAI's clients heed

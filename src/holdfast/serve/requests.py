@@ -27,8 +27,8 @@ from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
 from holdfast.serve.answers import AppliedSteering
 from holdfast.serve.bodies import ChatBody, CompletionBody, GeneratingBody, SpanFields, TokenizeBody
-from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
+from holdfast.serve.service import Limits
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -250,11 +250,7 @@ def _submission(
 
 
 def _wish(body: GeneratingBody) -> _Wish:
-    """The steering that a body asks for.
-
-    Raises:
-        Refusal: something is given twice, with different values.
-    """
+    """The steering that a body asks for."""
     wish, theirs = _Wish(body.steering, body.parts, body.trace), body.vllm_xargs
     if theirs is None:
         return wish
@@ -278,11 +274,7 @@ def _wish(body: GeneratingBody) -> _Wish:
 
 
 def _choose_methods(wish: _Wish, default: Sequence[Method], has_span: bool) -> Steering:
-    """The methods of a request, whose chat has something to hold on to or has not.
-
-    Raises:
-        Refusal: it names methods, and there is nothing to hold on to.
-    """
+    """The methods of a request, whose chat has something to hold on to or has not."""
     if wish.steering is None:
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
@@ -363,11 +355,7 @@ def _seed(body: GeneratingBody) -> int:
 
 
 def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
-    """The text that is tokenized to these ids.
-
-    Raises:
-        Refusal: there is none.
-    """
+    """The text that is tokenized to these ids."""
     text = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
     for known in (text, text.removeprefix(str(tokenizer.bos_token))):
         if known and list(tokenizer(known).input_ids) == ids:

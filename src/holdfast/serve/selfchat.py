@@ -31,11 +31,10 @@ from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 from holdfast.serve.answers import Details, TokenMass
 from holdfast.serve.bodies import SelfChatBody, within_limits
-from holdfast.serve.generation import LiveReply
+from holdfast.serve.generation import LiveReply, Spoken, speak
 from holdfast.serve.refusals import too_slow
 from holdfast.serve.requests import read_spec
 from holdfast.serve.service import Service
-from holdfast.serve.speaking import Spoken, speak
 from holdfast.serve.wire import Writing, end_events, send_event, start_events
 
 _PATIENCE = 0.25  # seconds until a turn is submitted again where the queue is full
@@ -83,12 +82,7 @@ class SelfChatRoute:
     async def _converse(
         self, dialog: Dialog, first: Job, start: dict[str, Any], send: Send
     ) -> None:
-        """Runs the conversation within the time of as many requests as it has rounds.
-
-        Raises:
-            Busy: the queue is full, before anything is sent.
-            Refusal: the time is over.
-        """
+        """Runs the conversation within the time of as many requests as it has rounds."""
         seconds = self.service.limits.seconds * start["rounds"]
         updates = _Updates(dialog, functools.partial(send_event, send))
         try:

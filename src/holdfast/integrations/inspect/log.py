@@ -6,6 +6,7 @@ A log holds one task and one model, so each method of a run has its own.
 from __future__ import annotations
 
 import json
+import math
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from inspect_ai.log import (
     EvalConfig,
     EvalDataset,
@@ -26,14 +28,87 @@ from inspect_ai.log import (
     HeadlineMetric,
     write_eval_log,
 )
-from inspect_ai.model import GenerateConfig, ModelOutput
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelOutput,
+)
 from inspect_ai.scorer import SampleScore, Score, mean, stderr
 
-from holdfast.analysis.series import Series, read_series
+from holdfast.analysis.series import KINDS, Series, probe_means, read_series
 from holdfast.errors import RecordsError, UsageError
 from holdfast.files import write_whole
-from holdfast.integrations.inspect.conversation import messages_of, score_of
 from holdfast.records import RunData
+
+_LONGEST = 300  # characters of a reply in the list of probes
+
+
+def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]:
+    """The dialog as the agent saw it; each of its turns says the attention mass that it was written
+    under.
+
+    Args:
+        record: of a conversation.
+        model: that wrote the replies.
+    """
+    prompt = record["agent"]["system_prompt"]
+    shown: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
+    for turn in record["turns"]:
+        if turn["speaker"] == "user":
+            shown.append(ChatMessageUser(content=turn["text"], metadata={"round": turn["round"]}))
+        else:
+            details = {name: turn.get(name) for name in ("round", "stop_reason", "mass")}
+            details |= {"divergence": turn["divergence"]} if "divergence" in turn else {}
+            shown.append(
+                ChatMessageAssistant(content=turn["text"], model=model or None, metadata=details)
+            )
+    return shown
+
+
+def score_of(record: Mapping[str, Any], rounds: int) -> Score:
+    """Stability and adoption, in every round and over all of them.
+
+    Args:
+        record: of a conversation.
+        rounds: of the run; those that the conversation did not come to have no score.
+
+    Returns:
+        values named `stability`, `stability_round_1` and so on, NaN where nothing was asked; and
+        every probe with its reply, the measure's reason and the mass.
+    """
+    values: dict[str, float] = {}
+    for kind in KINDS:
+        probes = [probe for probe in record["probes"] if probe["kind"] == kind]
+        row = probe_means([{**record, "probes": probes}], rounds, lambda probe: True)[0]
+        values[kind] = math.nan if np.isnan(row).all() else float(np.nanmean(row))
+        for number, value in enumerate(row, 1):
+            values[f"{kind}_round_{number}"] = float(value)
+    kept = {name: record[name] for name in ("probes", "ended", "unanswered") if name in record}
+    return Score(value=values, explanation=_listed(record), metadata=kept)
+
+
+def _listed(record: Mapping[str, Any]) -> str:
+    """The probes as a Markdown list."""
+    entries = []
+    for probe in record["probes"]:
+        mass = "" if probe.get("mass") is None else f", mass {probe['mass']:.3f}"
+        entries.append(
+            f"- **Round {probe['round']}, {probe['kind']} {probe['score']:.2f}**"
+            f" ({_line(probe['reason'])}{mass})\n"
+            f"    - {_line(probe['question'])}\n"
+            f"    - {_line(probe['reply'])}"
+        )
+    return "\n".join(entries)
+
+
+def _line(text: str) -> str:
+    """A text as one short line."""
+    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return " ".join(short.split())
+
 
 SUFFIX = ".eval"
 TASK, SCORER = "holdfast/drift", "stability_and_adoption"

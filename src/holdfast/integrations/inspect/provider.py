@@ -27,21 +27,20 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from transformers.utils import logging
 
 from holdfast.errors import PromptTooLong, UsageError
-from holdfast.integrations.inspect.arguments import (
+from holdfast.integrations.inspect.reading import DEFAULT_TOKENS, read_call, tokens_of
+from holdfast.integrations.inspect.speaking import (
     PROVIDER,
     as_text,
     check_names,
     in_one_sentence,
 )
-from holdfast.integrations.inspect.reading import DEFAULT_TOKENS, read_call, tokens_of
 from holdfast.methods import parse
 from holdfast.models.loading import load
 from holdfast.models.requests import Request
 from holdfast.serve.answers import Details
 from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.generation import LiveReply
+from holdfast.serve.generation import LiveReply, Spoken, speak
 from holdfast.serve.requests import Submission
-from holdfast.serve.speaking import Spoken, speak
 
 ARGUMENTS = (
     "method",

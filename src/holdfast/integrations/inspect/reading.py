@@ -20,9 +20,9 @@ from holdfast.methods import Method
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Spelled
 from holdfast.serve.bodies import ChatBody, read_body
-from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.requests import Submission, dialog_seed, read_chat
+from holdfast.serve.service import Limits
 
 # nobody shares this engine, so a request may take what it likes
 LIMITS = Limits(tokens=1 << 20, messages=1 << 20, choices=1 << 10, emphasis=1 << 10)
@@ -120,11 +120,7 @@ def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[S
 
 
 def _fields(config: GenerateConfig) -> dict[str, Any]:
-    """The settings of a configuration, by the names of a request's body.
-
-    Raises:
-        UsageError: a field that would change replies, and is not known here.
-    """
+    """The settings of a configuration, by the names of a request's body."""
     given = config.model_dump(exclude_none=True, exclude={*_UNHEEDED, "extra_body"})
     for name, value in given.items():
         if name not in _FIELDS and not (name in _NEUTRAL and value == _NEUTRAL[name]):
@@ -135,11 +131,7 @@ def _fields(config: GenerateConfig) -> dict[str, Any]:
 
 
 def _plain(message: ChatMessage) -> Message:
-    """A message with a role and a text.
-
-    Raises:
-        UsageError: one of a tool, or with something else than text.
-    """
+    """A message with a role and a text."""
     if message.role == "tool" or getattr(message, "tool_calls", None):
         raise UsageError(
             f"holdfast models call no tools, and the chat holds a message of the role"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
@@ -16,13 +18,64 @@ from inspect_ai.model import (
     ModelName,
     ModelOutput,
 )
+from rich.markup import escape
 
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import place_system
-from holdfast.errors import ModelError, RequestFailed
-from holdfast.integrations.inspect.arguments import PROVIDER
+from holdfast.drift.settings import Settings
+from holdfast.errors import HoldfastError, ModelError, RequestFailed, UnknownName
 from holdfast.methods import Kind, Method, edit_messages, kind_of, spell
 from holdfast.models.requests import Reply, Request
+from holdfast.sampling import Sampling
+
+PROVIDER = "holdfast"
+_SAMPLING = tuple(field.name for field in fields(Sampling))
+# conversations side by side are Inspect's own --max-samples, and its models tell no distributions
+_SETTINGS = tuple(
+    field.name
+    for field in fields(Settings)
+    if field.name not in ("sampling", "batch", "divergence")
+)
+
+
+@contextlib.contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """Errors of ours become Inspect's kind for a user's mistakes, which it prints without a
+    traceback.
+    """
+    try:
+        yield
+    except HoldfastError as error:
+        raise PrerequisiteError(escape(str(error))) from error
+
+
+def as_text(value: object) -> str:
+    """A spelling, which Inspect's command line has split at its commas."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def check_names(kind: str, given: Collection[str], known: Collection[str]) -> None:
+    """Refuses a name that is not known.
+
+    Raises:
+        UnknownName: suggests the nearest.
+    """
+    for name in given:
+        if name not in known:
+            raise UnknownName(kind, name, known)
+
+
+def read_settings(given: Mapping[str, Any]) -> Settings:
+    """The protocol of `holdfast/drift`: fields of `drift.Settings` and of `Sampling`.
+
+    Raises:
+        UnknownName: a setting that there is not.
+        KnobOutOfRange, UsageError: as `drift.Settings`.
+    """
+    check_names("setting of holdfast/drift", given, (*_SETTINGS, *_SAMPLING))
+    sampling = Sampling(**{name: given[name] for name in given if name in _SAMPLING})
+    return Settings(sampling=sampling, **{name: given[name] for name in given if name in _SETTINGS})
+
 
 _SEEDS = 2**31  # below it, a seed that every provider can read
 _MESSAGES = {
@@ -122,11 +175,7 @@ def _again(message: ChatMessage, spoken: Iterator[ChatMessageAssistant]) -> Chat
 
 
 def _reply(output: ModelOutput) -> Reply:
-    """A reply, with the reason of its end as the benchmark records it.
-
-    Raises:
-        RequestFailed: a content filter withheld it.
-    """
+    """A reply, with the reason of its end as the benchmark records it."""
     if output.empty:
         return Reply("", None, "empty")
     match output.stop_reason:

@@ -20,8 +20,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.chat.messages import Message
 from holdfast.errors import UnknownName, UsageError
-from holdfast.integrations.inspect.arguments import as_text, check_names, in_one_sentence
-from holdfast.integrations.inspect.speaking import Speaker
+from holdfast.integrations.inspect.speaking import Speaker, as_text, check_names, in_one_sentence
 from holdfast.methods import parse
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024.catalogue import CATALOGUE

@@ -167,11 +167,7 @@ class HoldfastLM(TemplateLM):
     def _loglikelihood_tokens(
         self, requests: list[Encoded], disable_tqdm: bool = False, **options: Any
     ) -> list[tuple[float, bool]]:
-        """The same of plain texts, whose tokens the harness has chosen.
-
-        Raises:
-            PromptTooLong: one is longer than what the model sees.
-        """
+        """The same of plain texts, whose tokens the harness has chosen."""
         scores = list[tuple[float, bool]]()
         progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
         for group in _grouped(progress, self.holdfast_model.batch_size):
@@ -222,11 +218,7 @@ class HoldfastLM(TemplateLM):
     # How it is answered
 
     def _chat(self, context: str) -> tuple[Message, ...] | None:
-        """The chat of a context; None of a plain text.
-
-        Raises:
-            UsageError: a method is given, and there is no system prompt to hold on to.
-        """
+        """The chat of a context; None of a plain text."""
         chat = read_chat(context)
         if self.methods and context and not any(m["role"] == "system" for m in chat or ()):
             raise UsageError(

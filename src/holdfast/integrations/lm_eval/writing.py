@@ -14,8 +14,7 @@ from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
 from holdfast.models.submitted import Answer
 from holdfast.sampling import Sampling
-from holdfast.serve.generation import Token
-from holdfast.serve.speaking import Speech
+from holdfast.serve.generation import Speech, Token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -79,11 +79,7 @@ def connect(
 
 
 def _open(address: str) -> None:
-    """Connects this process, without Ray's own messages, pages and statistics.
-
-    Raises:
-        UsageError, ModelError: as `connect`.
-    """
+    """Connects this process, without Ray's own messages, pages and statistics."""
     if address.startswith("ray://"):
         raise UsageError(
             f"{address} is the address of Ray's client, which runs no driver here; give --ray"
@@ -146,11 +142,7 @@ def _room_of(node: dict[str, Any]) -> Room:
 def _resources(
     rooms: list[Room], wants_gpus: bool, replicas: int | None, address: str
 ) -> tuple[Resources, int]:
-    """The resources of an actor, and how many actors there are.
-
-    Raises:
-        ModelError: the nodes have no room for so many.
-    """
+    """The resources of an actor, and how many actors there are."""
     if wants_gpus:
         gpus = sum(room.gpus for room in rooms)
         if (count := replicas or gpus) > gpus:

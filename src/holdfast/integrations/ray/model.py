@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.integrations.ray.actor import Actor, Description, Specification, versions
-from holdfast.integrations.ray.shares import Shares
+from holdfast.integrations.ray.actor import Actor, Description, Shares, Specification, versions
 from holdfast.methods import Ability, Method
 from holdfast.models.failures import MOST_IN_A_ROW
 from holdfast.models.protocol import ChatModel, Generates, Session
@@ -308,11 +307,7 @@ class RayModel(Generates):
                 round_.lost_in_a_row = 0
 
     def _lose(self, replica: Replica, error: Exception, round_: Round | None) -> None:
-        """An actor is lost, and its units go to others.
-
-        Raises:
-            ModelError: actors are lost as soon as they begin, or too many units in a row were.
-        """
+        """An actor is lost, and its units go to others."""
         import ray
 
         ray.kill(replica.handle)  # which may only have been out of reach
@@ -330,11 +325,7 @@ class RayModel(Generates):
             give_up(round_, replica.share, why)
 
     def _check_places(self) -> None:
-        """Warns of actors that the cluster provides no resources for.
-
-        Raises:
-            ModelError: none has any.
-        """
+        """Warns of actors that the cluster provides no resources for."""
         late = [
             replica
             for replica in self._replicas

@@ -18,7 +18,7 @@ from holdfast.papers.zhang2024.reproduction.robustness import table_4, table_11,
 from holdfast.papers.zhang2024.reproduction.setup import SCALES, TASKS, Scale, Setup, check
 from holdfast.papers.zhang2024.reproduction.study import Study
 from holdfast.papers.zhang2024.reproduction.tables import table_1, table_5, table_7
-from holdfast.report.profile import write_profile
+from holdfast.report.tasks import write_profile
 
 __all__ = ["SCALES", "TASKS", "Scale", "Setup", "check", "reproduce"]
 
