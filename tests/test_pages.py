@@ -249,8 +249,8 @@ def no_model(monkeypatch):
     def load(arguments):
         raise AssertionError("the model was loaded before the page's place was looked at")
 
-    for command in PAGES:
-        monkeypatch.setattr(f"holdfast.cli.{command}.load_model", load)
+    for module in ("calibrate", "profile", "tasks", "trace"):
+        monkeypatch.setattr(f"holdfast.cli.{module}.load_model", load)
 
 
 @pytest.mark.parametrize("command", PAGES)

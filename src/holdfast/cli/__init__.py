@@ -1,4 +1,4 @@
-"""The command line: one file per command.
+"""The command line; `COMMANDS` lists its commands.
 
 Exit codes: 0 done; 1 it could not be done; 2 the command is malformed, or its folder holds another
 run; 130 Ctrl-C; 143 SIGTERM.

@@ -39,8 +39,7 @@ def is_url(model: str) -> bool:
 
 
 def load_model(arguments: argparse.Namespace):
-    """The model that the arguments of `add_model` name, and where its replicas are, if anywhere
-    else.
+    """The model that the options of `MODEL` name, with its replicas, if it has any.
 
     Raises:
         UsageError: replicas of a server's model, or options that do not go with it.
