@@ -46,7 +46,7 @@ import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
 from holdfast.analysis.statistics import estimate, resampled_means
-from holdfast.methods import Kind, of_kind
+from holdfast.methods import gate_of
 from holdfast.records import read_run
 from holdfast.study.calibrate import Plan, calibrate
 from holdfast.study.capability import Capability, Item
@@ -337,7 +337,7 @@ def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -
     records = [record for record in run.records if record["method"] == "none"]
     fixes = [() if name == "none" else methods.parse(name) for name in spelled]
     fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
-    scored = [place for place, fix in enumerate(fixes) if not any(of_kind(fix, Kind.GATE))]
+    scored = [place for place, fix in enumerate(fixes) if not gate_of(fix)]
     recalled = np.full(fixed.shape, np.nan)
     recalled[scored] = recall(
         model, records, [fixes[place] for place in scored], each=RECALLED, seed=seed

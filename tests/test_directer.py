@@ -18,8 +18,8 @@ from tiny import chat, model
 import holdfast
 from holdfast import Boost, Directer, Gate, Guidance, Sampling, drift, methods
 from holdfast.attention import install
-from holdfast.engine import trials
 from holdfast.engine.decoder import Decoder
+from holdfast.engine.running import ActiveRow
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 from holdfast.models.requests import Request
 from holdfast.serve.service import Limits
@@ -155,13 +155,13 @@ def by_hand(own, plain, messages, method, reply=None) -> tuple[ByHand, list[torc
 @pytest.fixture
 def rankings(monkeypatch):
     """Those that are made, by prompt."""
-    made = {}
+    made, finish = {}, ActiveRow.finish
 
-    def ranked(runner, rows, try_scaled):
-        trials.rank(runner, rows, try_scaled)
-        made.update({row.row.streams[0].token_ids: row.ranking for row in rows})
+    def finished(row, *args):
+        made[row.row.streams[0].token_ids] = row.memory.get("ranking")
+        return finish(row, *args)
 
-    monkeypatch.setattr("holdfast.engine.decoder.rank", ranked)
+    monkeypatch.setattr(ActiveRow, "finish", finished)
     return made
 
 
@@ -352,7 +352,8 @@ def test_rows_without_it_register_nothing_and_forward_nothing_more(monkeypatch):
         + [Request(messages, (), GREEDY) for messages in TALKS]
     )
     assert set(registered) == {"LlamaAttention"}, "to rank layers, once"
-    assert len(registered) == len(own.hf_model.model.layers)
+    layers = len(own.hf_model.model.layers)
+    assert len(registered) == layers * (1 + layers), "in each pass that ranks them"
     assert [(r.token_ids, r.forwarded) for r in mixed[1:]] == [
         (r.token_ids, r.forwarded) for r in before
     ]
@@ -388,15 +389,15 @@ def test_running_out_of_memory_in_a_trial_changes_no_reply(monkeypatch):
     own, method = made("llama"), Directer(100.0, 0.02)
     requests = [Request(messages, (method,), DRAWN, n) for n, messages in enumerate(TALKS)]
     alone = [own.generate_batch([request])[0].token_ids for request in requests]
-    forward, sizes = Decoder._forward_scaled, []
+    forward, sizes = Decoder._try, []
 
-    def scarce(decoder, rows, layers):
+    def scarce(decoder, *trial):
         sizes.append(len(decoder))
         if len(sizes) > 15 and len(decoder) > 1:
             raise MemoryError
-        return forward(decoder, rows, layers)
+        return forward(decoder, *trial)
 
-    monkeypatch.setattr(Decoder, "_forward_scaled", scarce)
+    monkeypatch.setattr(Decoder, "_try", scarce)
     together = own.generate_batch(requests)
     assert [reply.token_ids for reply in together] == alone
     assert sizes[0] == 3 and sizes[-1] == 1, "all together at first, and alone in the end"

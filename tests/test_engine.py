@@ -196,11 +196,11 @@ def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
 
 
 def test_logits_that_are_not_numbers_end_their_row_alone():
-    from holdfast.engine.choosing import Draw, choose
+    from holdfast.engine.drawing import Draw, choose
 
     draws = [Draw(Sampling(), 0.5)] * 4
     logits = torch.stack([torch.full((9,), value) for value in (math.nan, 0.0, -math.inf, 1.0)])
-    tokens = choose(logits, [None] * 4, draws).tokens
+    tokens = choose(logits, draws)
     for place in (0, 2):
         with pytest.raises(ModelError, match=r"not finite.*float32"):
             raise tokens[place]
@@ -759,9 +759,8 @@ def test_rows_of_different_length_go_together_in_float64_under_eager_attention()
     from transformers import AutoConfig, AutoModelForCausalLM
 
     from holdfast.engine.batch import StreamState, spans_of
-    from holdfast.engine.passes import forward_slots
     from holdfast.engine.rows import Stream
-    from holdfast.engine.runner import Runner
+    from holdfast.engine.runner import Runner, forward_slots
 
     shape = {"vocab_size": 64, "n_embd": 48, "n_layer": 2, "n_head": 4, "rotary_dim": 8}
     config = AutoConfig.for_model("gptj", **shape, bos_token_id=0, eos_token_id=1)

@@ -83,7 +83,7 @@ def test_keys_made_under_one_steering_serve_no_other(first, second):
     asked, _ = session._given._read([request], [REPLIES])
     fresh = tuple(replace(stream, prefix=None) for stream in asked[0].row.streams)
     runner = Runner(tiny.hf_model, batched=False)
-    alone = score_rows(runner, [Row(fresh, asked[0].row.guidance)], [options], 1)[0][0]
+    alone = score_rows(runner, [Row(fresh, asked[0].row.processors)], [options], 1)[0][0]
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first not in ("pasta keep", "gate"):
         assert (

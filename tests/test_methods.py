@@ -21,10 +21,10 @@ from holdfast.methods import (
     EditsMessages,
     EditsOutputs,
     Gate,
+    MakesTrials,
     NeedsWarmup,
     Pasta,
     Repetition,
-    ScalesScores,
     ShiftsAttention,
     SplitSoftmax,
     Spotlight,
@@ -206,7 +206,7 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
         "gcad",
     ]
     kinds = (ShiftsAttention, EditsMessages, EditsLogits, Gate)
-    kinds += (EditsKeys, EditsHidden, EditsOutputs, NeedsWarmup, ScalesScores)
+    kinds += (EditsKeys, EditsHidden, EditsOutputs, NeedsWarmup, MakesTrials)
     for name, knobs, line in listed:
         own = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2", "directer": "2"}
         value = own.get(name, f"{name}.safetensors" if knobs[0] == "file" else "0.5")
@@ -237,7 +237,7 @@ def test_the_schema_is_plain_data_and_tells_each_range_and_default():
     assert list(listed) == [name for name, _, _ in methods.catalogue()]
     kinds = {name: entry["kind"] for name, entry in listed.items()}
     assert kinds["boost"] == "log-odds" and kinds["repetition"] == "messages"
-    assert kinds["guidance"] == "stream" and kinds["gate"] == "gate"
+    assert kinds["guidance"] == "stream" and kinds["gate"] == kinds["directer"] == "trials"
     assert listed["gate"]["needs"] == ["attention", "a second stream"]
 
     pasta = listed["pasta"]["knobs"]

@@ -12,9 +12,8 @@ import torch
 
 from holdfast.attention import install
 from holdfast.engine.batch import StreamState, spans_of
-from holdfast.engine.passes import forward_slots
 from holdfast.engine.rows import Stream
-from holdfast.engine.runner import Runner
+from holdfast.engine.runner import Runner, forward_slots
 from holdfast.models.loading import reuses_cache
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))

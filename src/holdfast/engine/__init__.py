@@ -1,16 +1,15 @@
-"""Forward passes of rows that come and go; knows token ids only.
+"""Forward passes of rows that come and go; knows token ids, and three kinds of steering: tables for
+attention, edits of states, and logits processors.
 
-rows.py        what is asked for, and what it becomes: Stream, Row, Continuation
+rows.py        requests and results: Stream, Row, Continuation
 batch.py       one forward pass, as tensors
 runner.py      the one place that calls the model
 cache.py       slots: what is computed of the rows of a batch; slot_layers.py, window_layers.py and
                state_layers.py have what each kind of layer keeps
 prefixes.py    keys and values that outlive their pass, within a number of bytes
 shared.py      the same for all prompts that begin with the same tokens
-trials.py      passes tried under scaled scores (scaled_keys.py), whose logits may be taken
-choosing.py    from logits to tokens: guidance, the draw, the gate's consent
 drawing.py     temperature and nucleus, from numbers that belong to the reply
-decoder.py     rows that generate, forwarded together
+decoder.py     rows that generate, forwarded together, and the trials of their logits processors
 scheduler.py   the one admission loop: submit, step, cancel
 scoring.py     log-probabilities of given replies
 divergence.py  how far two chats part in what they expect of a reply

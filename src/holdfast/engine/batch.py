@@ -13,7 +13,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import Starts
 from holdfast.engine.rows import Stream
-from holdfast.engine.scaled_keys import KeyScale
+from holdfast.engine.slot_layers import KeyScale
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.states.edits import EditedRow, Edits, edits_of
 

@@ -19,11 +19,11 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import Starts
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.scaled_keys import ScaledKeys
 from holdfast.engine.slot_layers import (
     CacheLayer,
     Columns,
     KeyLayer,
+    ScaledKeys,
     Shared,
     SlotPass,
     States,

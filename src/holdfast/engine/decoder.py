@@ -8,55 +8,54 @@ caches cannot be laid out in slots run their rows one by one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.engine.batch import StreamState, batch_of, spans_of
-from holdfast.engine.choosing import (
-    Drawn,
-    Token,
-    choose,
-    log_probabilities,
-    refused,
-)
+from holdfast.engine.drawing import Token, choose, draw, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.passes import forward_slots
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.rows import Row
-from holdfast.engine.runner import Output, Runner
+from holdfast.engine.runner import Output, Runner, forward_slots
 from holdfast.engine.running import ActiveRow
-from holdfast.engine.scaled_keys import KeyScale
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.engine.trials import rank, tried
+from holdfast.engine.slot_layers import KeyScale
 from holdfast.methods.heads import on_layers
+from holdfast.methods.kinds import Kind, of_kind
+from holdfast.methods.protocols import EditsLogits, ProcessesLogits
+from holdfast.methods.trials import AttentionEnds, Outputs, Step, Trial, Trials
+from holdfast.states import around_attention
 from holdfast.threads import is_small, one_thread
 
 
 @dataclass
-class _Read:
+class _StepOutputs:
     """The outputs of a pass, by row.
 
     Args:
-        rows: that drew nothing from it yet.
-        logits: of the streams that write, [row, vocabulary].
-        beside: per row, those of the stream that reads along, [vocabulary], or None.
-        mass: of the streams that write, [row, layer, head], or None.
-        mass_beside: per row, that of the stream that reads along, or None.
+        rows: that draw a token from it.
+        first: of the streams that write, in the order of the rows.
+        every: of all streams.
+        seconds: per row, the number of the stream that reads along in `every`, or None.
         uniform: the mass if each layer attended evenly, [row, layer], or None.
     """
 
     rows: list[ActiveRow]
-    logits: Tensor
-    beside: list[Tensor | None]
-    mass: Tensor | None
-    mass_beside: list[Tensor | None]
-    uniform: Tensor | None = None
+    first: Outputs
+    every: Outputs
+    seconds: list[int | None]
+    uniform: Tensor | None
+
+    def seconds_of(self, rows: Sequence[int]) -> Outputs | None:
+        """The outputs of these rows' second streams; None where they have none."""
+        numbers = [number for row in rows if (number := self.seconds[row]) is not None]
+        return self.every.of(numbers) if numbers else None
 
 
 class Decoder:
@@ -93,7 +92,7 @@ class Decoder:
         for row in rows:
             for number, reading in enumerate(row.readings):
                 row.forwarded += len(reading) - row.cached[number]
-                self._open(row.known[number], _serves(row.row, number))
+                self._open(row.known[number], row.row.reusable_len(number))
                 self._owners.append((row, number))
             row.known = [()] * len(row.readings)
         self._span = None
@@ -122,9 +121,9 @@ class Decoder:
 
     # Rows in slots
 
-    def _open(self, known: Sequence[KeysValues], serves: int | None) -> None:
+    def _open(self, known: Sequence[KeysValues], reusable_len: int | None) -> None:
         """Takes the next slot for a stream of which these pieces are computed."""
-        self.slots.open(known[0] if known else None, serves)
+        self.slots.open(known[0] if known else None, reusable_len)
         for piece in known[1:]:
             self.slots.add(piece)
 
@@ -133,7 +132,7 @@ class Decoder:
         if self.shared is None or not row.row.shares or not self.runner.supports_chunked_prefill:
             return
         for number, slot in enumerate(self._slots_of(row)):
-            count = _serves(row.row, number) or self.slots.lengths[slot]
+            count = row.row.reusable_len(number) or self.slots.lengths[slot]
             read = partial(self.slots.computed, slot, count)
             self.shared.keep(row.row.streams[number], tuple(row.generated), count, read)
 
@@ -162,10 +161,10 @@ class Decoder:
         for row in rows if len(rows) > 1 else ():
             try:
                 self._forward(self._slots_of(row), commit=False)
-            except Exception as own:
-                if ran_out_of_memory(own):
+            except Exception as row_error:
+                if ran_out_of_memory(row_error):
                     raise
-                row.error = own
+                row.error = row_error
         failed = [row for row in rows if row.error is not None]
         if not failed:  # each alone can be forwarded, and together they cannot
             for row in rows:
@@ -204,48 +203,30 @@ class Decoder:
             self.slots.commit(slots, ends)
         return output
 
-    def _sort(self, slots: Sequence[int], output: Output) -> _Read:
+    def _sort(self, slots: Sequence[int], output: Output) -> _StepOutputs:
         """The outputs of the slots, by row."""
-        places: dict[ActiveRow, list[int]] = {}
-        for place, slot in enumerate(slots):
-            row, number = self._owners[slot]
-            mine = places.setdefault(row, [-1] * len(row.readings))
-            mine[number] = place
-        rows, logits, mass = list(places), output.logits[:, -1], output.mass
-        uniform = output.uniform
-        seconds = [mine[1] if len(mine) > 1 else None for mine in places.values()]
-        beside = [None if place is None else logits[place] for place in seconds]
-        mass_beside = [None if place is None or mass is None else mass[place] for place in seconds]
-        if len(rows) < len(slots):
-            writing = [mine[0] for mine in places.values()]
-            logits, mass = logits[writing], None if mass is None else mass[writing]
-            uniform = None if uniform is None else uniform[writing]
-        return _Read(rows, logits, beside, mass, mass_beside, uniform)
+        numbers: dict[ActiveRow, list[int]] = {}
+        for number, slot in enumerate(slots):
+            row, stream = self._owners[slot]
+            numbers.setdefault(row, [-1] * len(row.readings))[stream] = number
+        every = Outputs(output.logits[:, -1], output.mass)
+        writing = [first for first, *_ in numbers.values()]
+        seconds = [second[0] if second else None for _, *second in numbers.values()]
+        uniform = None if output.uniform is None else output.uniform[writing]
+        return _StepOutputs(list(numbers), every.of(writing), every, seconds, uniform)
 
-    def _draw(self, read: _Read, *, prefill: bool) -> list[ActiveRow]:
+    def _draw(self, step: _StepOutputs, *, prefill: bool) -> list[ActiveRow]:
         """Draws a token of every row; returns the rows that end with it."""
-        if any(row.row.scaling for row in read.rows):
-            read = self._try_scaled(read, prefill=prefill)
-        if read.mass is not None:
-            assert read.uniform is not None
-            for row, mass, uniform in zip(read.rows, read.mass, read.uniform, strict=True):
+        outputs, failed = self._process(step, prefill=prefill)
+        if outputs.mass is not None and step.uniform is not None:
+            for row, mass, uniform in zip(step.rows, outputs.mass, step.uniform, strict=True):
                 row.masses.append(mass)
                 row.uniform_masses.append(uniform)
-        drawn = choose(read.logits, read.beside, [row.next_draw for row in read.rows])
-        again = refused(drawn.tokens, read.beside, [row.row.gate for row in read.rows])
-        if again:
-            part = _Read(
-                [read.rows[place] for place in again],
-                read.logits[again],
-                [read.beside[place] for place in again],
-                None,
-                [read.mass_beside[place] for place in again],
-            )
-            layers = 0 if prefill else self.runner.layers // 2
-            drawn = _put(self._fall_back(part, layers), again, drawn)
-        _note_log_probabilities(read.rows, drawn)
+        drawn = choose(outputs.logits, [row.next_draw for row in step.rows])
+        tokens = [failed.get(number) or token for number, token in enumerate(drawn)]
+        _note_log_probabilities(step.rows, tokens, outputs.logits)
         ended = []
-        for row, token in zip(read.rows, drawn.tokens, strict=True):
+        for row, token in zip(step.rows, tokens, strict=True):
             if reason := row.take(token, self.stop_ids):
                 row.finish(reason, self._computed(row) if row.row.keep else ())
                 if row.error is None:
@@ -253,76 +234,149 @@ class Decoder:
                 ended.append(row)
         return ended
 
-    def _fall_back(self, read: _Read, layers: int) -> list[tuple[Token, Tensor]]:
-        """Tokens of rows whose gate refused one: steered in ever fewer layers, at last in none;
-        each with the logits [vocabulary] that it was drawn from.
-        """
-        tokens: dict[ActiveRow, tuple[Token, Tensor]] = {}
-        beside = dict(zip(read.rows, read.beside, strict=True))
-        open_rows = read.rows
-        while layers and open_rows:
-            last = range(self.runner.layers - layers, self.runner.layers)
-            slots = [self._slots_of(row)[0] for row in open_rows]
-            readings = [self._on_layers(row.readings[0], last) for row in open_rows]
-            output = self._forward(slots, readings)
-            for place, row in enumerate(open_rows):
-                row.forwarded += 1
-                if output.mass is not None:
-                    row.masses[-1] = output.mass[place]
-            unsteered = [beside[row] for row in open_rows]
-            drawn = choose(output.logits[:, -1], unsteered, [row.next_draw for row in open_rows])
-            again = refused(drawn.tokens, unsteered, [row.row.gate for row in open_rows])
-            tokens |= dict(
-                zip(open_rows, zip(drawn.tokens, drawn.logits, strict=True), strict=True)
-            )
-            open_rows = [open_rows[place] for place in again]
-            layers //= 2
-        if open_rows:
-            unsteered = [beside[row] for row in open_rows]
-            logits = torch.stack([other for other in unsteered if other is not None])
-            drawn = choose(logits, unsteered, [row.next_draw for row in open_rows])
-            tokens |= dict(
-                zip(open_rows, zip(drawn.tokens, drawn.logits, strict=True), strict=True)
-            )
-        mass_beside = dict(zip(read.rows, read.mass_beside, strict=True))
-        for row in open_rows:
-            if (mass := mass_beside[row]) is not None:
-                row.masses[-1] = mass
-        return [tokens[row] for row in read.rows]
+    # Logits processors
 
-    def _on_layers(self, reading: StreamState, layers: range) -> StreamState:
-        """The same under its attention methods on some layers alone."""
+    def _process(
+        self, step: _StepOutputs, *, prefill: bool
+    ) -> tuple[Outputs, dict[int, Exception]]:
+        """The outputs that tokens are drawn from, and the rows whose processor failed.
+
+        Rows with the same processor go through it together, and the trials of all that are under
+        way share passes.
+        """
+        outputs, failed = step.first, dict[int, Exception]()
+        for turn in range(max(len(row.row.processors) for row in step.rows)):
+            numbers: dict[ProcessesLogits, list[int]] = {}
+            for number, row in enumerate(step.rows):
+                if turn < len(row.row.processors) and number not in failed:
+                    numbers.setdefault(row.row.processors[turn], []).append(number)
+            processing = {
+                method: _trials_of(method, self._step_of(step, outputs, rows, prefill))
+                for method, rows in numbers.items()
+            }
+            answers: dict[ProcessesLogits, Outputs] = {}
+            while processing:
+                trials: dict[ProcessesLogits, Trial] = {}
+                for method, trying in list(processing.items()):
+                    try:
+                        answer = answers.get(method)
+                        trials[method] = next(trying) if answer is None else trying.send(answer)
+                    except StopIteration as done:
+                        outputs = outputs.put(numbers[method], done.value)
+                        del processing[method]
+                    except Exception as error:
+                        if ran_out_of_memory(error):
+                            raise
+                        failed |= dict.fromkeys(numbers[method], error)
+                        del processing[method]
+                rows_of = {m: [step.rows[n] for n in numbers[m]] for m in trials}
+                answers = self._make_trials(trials, rows_of)
+        return outputs, failed
+
+    def _step_of(
+        self, step: _StepOutputs, outputs: Outputs, rows: Sequence[int], prefill: bool
+    ) -> Step:
+        """A step of some rows, as their processor sees it.
+
+        A state that has read the whole prompt cannot be had without its last token, so that there
+        is no trial for the first token of such a model's reply.
+        """
+        active = [step.rows[number] for number in rows]
+
+        def draw_some(some: Outputs, numbers: Sequence[int]) -> list[int]:
+            draws = [active[number].next_draw for number in numbers]
+            return draw(some.logits, [d.sampling for d in draws], [d.number for d in draws])
+
+        return Step(
+            outputs.of(rows),
+            step.seconds_of(rows),
+            draw_some,
+            self.runner.layers,
+            self.runner.scored_layers if self._alone is None else (),
+            prefill,
+            self._alone is None and not (prefill and self.runner.recurrent),
+            [row.memory for row in active],
+        )
+
+    def _make_trials(
+        self,
+        trials: Mapping[ProcessesLogits, Trial],
+        rows: Mapping[ProcessesLogits, Sequence[ActiveRow]],
+    ) -> dict[ProcessesLogits, Outputs]:
+        """The outputs of each processor's trial; those that leave the same behind share a pass."""
+        together: dict[Hashable, list[ProcessesLogits]] = {}
+        for method, trial in trials.items():
+            key = (method,) if trial.observes else trial.key_scale is None
+            together.setdefault(key, []).append(method)
+        answers: dict[ProcessesLogits, Outputs] = {}
+        for methods in together.values():
+            tried = [
+                (self._slots_of(rows[method][row])[0], method, rows[method][row], layers)
+                for method in methods
+                for row, layers in zip(trials[method].rows, trials[method].layers, strict=True)
+            ]
+            tried.sort(key=lambda item: item[0])
+            readings = []
+            for _, method, row, layers in tried:
+                row.forwarded += 1
+                readings.append(self._tried(row.readings[0], trials[method].key_scale, layers))
+            slots, last = [slot for slot, *_ in tried], trials[methods[0]]
+            outputs = self._try(slots, readings, last.key_scale is None, last.observes)
+            for method in methods:
+                mine = {row: n for n, (_, other, row, _) in enumerate(tried) if other == method}
+                order = [mine[rows[method][row]] for row in trials[method].rows]
+                answers[method] = outputs.of(order)
+        return answers
+
+    def _tried(
+        self, reading: StreamState, key_scale: float | None, layers: Sequence[int]
+    ) -> StreamState:
+        """The same tokens under a trial."""
+        if key_scale is not None:
+            return replace(reading, scaled=KeyScale(key_scale, tuple(layers)))
         stream = reading.stream
         methods = *stream.states, *on_layers(stream.attention, layers, self.runner.heads)
         return replace(reading, stream=replace(stream, methods=methods))
 
-    def _try_scaled(self, read: _Read, *, prefill: bool) -> _Read:
-        """The same with the logits of scaled scores where those are plausible.
-
-        A state that has read the whole prompt is not there without its last token, so that the
-        first token of such a model's reply is the unsteered one.
-        """
-        if prefill and self.runner.recurrent:
-            return read
-        if new := [row for row in read.rows if row.row.scaling and not row.ranking]:
-            rank(self.runner, new, self._forward_scaled)
-        logits, mass = tried(read.rows, read.logits, read.mass, self._forward_scaled)
-        return replace(read, logits=logits, mass=mass)
-
-    def _forward_scaled(
-        self, rows: Sequence[ActiveRow], layers: Sequence[tuple[int, ...]]
-    ) -> Output:
-        """Forwards the last tokens of rows again, their scores scaled; counts for nothing."""
-        readings = []
-        for row, steered in zip(rows, layers, strict=True):
-            assert row.row.scaling is not None
-            row.forwarded += 1
-            readings.append(
-                replace(row.readings[0], scaled=KeyScale(row.row.scaling.scale, steered))
-            )
-        slots = [self._slots_of(row)[0] for row in rows]
+    def _try(
+        self, slots: list[int], readings: list[StreamState], keeps: bool, observes: bool
+    ) -> Outputs:
+        """Forwards the last tokens of some slots again; unless `keeps`, nothing is left of it."""
+        if keeps:
+            output = self._forward(slots, readings)
+            return Outputs(output.logits[:, -1], output.mass)
         with self.slots.restored(slots):
-            return self._forward(slots, readings, commit=False)
+            if not observes:
+                output = self._forward(slots, readings, commit=False)
+                return Outputs(output.logits[:, -1], output.mass)
+            return self._observe(slots, readings)
+
+    def _observe(self, slots: list[int], readings: list[StreamState]) -> Outputs:
+        """The outputs with both ends of attention, for which each pass is made by itself."""
+        together: dict[Hashable, list[int]] = {}
+        for number, reading in enumerate(readings):
+            key = self.runner.batch_key(len(reading) - 1, len(reading), len(reading))
+            together.setdefault(key, []).append(number)
+        layers, parts = self.runner.scored_layers, []
+        with around_attention(self.runner.hf_model, layers) as seen:
+            for numbers in together.values():
+                some = [readings[number] for number in numbers]
+                output = self._forward([slots[n] for n in numbers], some, commit=False)
+                ends = {n: AttentionEnds(e.before[:, -1], e.after[:, -1]) for n, e in seen.items()}
+                parts.append(Outputs(output.logits[:, -1], output.mass, ends))
+        if len(parts) == 1:
+            return parts[0]
+        order = torch.tensor([n for numbers in together.values() for n in numbers]).argsort()
+        masses = [part.mass for part in parts if part.mass is not None]
+        ends = {
+            layer: AttentionEnds(
+                torch.cat([part.ends[layer].before for part in parts]),
+                torch.cat([part.ends[layer].after for part in parts]),
+            )
+            for layer in layers
+        }
+        mass = torch.cat(masses) if len(masses) == len(parts) else None
+        return Outputs(torch.cat([part.logits for part in parts]), mass, ends).of(order.tolist())
 
     def _slots_of(self, row: ActiveRow) -> list[int]:
         """The slots of a row, in the order of its streams."""
@@ -335,7 +389,7 @@ class Decoder:
         if not self.runner.supports_chunked_prefill:
             return ()
         for number, slot in enumerate(self._slots_of(row)):
-            kept.append(self.slots.computed(slot, _serves(row.row, number)))
+            kept.append(self.slots.computed(slot, row.row.reusable_len(number)))
         return tuple(kept)
 
     def _close(self, rows: Sequence[ActiveRow]) -> None:
@@ -368,45 +422,45 @@ class Decoder:
             if ran_out_of_memory(error):
                 raise
             row.error = error
-        ended = (
-            [row] if row.error is not None else self._draw(_read_alone(row, outputs), prefill=True)
-        )
+        ended = [row] if row.error is not None else self._draw(_alone(row, outputs), prefill=True)
         if ended:
             self._alone = None
         return ended
 
 
-def _put(fallen: Sequence[tuple[Token, Tensor]], places: Sequence[int], drawn: Drawn) -> Drawn:
-    """The draws, with other tokens and logits in some places."""
-    tokens, logits = list(drawn.tokens), drawn.logits.clone()
-    for place, (token, own) in zip(places, fallen, strict=True):
-        tokens[place], logits[place] = token, own
-    return Drawn(tokens, logits)
+def _trials_of(method: ProcessesLogits, step: Step) -> Trials:
+    """A processor at work on a step; one that makes no trials has its outputs at once."""
+    if trying := of_kind([method], Kind.TRIALS):
+        return (yield from trying[0].process(step))
+    assert step.second is not None, "it has a second stream"
+    guides = cast(EditsLogits, method)
+    return replace(
+        step.outputs, logits=guides.guide(step.outputs.logits.float(), step.second.logits)
+    )
 
 
-def _note_log_probabilities(rows: Sequence[ActiveRow], drawn: Drawn) -> None:
+def _note_log_probabilities(
+    rows: Sequence[ActiveRow], tokens: Sequence[Token], logits: Tensor
+) -> None:
     """Keeps the log-probability of each token that was drawn, for the rows that want it."""
-    wanted, tokens, counts = list[int](), list[int](), list[int]()
-    for place, (row, token) in enumerate(zip(rows, drawn.tokens, strict=True)):
-        if row.row.top_logprobs is not None and not isinstance(token, Exception):
-            wanted.append(place)
-            tokens.append(token)
-            counts.append(row.row.top_logprobs)
-    if wanted:
-        logits = drawn.logits[wanted]
-        told = log_probabilities(logits, tokens, counts)
-        for place, log_probability in zip(wanted, told, strict=True):
-            rows[place].log_probabilities.append(log_probability)
+    wanted = [
+        (number, token, row.row.top_logprobs)
+        for number, (row, token) in enumerate(zip(rows, tokens, strict=True))
+        if row.row.top_logprobs is not None and not isinstance(token, Exception)
+    ]
+    if not wanted:
+        return
+    numbers, drawn, counts = zip(*wanted, strict=True)
+    for number, values in zip(
+        numbers, log_probabilities(logits[list(numbers)], drawn, counts), strict=True
+    ):
+        rows[number].log_probabilities.append(values)
 
 
-def _serves(row: Row, number: int) -> int | None:
-    """How many first tokens of a stream serve a longer prompt; None: all that are computed."""
-    stream, gated = row.streams[number], row.gate is not None and number == 0
-    return len(stream.token_ids) if gated or stream.treats_generated_apart else None
-
-
-def _read_alone(row: ActiveRow, outputs: Sequence[Output]) -> _Read:
-    first, *second = outputs
-    beside = second[0].logits[0, -1] if second else None
-    mass_beside = second[0].mass[0] if second and second[0].mass is not None else None
-    return _Read([row], first.logits[:, -1], [beside], first.mass, [mass_beside], first.uniform)
+def _alone(row: ActiveRow, outputs: Sequence[Output]) -> _StepOutputs:
+    """The outputs of a row's streams, each forwarded by itself."""
+    masses = [output.mass for output in outputs if output.mass is not None]
+    mass = torch.cat(masses) if len(masses) == len(outputs) else None
+    every = Outputs(torch.cat([output.logits[:, -1] for output in outputs]), mass)
+    seconds = [1 if len(outputs) > 1 else None]
+    return _StepOutputs([row], every.of([0]), every, seconds, outputs[0].uniform)

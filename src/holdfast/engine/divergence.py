@@ -14,9 +14,8 @@ from torch import Tensor
 
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
-from holdfast.engine.passes import forward_alone, forward_slots
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.runner import Runner
+from holdfast.engine.runner import Runner, forward_alone, forward_slots
 from holdfast.engine.scoring import distribution
 
 BLOCK = 64  # tokens of each reply whose logits are held at once
@@ -31,7 +30,7 @@ class Pair:
     """One reply behind two chats.
 
     Args:
-        row: the chat that it answered; no gate.
+        row: the chat that it answered; makes no trials.
         reference: the chat that this is compared with, as many streams.
         reply: its token ids.
         ended: whether the token that ended it counts too.
@@ -179,9 +178,11 @@ def _divergence(pair: Pair, logits: Sequence[Tensor]) -> list[float]:
     Not below 0, where rounding may put two distributions that are alike.
     """
     count = len(pair.row.streams)
-    here = distribution(logits[:count], pair.row.guidance)
-    there = distribution(logits[count:], pair.reference.guidance)
-    chances = here.exp()
-    gaps = torch.where(chances > 0, here - there, 0.0)  # where both are impossible, no number
+    answered = distribution(logits[:count], pair.row)
+    reference = distribution(logits[count:], pair.reference)
+    chances = answered.exp()
+    gaps = torch.where(
+        chances > 0, answered - reference, 0.0
+    )  # where both are impossible, no number
     nats: list[float] = (chances * gaps).sum(-1).clamp(min=0).tolist()
     return nats

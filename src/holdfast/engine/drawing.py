@@ -1,22 +1,55 @@
 """Drawing tokens: temperature and nucleus, from numbers that belong to the reply and to nothing
-else.
+else; and their log-probabilities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast.errors import ModelError
 from holdfast.sampling import Sampling
+
+Token = int | Exception  # or why there is none
 
 NOT_FINITE = -1  # in place of a token, where the logits have none
 _WIDER = -2  # the same, where more tokens must be looked at
 # taken in turn until they hold the nucleus of every row; the whole vocabulary only after that
 _LIKELIEST = (64, 512)
 _GREEDY = 1e-30  # the nucleus of this mass is the likeliest token
+
+
+@dataclass(frozen=True, slots=True)
+class LogProbability:
+    """Log-probabilities behind a drawn token: of the model under its methods, at temperature 1,
+    over the whole vocabulary.
+
+    Args:
+        drawn: the token's own log-probability, natural logarithm.
+        top: the likeliest tokens and theirs, likeliest first; as many as were asked for.
+    """
+
+    drawn: float
+    top: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How a row's next token is drawn.
+
+    Args:
+        sampling: temperature and nucleus.
+        number: in [0, 1), the place in the nucleus.
+        token: the one to take, where it is given; None: it is drawn.
+    """
+
+    sampling: Sampling
+    number: float
+    token: int | None = None
 
 
 def uniforms(seed: int, count: int) -> list[float]:
@@ -42,7 +75,7 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     Returns:
         A token per row; `NOT_FINITE` where the logits are not numbers, or all are -inf.
     """
-    knobs = torch.tensor(
+    parameters = torch.tensor(
         [
             (sampling.temperature or 1.0, sampling.top_p if sampling.temperature else _GREEDY, at)
             for sampling, at in zip(samplings, numbers, strict=True)
@@ -50,25 +83,58 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
         dtype=torch.float64,
     ).to(logits.device)
     logits = logits.float()
-    scaled = (logits - logits.amax(-1, keepdim=True)) / knobs[:, :1].float()
+    scaled = (logits - logits.amax(-1, keepdim=True)) / parameters[:, :1].float()
     probabilities = scaled.softmax(-1)
     tokens, rows = [_WIDER] * len(logits), list(range(len(logits)))
     for count in (*_LIKELIEST, logits.shape[-1]):
-        drawn = _drawn(probabilities, knobs, min(count, logits.shape[-1])).tolist()
+        drawn = _drawn(probabilities, parameters, min(count, logits.shape[-1])).tolist()
         for row, token in zip(rows, drawn, strict=True):
             tokens[row] = token
         again = [index for index, token in enumerate(drawn) if token == _WIDER]
         if not again:
             break
         rows = [rows[index] for index in again]
-        probabilities, knobs = probabilities[again], knobs[again]
+        probabilities, parameters = probabilities[again], parameters[again]
     return tokens
 
 
-def _drawn(probabilities: Tensor, knobs: Tensor, count: int) -> Tensor:
+def choose(logits: Tensor, draws: Sequence[Draw]) -> list[Token]:
+    """The next token of each row, drawn from logits [row, vocabulary], or given."""
+    drawn = draw(logits, [draw.sampling for draw in draws], [draw.number for draw in draws])
+    return [
+        _not_finite() if token == NOT_FINITE else token if draw.token is None else draw.token
+        for token, draw in zip(drawn, draws, strict=True)
+    ]
+
+
+def log_probabilities(
+    logits: Tensor, tokens: Sequence[int], counts: Sequence[int]
+) -> list[LogProbability]:
+    """The log-probabilities of drawn tokens; of the device, one thing is read.
+
+    Args:
+        logits: that they were drawn from, [row, vocabulary].
+        tokens: one per row.
+        counts: per row, how many of the likeliest tokens are wanted beside.
+    """
+    log_probs = logits.float().log_softmax(-1)
+    of_drawn = log_probs.gather(-1, torch.tensor(tokens, device=log_probs.device)[:, None])
+    top, ids = log_probs.topk(max(counts))
+    width = top.shape[-1]
+    read = torch.cat(
+        [of_drawn.double(), top.double(), ids.double()], -1
+    ).tolist()  # ids are exact so
+    read_rows = []
+    for (drawn, *row), count in zip(read, counts, strict=True):
+        likeliest = zip(map(int, row[width : width + count]), row[:count], strict=True)
+        read_rows.append(LogProbability(drawn, tuple(likeliest)))
+    return read_rows
+
+
+def _drawn(probabilities: Tensor, parameters: Tensor, count: int) -> Tensor:
     """The token of each row among its `count` likeliest, or why there is none, int64 [row]."""
     likeliest, ids = probabilities.topk(count)
-    top_p, number = knobs[:, 1:2], knobs[:, 2:]
+    top_p, number = parameters[:, 1:2], parameters[:, 2:]
     tokens = _invert(likeliest, ids, top_p, number)
     if count < probabilities.shape[-1]:
         # where the last one is tied with others, which of them were taken is chance
@@ -89,3 +155,9 @@ def _invert(likeliest: Tensor, ids: Tensor, top_p: Tensor, number: Tensor) -> Te
     kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
     index = (kept <= number * kept[:, -1:]).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
     return ids.gather(-1, index)[:, 0]
+
+
+def _not_finite() -> ModelError:
+    return ModelError(
+        "The model's logits are not finite, so no token can be drawn; load it with dtype='float32'."
+    )

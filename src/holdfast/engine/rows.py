@@ -11,9 +11,9 @@ from holdfast.methods.kinds import Kind, of_kind, states_methods
 from holdfast.methods.protocols import (
     EditsLogits,
     EditsStates,
-    GatesTokens,
     InPass,
-    ScalesScores,
+    MakesTrials,
+    ProcessesLogits,
     ShiftsAttention,
 )
 from holdfast.sampling import Sampling
@@ -89,12 +89,9 @@ class Row:
     """One reply to be generated.
 
     Args:
-        streams: the one that writes the reply and, with `guidance` or `gate`, the one that reads
+        streams: the one that writes the reply and, where a processor needs it, the one that reads
             along.
-        guidance: makes one distribution of the two streams' logits.
-        gate: takes a token of the first stream only where the second finds it plausible.
-        scaling: draws from what the first stream gives where the scores on its span are scaled, as
-            far as that is plausible.
+        processors: change what tokens are drawn from, in order; those that make trials first.
         sampling: how its tokens are drawn.
         seed: names its draws.
         keep: whether the keys and values are wanted afterwards; others wait for such a row, so it
@@ -110,9 +107,7 @@ class Row:
     """
 
     streams: tuple[Stream, ...]
-    guidance: EditsLogits | None = None
-    gate: GatesTokens | None = None
-    scaling: ScalesScores | None = None
+    processors: tuple[ProcessesLogits, ...] = ()
     sampling: Sampling = Sampling()
     seed: int = 0
     keep: bool = False
@@ -127,6 +122,22 @@ class Row:
     def longest(self) -> int:
         """Tokens of the longest prompt."""
         return max(len(stream.token_ids) for stream in self.streams)
+
+    @property
+    def guides(self) -> tuple[EditsLogits, ...]:
+        """Its processors that need no more than the logits of both streams."""
+        return of_kind(self.processors, Kind.STREAM)
+
+    @property
+    def trials(self) -> tuple[MakesTrials, ...]:
+        """Its processors that make trials."""
+        return of_kind(self.processors, Kind.TRIALS)
+
+    def reusable_len(self, number: int) -> int | None:
+        """How many first tokens of a stream serve a longer prompt; None: all that are computed."""
+        stream = self.streams[number]
+        tried = number == 0 and any(method.keeps_trials for method in self.trials)
+        return len(stream.token_ids) if tried or stream.treats_generated_apart else None
 
 
 @dataclass(frozen=True)

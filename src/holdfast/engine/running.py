@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from holdfast.attention import AttentionTrace
 from holdfast.engine.batch import StreamState
-from holdfast.engine.choosing import Draw, LogProbability, Token
-from holdfast.engine.drawing import uniforms
+from holdfast.engine.drawing import Draw, LogProbability, Token, uniforms
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Continuation, Row
 
@@ -28,7 +28,7 @@ class ActiveRow:
         known: per stream, what is computed of its first tokens, piece behind piece, until it is in
             its slot.
         forwarded: tokens that went through the model.
-        ranking: the layers, those that stay longest in trials first; () until they are ranked.
+        memory: what a processor keeps of it from step to step.
         continuation: what it became, once it has ended.
         error: why it ended without.
     """
@@ -40,7 +40,7 @@ class ActiveRow:
     log_probabilities: list[LogProbability] = field(default_factory=list)
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
     forwarded: int = 0
-    ranking: tuple[int, ...] = ()
+    memory: dict[str, Any] = field(default_factory=dict)
     continuation: Continuation | None = None
     error: Exception | None = None
 
@@ -69,7 +69,7 @@ class ActiveRow:
         """How its next token is drawn."""
         number, given = len(self.generated), self.row.given
         token = None if given is None else given[number]
-        return Draw(self.row.sampling, self.uniforms[number], self.row.guidance, token)
+        return Draw(self.row.sampling, self.uniforms[number], token)
 
     def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
         """Appends a token; returns why the row ends with it, or None."""

@@ -14,8 +14,8 @@ from itertools import chain
 
 from torch import Tensor
 
-from holdfast.engine.choosing import LogProbability
 from holdfast.engine.decoder import Decoder
+from holdfast.engine.drawing import LogProbability
 from holdfast.engine.memory import halved, ran_out_of_memory
 from holdfast.engine.rows import Continuation, Row
 from holdfast.engine.runner import Runner
@@ -263,10 +263,9 @@ class Scheduler:
     def _resumed(self, handle: Handle) -> ActiveRow:
         """A row that begins, or goes on behind the tokens that it had when memory ran out.
 
-        Behind a gate it begins anew: what is computed of its tokens depends on what was refused. So
-        it does where layers are ranked at its first token.
+        Where it makes trials it begins anew: what is computed of its tokens depends on these.
         """
-        if handle.row.gate is not None or handle.row.scaling is not None:
+        if handle.row.trials:
             return ActiveRow(handle.row)
         return ActiveRow(
             handle.row,

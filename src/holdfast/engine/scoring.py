@@ -12,12 +12,10 @@ from torch import Tensor
 
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
-from holdfast.engine.passes import forward_alone, forward_slots
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.runner import Runner
+from holdfast.engine.runner import Runner, forward_alone, forward_slots
 from holdfast.engine.scheduler import Handle, Scheduler
-from holdfast.methods.protocols import EditsLogits
 from holdfast.sampling import Sampling
 
 _PASS = 16_384  # tokens of one pass, padding included, unless a single row has more
@@ -84,7 +82,7 @@ def score_rows(
     heads = [[next(read) for _ in row.streams] for row in rows]
     totals, greedy, forwarded = [], [], []
     for row, first, wanted in zip(rows, heads, replies, strict=True):
-        start = distribution([head.logits for head in first], row.guidance)[0]
+        start = distribution([head.logits for head in first], row)[0]
         likeliest = int(start.argmax())
         totals.append([float(start[reply[0]]) for reply in wanted])
         greedy.append([reply[0] == likeliest for reply in wanted])
@@ -104,7 +102,7 @@ def score_rows(
     later = _forward_all(runner, continued, batch_size, _WHOLE, keep=False)
     for index, number, reply in behind:
         logits = [next(later).logits for _ in rows[index].streams]
-        expected = distribution(logits, rows[index].guidance)
+        expected = distribution(logits, rows[index])
         totals[index][number] += _sum(expected, reply[1:])
         greedy[index][number] &= _is_greedy(expected, reply[1:])
         forwarded[index] += (len(reply) - 1) * len(logits)
@@ -144,7 +142,7 @@ def _score_alone(runner: Runner, row: Row, wanted: Sequence[tuple[int, ...]]) ->
         readings = [StreamState(stream, list(reply[:-1])) for stream in row.streams]
         logits = [forward_alone(runner, reading, len(reply)) for reading in readings]
         forwarded += sum(map(len, readings))
-        expected = distribution(logits, row.guidance)
+        expected = distribution(logits, row)
         values.append(_sum(expected, reply))
         greedy.append(_is_greedy(expected, reply))
     return Scored(tuple(values), tuple(map(len, wanted)), forwarded, tuple(greedy))
@@ -190,9 +188,11 @@ def _groups(
         yield group
 
 
-def distribution(logits: Sequence[Tensor], guidance: EditsLogits | None) -> Tensor:
-    """Log-probabilities, float32 [token, vocabulary], that one or two streams make together."""
-    first = logits[0] if guidance is None else guidance.guide(logits[0], logits[1])
+def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
+    """Log-probabilities, float32 [token, vocabulary], that the streams of a row make together."""
+    first = logits[0]
+    for method in row.guides:
+        first = method.guide(first, logits[1])
     return first.float().log_softmax(-1)
 
 
@@ -217,7 +217,7 @@ def score_by_method(
     batch_size: int,
 ) -> tuple[list[Scored], list[tuple[KeysValues, ...]]]:
     """Scores several replies to each of several chats: in one pass, or token by token where a
-    method of the row tries each token.
+    method of the row makes trials for each token.
 
     Args:
         runner: the model.
@@ -226,7 +226,7 @@ def score_by_method(
     """
     scores_of: dict[int, tuple[Scored, tuple[KeysValues, ...]]] = {}
     for tries in (False, True):
-        places = [index for index, row in enumerate(rows) if (row.scaling is not None) is tries]
+        places = [index for index, row in enumerate(rows) if bool(row.trials) is tries]
         if not places:
             continue
         some, wanted = [rows[index] for index in places], [replies[index] for index in places]

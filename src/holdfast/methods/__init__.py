@@ -24,6 +24,7 @@ from holdfast.methods.kinds import (
     Kind,
     affects_pre_span,
     attention_methods,
+    gate_of,
     holds_span,
     in_pass,
     kind_of,
@@ -43,9 +44,9 @@ from holdfast.methods.protocols import (
     EditsMessages,
     EditsOutputs,
     GatesTokens,
+    MakesTrials,
     Method,
     NeedsWarmup,
-    ScalesScores,
     ShiftsAttention,
 )
 from holdfast.methods.reading import read_methods
@@ -62,6 +63,7 @@ from holdfast.methods.spec import (
 )
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
+from holdfast.methods.trials import Outputs, Step, Trial
 from holdfast.methods.vector import Vector
 
 __all__ = [
@@ -87,25 +89,29 @@ __all__ = [
     "Hold",
     "Kind",
     "LayerSet",
+    "MakesTrials",
     "Method",
     "NeedsWarmup",
+    "Outputs",
     "Pasta",
     "Prism",
     "PromptStrength",
     "Ranking",
     "Repetition",
-    "ScalesScores",
     "Seka",
     "Shape",
     "ShiftsAttention",
     "SplitSoftmax",
     "Spotlight",
+    "Step",
     "Sweep",
+    "Trial",
     "Vector",
     "affects_pre_span",
     "attention_methods",
     "catalogue",
     "edit_messages",
+    "gate_of",
     "holds_span",
     "in_pass",
     "intersection",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import Ability, Kind
 from holdfast.methods.parameters import Number, check_parameters, parameter
+from holdfast.methods.trials import AttentionEnds, Outputs, Step, Trial, Trials
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,8 +43,11 @@ class Directer:
     """
 
     name: ClassVar[str] = "directer"
-    kind: ClassVar[Kind] = Kind.SCORES
+    kind: ClassVar[Kind] = Kind.TRIALS
     source: ClassVar[str] = "Kang and Kim 2026, arXiv 2603.06745"
+    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.SCORES})
+    keeps_trials: ClassVar[bool] = False
+    judges_tokens: ClassVar[bool] = False
 
     scale: float = field(
         metadata=parameter("alpha; 1 changes nothing, 100 is the paper's", Number(1), "100")
@@ -53,6 +58,42 @@ class Directer:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+
+    def process(self, step: Step) -> Trials:
+        """The outputs of the most layers that are plausible, or the unsteered ones, per row."""
+        outputs = plain = step.outputs
+        if not step.can_repeat:
+            return outputs
+        yield from self._rank(step)
+        rows = [row for row, may in enumerate(self.may_change(plain.logits).tolist()) if may]
+        for trial in range(step.layers):
+            layers = {row: self.layers_at(trial, step.memory[row]["ranking"]) for row in rows}
+            rows = [row for row in rows if layers[row]]
+            if not rows:
+                break
+            steered = yield Trial(rows, [layers[row] for row in rows], self.scale)
+            takes = self.is_plausible(steered.logits, plain.of(rows).logits).tolist()
+            numbers = [number for number, yes in enumerate(takes) if yes]
+            outputs = outputs.put([rows[number] for number in numbers], steered.of(numbers))
+            rows = [row for row, yes in zip(rows, takes, strict=True) if not yes]
+        return outputs
+
+    def _rank(self, step: Step) -> Generator[Trial, Outputs, None]:
+        """Ranks the layers of new rows by their disturbance where each is steered alone."""
+        import torch
+
+        new = [row for row, memory in enumerate(step.memory) if "ranking" not in memory]
+        if not new:
+            return
+        plain = (yield Trial(new, [()] * len(new), self.scale, observes=True)).ends
+        sums = torch.zeros(())
+        for layer in step.attending:
+            ends = (yield Trial(new, [(layer,)] * len(new), self.scale, observes=True)).ends
+            rows = [self.disturbance(plain[index], ends[index]) for index in step.attending]
+            sums = torch.stack(rows).cpu() + sums  # [layer, row]
+        orders = (sums / len(step.attending)).argsort(dim=0, descending=True, stable=True)
+        for row, order in zip(new, orders.T.tolist(), strict=True):
+            step.memory[row]["ranking"] = tuple(step.attending[number] for number in order)
 
     def may_change(self, unsteered: Tensor) -> Tensor:
         """Whether the unsteered model finds a second token plausible, bool [row].
@@ -83,18 +124,15 @@ class Directer:
         count = len(ranking) >> trial
         return ranking[:count] if count > 1 else ()
 
-    def disturbance(
-        self, before: Tensor, after: Tensor, steered_before: Tensor, steered_after: Tensor
-    ) -> Tensor:
+    def disturbance(self, plain: AttentionEnds, steered: AttentionEnds) -> Tensor:
         """How far a steered pass is from the unsteered one at one layer's attention, [row].
 
         Args:
-            before, after: what goes into attention and what comes out, unsteered, [row, size].
-            steered_before, steered_after: the same of the steered pass.
+            plain, steered: what goes into attention and what comes out, [row, size].
         """
         import torch
 
-        wide = torch.promote_types(before.dtype, torch.float32)
-        across = torch.cosine_similarity(before.to(wide), steered_after.to(wide), dim=-1)
-        back = torch.cosine_similarity(after.to(wide), steered_before.to(wide), dim=-1)
+        wide = torch.promote_types(plain.before.dtype, torch.float32)
+        across = torch.cosine_similarity(plain.before.to(wide), steered.after.to(wide), dim=-1)
+        back = torch.cosine_similarity(plain.after.to(wide), steered.before.to(wide), dim=-1)
         return (2 - across - back).clamp(min=0)

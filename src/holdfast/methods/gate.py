@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import Ability, Kind
 from holdfast.methods.parameters import AttentionMethods, Number, check_parameters, parameter
 from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.trials import Outputs, Step, Trial, Trials
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,8 +36,11 @@ class Gate:
     """
 
     name: ClassVar[str] = "gate"
-    kind: ClassVar[Kind] = Kind.GATE
+    kind: ClassVar[Kind] = Kind.TRIALS
     source: ClassVar[str] = "after Kang and Kim 2026, arXiv 2603.06745"
+    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.LOG_ODDS, Ability.SECOND_STREAM})
+    keeps_trials: ClassVar[bool] = True
+    judges_tokens: ClassVar[bool] = True
 
     methods: tuple[ShiftsAttention, ...] = field(
         metadata=parameter(
@@ -52,6 +57,31 @@ class Gate:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+
+    def process(self, step: Step) -> Trials:
+        """The steered outputs, or those of fewer layers, or the unsteered ones, per row."""
+        outputs, second = step.outputs, step.second
+        assert second is not None, "its needs name a second stream"
+        layers = 0 if step.is_prefill else step.layers // 2
+        refused = self._refused(step, outputs, range(len(step.memory)))
+        while refused:
+            if not layers:
+                return outputs.put(refused, second.of(refused))
+            last = range(step.layers - layers, step.layers)
+            outputs = outputs.put(refused, (yield Trial(refused, [last] * len(refused))))
+            layers //= 2
+            refused = self._refused(step, outputs, refused)
+        return outputs
+
+    def _refused(self, step: Step, outputs: Outputs, rows: Sequence[int]) -> list[int]:
+        """The rows whose token is not accepted; one whose logits are not finite fails elsewhere."""
+        import torch
+
+        assert step.second is not None
+        chosen, other = outputs.of(rows), step.second.of(rows).logits
+        tokens = torch.tensor(step.draw(chosen, rows), device=other.device)
+        accepted = self.accepts(tokens.clamp(min=0), other) | (tokens < 0)
+        return [row for row, yes in zip(rows, accepted.tolist(), strict=True) if not yes]
 
     def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
         """Whether the unsteered model finds tokens plausible.

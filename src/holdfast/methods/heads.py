@@ -176,7 +176,7 @@ def checked_heads(owner: str, heads: Any) -> HeadSet | None:
     return chosen
 
 
-def on_layers(methods: Sequence[M], layers: range, heads: int) -> tuple[M, ...]:
+def on_layers(methods: Sequence[M], layers: Sequence[int], heads: int) -> tuple[M, ...]:
     """The methods on these layers only, of a model with so many heads per layer; those without
     heads there fall away.
     """

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         EditsStates,
         GatesTokens,
         InPass,
+        MakesTrials,
         Method,
         NeedsWarmup,
-        ScalesScores,
         ShiftsAttention,
     )
 
@@ -38,8 +38,7 @@ class Kind(Enum):
     LOG_ODDS = "attention"  # the log-odds of the mass on the span, in attention
     MESSAGES = "prompt"  # the chat, before it is rendered
     STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
-    GATE = "gate"  # the tokens, with an unsteered second stream of the same chat
-    SCORES = "scores"  # the scores on the span, tentatively, for the query that draws a token
+    TRIALS = "trials"  # the logits, with those of more passes that it asks for
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states behind a layer
     OUTPUTS = "attention outputs"  # what attention adds to the hidden states
@@ -70,8 +69,7 @@ MEMBERS: dict[Kind, tuple[str, ...]] = {
     Kind.LOG_ODDS: ("name", "heads", "span_includes_generated", "shift"),
     Kind.MESSAGES: ("name", "edit"),
     Kind.STREAM: ("name", "other", "guide"),
-    Kind.GATE: ("name", "methods", "accepts"),
-    Kind.SCORES: ("name", "scale", "may_change", "is_plausible", "layers_at", "disturbance"),
+    Kind.TRIALS: ("name", "keeps_trials", "judges_tokens", "process"),
     Kind.KEYS: ("name", "touched_layers", "reads_query", "edit_keys", "edit_values"),
     Kind.RESIDUAL: ("name", "touched_layers", "reply_only", "edit_hidden"),
     Kind.OUTPUTS: ("name", "touched_layers", "reply_only", "edit_outputs"),
@@ -81,8 +79,7 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
     Kind.MESSAGES: frozenset({Ability.MESSAGES}),
     Kind.STREAM: frozenset({Ability.SECOND_STREAM}),
-    Kind.GATE: frozenset({Ability.LOG_ODDS, Ability.SECOND_STREAM}),
-    Kind.SCORES: frozenset({Ability.SCORES}),
+    Kind.TRIALS: frozenset({Ability.SCORES}),
     Kind.KEYS: frozenset({Ability.KEYS}),
     Kind.RESIDUAL: frozenset({Ability.RESIDUAL}),
     Kind.OUTPUTS: frozenset({Ability.OUTPUTS}),
@@ -91,15 +88,13 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
 # those whose functions run inside a forward pass, under which its keys and values are made
 _IN_PASS = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
 _STATES = _IN_PASS - {Kind.LOG_ODDS}
-_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.GATE, Kind.SCORES, Kind.KEYS, Kind.REHEARSED})
-_DRAW_AGAIN = frozenset({Kind.GATE, Kind.SCORES})
+_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.TRIALS, Kind.KEYS, Kind.REHEARSED})
 _TOLD_BY = {
     "shift": Kind.LOG_ODDS,
     "edit": Kind.MESSAGES,
     "guide": Kind.STREAM,
     "other": Kind.STREAM,
-    "accepts": Kind.GATE,
-    "is_plausible": Kind.SCORES,
+    "process": Kind.TRIALS,
     "edit_keys": Kind.KEYS,
     "edit_hidden": Kind.RESIDUAL,
     "edit_outputs": Kind.OUTPUTS,
@@ -147,9 +142,7 @@ def of_kind(
 @overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.STREAM]) -> tuple[EditsLogits, ...]: ...
 @overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.GATE]) -> tuple[GatesTokens, ...]: ...
-@overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.SCORES]) -> tuple[ScalesScores, ...]: ...
+def of_kind(methods: Iterable[Method], kind: Literal[Kind.TRIALS]) -> tuple[MakesTrials, ...]: ...
 @overload
 def of_kind(methods: Iterable[Method], kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]: ...
 @overload
@@ -170,8 +163,7 @@ def attention_methods(methods: Iterable[Method]) -> tuple[ShiftsAttention, ...]:
     steering: list[ShiftsAttention] = []
     for method in methods:
         steering += of_kind([method], Kind.LOG_ODDS)
-        for gate in of_kind([method], Kind.GATE):
-            steering += gate.methods
+        steering += _tried_methods([method])
     return tuple(steering)
 
 
@@ -179,9 +171,13 @@ def in_pass(methods: Iterable[Method]) -> tuple[InPass, ...]:
     """The methods that act inside a forward pass, in their order, those behind a gate last."""
     methods = tuple(methods)
     acting: list[Any] = [method for method in methods if kind_of(method) in _IN_PASS]
-    for gate in of_kind(methods, Kind.GATE):
-        acting += gate.methods
-    return tuple(acting)
+    return (*acting, *_tried_methods(methods))
+
+
+def _tried_methods(methods: Iterable[Method]) -> list[ShiftsAttention]:
+    """The attention methods that others let through or not, as a gate does."""
+    trying = of_kind(methods, Kind.TRIALS)
+    return [tried for method in trying for tried in getattr(method, "methods", ())]
 
 
 def states_methods(methods: Iterable[Method]) -> tuple[EditsStates, ...]:
@@ -197,7 +193,13 @@ def holds_span(method: Method) -> bool:
 
 def resamples(method: Method) -> bool:
     """Whether a method may turn a token down, of which there can be one in a reply."""
-    return kind_of(method) in _DRAW_AGAIN
+    return kind_of(method) is Kind.TRIALS
+
+
+def gate_of(methods: Iterable[Method]) -> GatesTokens | None:
+    """The gate among methods, under which a given reply has no probability; None without."""
+    trying: tuple[Any, ...] = of_kind(methods, Kind.TRIALS)
+    return next((method for method in trying if method.judges_tokens), None)
 
 
 def affects_pre_span(methods: Iterable[Method]) -> bool:

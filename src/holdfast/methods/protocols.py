@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from holdfast.methods.heads import HeadSet
+    from holdfast.methods.trials import Step, Trials
 
 
 class Method(Protocol):
@@ -90,10 +91,27 @@ class EditsLogits(Method, Protocol):
 
 
 @runtime_checkable
-class GatesTokens(Method, Protocol):
-    """A gate: tokens drawn under its attention methods are taken only where `accepts` says so; a
-    second stream reads the same chat unsteered.
+class MakesTrials(Method, Protocol):
+    """A decoding method that asks for more forward passes before a token is drawn.
+
+    One that names a second stream among its `needs` has one, which reads the same chat without it.
     """
+
+    @property
+    def keeps_trials(self) -> bool:
+        """Whether keys and values of a trial may take the place of those before."""
+
+    @property
+    def judges_tokens(self) -> bool:
+        """Whether it is a `GatesTokens`, under which a given reply has no probability."""
+
+    def process(self, step: Step) -> Trials:
+        """Yields trials, is sent their outputs, and returns the outputs to draw from."""
+
+
+@runtime_checkable
+class GatesTokens(MakesTrials, Protocol):
+    """A gate: tokens drawn under its attention methods are taken only where `accepts` says so."""
 
     @property
     def methods(self) -> tuple[ShiftsAttention, ...]:
@@ -101,36 +119,6 @@ class GatesTokens(Method, Protocol):
 
     def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
         """Whether tokens may stay, bool [row], by the second stream's logits [row, vocabulary]."""
-
-
-@runtime_checkable
-class ScalesScores(Method, Protocol):
-    """Scores on the span are multiplied, tentatively, for the query that a token is drawn from.
-
-    What a steered pass computes is thrown away: the history is the unsteered model's. Its logits
-    are taken where they are plausible; else fewer layers are steered.
-    """
-
-    @property
-    def scale(self) -> float:
-        """The factor on scores of the span."""
-
-    def may_change(self, unsteered: Tensor) -> Tensor:
-        """Whether steering is worth trying, bool [row], by the logits [row, vocabulary]."""
-
-    def is_plausible(self, steered: Tensor, unsteered: Tensor) -> Tensor:
-        """Whether steered logits may be drawn from, bool [row]; both are [row, vocabulary]."""
-
-    def layers_at(self, trial: int, ranking: tuple[int, ...]) -> tuple[int, ...]:
-        """The layers that a trial steers, counted from 0, of all in ranked order; () for none."""
-
-    def disturbance(
-        self, before: Tensor, after: Tensor, steered_before: Tensor, steered_after: Tensor
-    ) -> Tensor:
-        """How far a steered pass is from the unsteered one at one layer's attention, [row], by what
-        goes into attention and what comes out, [row, size]; layers are ranked by its mean over all
-        that are steered alone, largest first.
-        """
 
 
 @runtime_checkable
@@ -233,5 +221,6 @@ class NeedsWarmup(Method, Protocol):
         """
 
 
+ProcessesLogits = EditsLogits | MakesTrials
 EditsStates = EditsKeys | EditsHidden | EditsOutputs
 InPass = ShiftsAttention | EditsStates  # what acts inside a forward pass

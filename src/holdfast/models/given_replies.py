@@ -14,7 +14,7 @@ from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
 from holdfast.engine.scoring import Scored, score_by_method
 from holdfast.errors import PromptError, UsageError
-from holdfast.methods import Kind, of_kind
+from holdfast.methods import gate_of
 from holdfast.models.compared import Compared, Divergence, check_comparable
 from holdfast.models.protocol import request_names
 from holdfast.models.reader import Reader, SessionModel
@@ -60,11 +60,10 @@ class GivenReplies:
                 of their own.
             ModelError: a method cannot be applied to this model.
         """
-        gates = [gate for request in requests for gate in of_kind(request.methods, Kind.GATE)]
-        if gates:
+        if judging := [m for request in requests if (m := gate_of(request.methods))]:
             raise UsageError(
-                f"{gates[0].name} draws tokens again, so replies under it have no log-probability;"
-                " score without it."
+                f"{judging[0].name} draws tokens again, so replies under it have no"
+                " log-probability; score without it."
             )
         rendered, wanted = self._read(requests, replies)
         rows, model = [chat.row for chat in rendered], self.model

@@ -18,7 +18,7 @@ from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, PromptError
-from holdfast.methods import Kind, edit_messages, holds_span, in_pass, of_kind
+from holdfast.methods import Ability, Kind, edit_messages, holds_span, in_pass, needs_of, of_kind
 from holdfast.methods.protocols import InPass
 from holdfast.models.requests import Request
 
@@ -206,23 +206,20 @@ def _row(
     mask: int | None,
     traces: bool,
 ) -> Rendered:
-    guidance = next(iter(of_kind(request.methods, Kind.STREAM)), None)
-    gate = next(iter(of_kind(request.methods, Kind.GATE)), None)
+    trying = of_kind(request.methods, Kind.TRIALS)
     known = (*before, None, None)
     first = in_pass(request.methods)
-    beside = in_pass(method for method in request.methods if method is not gate)
+    beside = in_pass(method for method in request.methods if method not in trying)
     streams = tuple(
         _stream(prompt, known[number], beside, mask)
         if number
         else _stream(prompt, known[number], first)
         for number, prompt in enumerate(prompts)
     )
-    scaling = next(iter(of_kind(request.methods, Kind.SCORES)), None)
+    has_span = any(streams[0].span)
     row = Row(
         streams,
-        guidance,
-        gate,
-        scaling if any(streams[0].span) else None,
+        (*(trying if has_span else ()), *of_kind(request.methods, Kind.STREAM)),
         request.sampling,
         request.seed,
         keep=request.keep and request.thread is not None,
@@ -310,4 +307,5 @@ def _chats(request: Request) -> list[_Chat]:
         read(method.other(messages), default_system=False)
         for method in of_kind(request.methods, Kind.STREAM)
     ]
-    return [first, *guided, *(first for _ in of_kind(request.methods, Kind.GATE))]
+    trying = of_kind(request.methods, Kind.TRIALS)
+    return [first, *guided, *(first for m in trying if Ability.SECOND_STREAM in needs_of(m))]

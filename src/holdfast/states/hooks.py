@@ -18,6 +18,7 @@ from torch import Tensor
 
 from holdfast.errors import ModelError
 from holdfast.methods.kinds import Kind, kind_of
+from holdfast.methods.trials import AttentionEnds
 from holdfast.states.edits import EditGroup, Edits
 from holdfast.states.sites import Place, Site, Sites, attention_modules, hooked, sites_of, through
 
@@ -175,28 +176,17 @@ def _last_queries(current: _Pass, layer: int, group: EditGroup, method: Any) -> 
     return queries[rows, group.last]
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The two ends of one layer's attention.
-
-    Args:
-        before: the hidden states that it reads, [row, token, size].
-        after: what it adds to the residual stream, [row, token, size].
-    """
-
-    before: Tensor
-    after: Tensor
-
-
 @contextmanager
-def around_attention(model: PreTrainedModel, layers: Sequence[int]) -> Iterator[Mapping[int, Ends]]:
-    """Both ends of attention in the latest pass of this thread, by layer.
+def around_attention(
+    model: PreTrainedModel, layers: Sequence[int]
+) -> Iterator[Mapping[int, AttentionEnds]]:
+    """Both ends of attention in the latest pass of this thread, by layer, [row, token, size].
 
     Args:
         model: whose passes run inside.
         layers: of `attention_modules`.
     """
-    seen: dict[int, Ends] = {}
+    seen: dict[int, AttentionEnds] = {}
     modules, thread = attention_modules(model), threading.get_ident()
 
     def noting(layer: int) -> Callable[..., None]:
@@ -206,7 +196,7 @@ def around_attention(model: PreTrainedModel, layers: Sequence[int]) -> Iterator[
             if threading.get_ident() == thread:
                 before = named["hidden_states"] if "hidden_states" in named else given[0]
                 after = output if isinstance(output, Tensor) else output[0]
-                seen[layer] = Ends(before, after)
+                seen[layer] = AttentionEnds(before, after)
 
         return note
 

@@ -22,7 +22,7 @@ from holdfast.drift.dialogs import UserTurns
 from holdfast.drift.pairing import settled
 from holdfast.drift.settings import Progress
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Ability, Method, Sweep, parse_sweep
+from holdfast.methods import Ability, Method, Sweep, gate_of, parse_sweep
 from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Unanswered
@@ -42,7 +42,7 @@ from holdfast.records import (
 )
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
-from holdfast.study.questions import Questioning, gate_of
+from holdfast.study.questions import Questioning
 
 __all__ = [
     "COMPATIBILITY",

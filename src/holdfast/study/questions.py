@@ -13,7 +13,7 @@ from holdfast import methods as steering
 from holdfast.chat.messages import Message
 from holdfast.errors import UsageError
 from holdfast.measures.choice import read_choice
-from holdfast.methods import Ability, GatesTokens, Kind, Method, of_kind
+from holdfast.methods import Ability, Method, gate_of
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
@@ -160,7 +160,10 @@ class Questioner:
         if not questions:
             return Answers(chances, written)
         session = self.model.session()
-        scores, gated = offers(self.model, Ability.REPLY_SCORES), gate_of(self.setting) is not None
+        scores, gated = (
+            offers(self.model, Ability.REPLY_SCORES),
+            gate_of(self.setting) is not None,
+        )
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
         if scores and not gated:
@@ -275,11 +278,6 @@ class Questioner:
             "probes": [_answered(question, answers, self.plan) for question in questions],
             "tokens": {"forwarded": sum(costs)},
         }
-
-
-def gate_of(setting: Sequence[Method]) -> GatesTokens | None:
-    """The gate of a setting, if it has one."""
-    return next(iter(of_kind(setting, Kind.GATE)), None)
 
 
 def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
