@@ -22,7 +22,7 @@ from chat_server import Server, completion
 from test_endpoint_steering import steered, steering
 from tiny import chat, model, tokenizer
 
-from holdfast.chat.streaming import Pieces
+from holdfast.chat.prompt import Pieces
 from holdfast.cli import main
 from holdfast.cli.chat import COMMANDS, bar, completions, printable
 from holdfast.drift.dialog import least_tokens

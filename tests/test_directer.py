@@ -18,8 +18,8 @@ from tiny import chat, model
 import holdfast
 from holdfast import Boost, Directer, Gate, Guidance, Sampling, drift, methods
 from holdfast.attention import install
+from holdfast.engine.batch import ActiveRow
 from holdfast.engine.decoder import Decoder
-from holdfast.engine.running import ActiveRow
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 from holdfast.models.requests import Request
 from holdfast.serve.service import Limits
@@ -158,7 +158,8 @@ def rankings(monkeypatch):
     made, finish = {}, ActiveRow.finish
 
     def finished(row, *args):
-        made[row.row.streams[0].token_ids] = row.memory.get("ranking")
+        if "ranking" in row.memory:
+            made[row.row.streams[0].token_ids] = row.memory["ranking"]
         return finish(row, *args)
 
     monkeypatch.setattr(ActiveRow, "finish", finished)

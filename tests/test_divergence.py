@@ -36,8 +36,7 @@ from holdfast.drift.selfchat import opening
 from holdfast.engine import divergence as engine
 from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import EditsLogits, ShiftsAttention, edit_messages
-from holdfast.models.compared import Compared
-from holdfast.models.requests import Reply
+from holdfast.models.requests import Compared, Reply
 from holdfast.models.session import LocalSession
 from holdfast.records import open_run, read_run
 

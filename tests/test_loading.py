@@ -16,8 +16,7 @@ from tiny import chat, model, tokenizer
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 from holdfast.methods import Guidance, SplitSoftmax
 from holdfast.models import placement
-from holdfast.models.loading import load
-from holdfast.models.placement import place
+from holdfast.models.loading import load, place
 from holdfast.sampling import Sampling
 
 WEIGHT = "model.layers.1.mlp.up_proj.weight"

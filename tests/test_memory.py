@@ -13,10 +13,10 @@ from tiny import chat, model
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax, drift
+from holdfast.engine.batch import ActiveRow
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.running import ActiveRow
 from holdfast.engine.scheduler import Serving, prefills
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError

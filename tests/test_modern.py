@@ -20,9 +20,8 @@ from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler
-from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer
+from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
 from holdfast.engine.state_layers import HELD
-from holdfast.engine.window_layers import WindowLayer
 
 # float64 logits of large random weights; what a wrong mask or state moves is 1e-2 and more
 ROUNDING = 1e-6

@@ -6,7 +6,7 @@ import pytest
 from tiny import model
 
 from holdfast import Boost, Sampling
-from holdfast.chat.streaming import Pieces
+from holdfast.chat.prompt import Pieces
 from holdfast.errors import PromptError
 from holdfast.methods import Gate, Guidance
 from holdfast.models.requests import Request

@@ -40,10 +40,9 @@ from holdfast.version import __version__ as __version__
 if TYPE_CHECKING:
     from holdfast import client, drift, measures, methods, records, report
     from holdfast.models.connecting import connect
-    from holdfast.models.encoding import encode_chats
     from holdfast.models.loading import load
     from holdfast.models.spread import connect_all
-    from holdfast.models.steering import steering, unsteered
+    from holdfast.models.steering import encode_chats, steering, unsteered
     from holdfast.papers import zhang2024 as tasks
 
 __all__ = [
@@ -89,7 +88,7 @@ _LATER = {
     "load": "holdfast.models.loading",
     "connect": "holdfast.models.connecting",
     "connect_all": "holdfast.models.spread",
-    "encode_chats": "holdfast.models.encoding",
+    "encode_chats": "holdfast.models.steering",
     "steering": "holdfast.models.steering",
     "unsteered": "holdfast.models.steering",
 }

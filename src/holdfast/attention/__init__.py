@@ -7,14 +7,12 @@ of attention that is left alone.
     explicit.py    the same by explicit scores, block by block: soft caps, sinks, biases, values
                    narrower than keys
     kernels.py     attention over a range of keys that also returns its log-sum-exp
-    extent.py      where span, generated tokens and rest stand among the keys, known on the host
-    plan.py        the masks of the groups of keys: made once per pass, not per layer
+    extent.py      where span, generated tokens and rest stand among the keys, and their masks
     rules.py       methods that no steering table holds, one after another
     blocks.py      which block of `holdfast.steering` a pass belongs to
     checks.py      passes and caches that a block refuses; reaching.py, models
     patching.py    switching a loaded model to this attention, and GPT-J, which has no interface
-    compiled.py    the same as operations of a compiled pass
-    interface.py   what transformers calls
+    interface.py   the functions that transformers calls, eager and in a compiled pass
 
 Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to
 x' and leaves the ratios inside each group alone, so a head's output becomes sigmoid(x') * O_span +

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holdfast.attention.extent import additive, visible
 from holdfast.attention.kernels import LayerInputs
-from holdfast.attention.plan import additive, visible
 from holdfast.attention.steering import PassState
 
 _SCORES = 2**21  # held at a time; more queries than that are taken in blocks, which changes no bit

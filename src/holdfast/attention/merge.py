@@ -24,9 +24,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from holdfast.attention.extent import Range
+from holdfast.attention.extent import KeyGroup, Range, additive, masked_part, over
 from holdfast.attention.kernels import LayerInputs, attend
-from holdfast.attention.plan import KeyGroup, additive, masked_part, over
 from holdfast.attention.rules import Rule
 from holdfast.attention.steering import PassState
 from holdfast.methods.table import LayerTable

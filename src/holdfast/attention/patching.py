@@ -22,15 +22,15 @@ from transformers import PreTrainedModel
 
 from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
 from holdfast.attention.checks import CacheOrigin, claim_cache
-from holdfast.attention.compiled import (
+from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
+from holdfast.attention.interface import (
+    IMPLEMENTATION,
     Replacement,
     begin_traced,
     end_traced,
     forget,
     number_modules,
 )
-from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
-from holdfast.attention.interface import IMPLEMENTATION
 from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.layers import forget_plain, note_plain, state_of
 from holdfast.attention.reaching import (

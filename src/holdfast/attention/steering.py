@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.extent import Extent, Groups, Starts
-from holdfast.attention.plan import Plans
+from holdfast.attention.extent import Extent, Groups, Plans, Starts
 from holdfast.attention.rules import ListRule, MethodGroup, Rule, method_groups
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention

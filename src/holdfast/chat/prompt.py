@@ -1,5 +1,5 @@
 """Messages to tokens: chat templates, the two places a system prompt can stand, and the span of
-tokens to hold on to.
+tokens to hold on to; and the text of a reply while its tokens are drawn.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
 
 # characters; shorter words may be found by chance, as the number that a template counted
 _TELLING = 8
@@ -321,3 +322,34 @@ def _lost(words: dict[int, str], system_as: str) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+_UNFINISHED = "�"  # what a tokenizer writes for bytes that are no character yet
+
+
+class Pieces:
+    """Tells a reply's text piece by piece; a character of several tokens is told when it is
+    complete.
+
+    Args:
+        tokenizer: of the model that draws.
+        tell: takes each piece; all of them joined are the reply.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, tell: Callable[[str], None]):
+        self.tokenizer, self.tell = tokenizer, tell
+        self.token_ids: list[int] = []
+        self.told = ""
+
+    def add(self, token: int) -> None:
+        """Takes the next token."""
+        self.token_ids.append(token)
+        text = str(self.tokenizer.decode(self.token_ids, skip_special_tokens=True))
+        if not text.endswith(_UNFINISHED):
+            self.finish(text)
+
+    def finish(self, text: str) -> None:
+        """Tells what is missing of `text`."""
+        if text.startswith(self.told) and len(text) > len(self.told):
+            self.tell(text[len(self.told) :])
+            self.told = text

@@ -191,7 +191,7 @@ class Chat:
 
     def _ask(self, messages: Sequence[Message], methods: Setting, attempt: int = 0) -> Reply:
         """A reply, shown as it comes; after Ctrl-C as far as it came, with the reason "stopped"."""
-        from holdfast.chat.streaming import Pieces
+        from holdfast.chat.prompt import Pieces
         from holdfast.methods import spell
         from holdfast.models.requests import Reply, Request
         from holdfast.seeds import seed_of

@@ -21,10 +21,9 @@ from holdfast.drift.dialog import places_of, scored
 from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import Pairing, Probe, draw, settled
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import Listener, Units, replicas_of
+from holdfast.models.replicas import BatchUnit, Listener, Units, replicas_of, work_on
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, Run, RunData, batches, open_run, read_run, resume
 from holdfast.seeds import seed_of

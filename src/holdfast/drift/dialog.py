@@ -13,8 +13,7 @@ from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Shown
 from holdfast.drift.traces import TurnTrace
 from holdfast.measures.repetition import repetitions
-from holdfast.models.compared import Compared
-from holdfast.models.requests import NO_CONTENT, Reply
+from holdfast.models.requests import NO_CONTENT, Compared, Reply
 
 if TYPE_CHECKING:
     from holdfast.measures import Measure, Score

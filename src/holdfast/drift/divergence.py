@@ -33,9 +33,8 @@ from holdfast.drift.settings import Shown, with_summary
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
-from holdfast.models.compared import Compared, Divergence, check_comparable
 from holdfast.models.protocol import ChatModel, Session
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Compared, Divergence, Reply, Request, check_comparable
 from holdfast.seeds import seed_of
 
 _DIGITS = 6

@@ -18,10 +18,9 @@ from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
-from holdfast.models.compared import Compared, Divergence
 from holdfast.models.protocol import ChatModel, Job, Session, answer_all
 from holdfast.models.replicas import Listener, Units
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Compared, Divergence, Reply, Request
 from holdfast.records import MANIFEST, read_run
 
 Keep = Callable[[dict[str, Any], dict[int, TurnTrace]], None]

@@ -2,10 +2,10 @@
 attention, edits of states, and logits processors.
 
 rows.py        requests and results: Stream, Row, Continuation
-batch.py       one forward pass, as tensors
+batch.py       one forward pass, as tensors, and rows that generate
 runner.py      the one place that calls the model
-cache.py       slots: what is computed of the rows of a batch; slot_layers.py, window_layers.py and
-               state_layers.py have what each kind of layer keeps
+cache.py       slots: what is computed of the rows of a batch; slot_layers.py and state_layers.py
+               have what each kind of layer keeps
 prefixes.py    keys and values that outlive their pass, within a number of bytes
 shared.py      the same for all prompts that begin with the same tokens
 drawing.py     temperature and nucleus, from numbers that belong to the reply

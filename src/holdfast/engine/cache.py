@@ -27,9 +27,9 @@ from holdfast.engine.slot_layers import (
     Shared,
     SlotPass,
     States,
+    WindowLayer,
 )
 from holdfast.engine.state_layers import StateLayer, layers_like
-from holdfast.engine.window_layers import WindowLayer
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,11 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.engine.batch import StreamState, batch_of, spans_of
+from holdfast.engine.batch import ActiveRow, StreamState, batch_of, spans_of
 from holdfast.engine.drawing import Token, choose, draw, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.runner import Output, Runner, forward_slots
-from holdfast.engine.running import ActiveRow
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.engine.slot_layers import KeyScale
 from holdfast.methods.heads import on_layers

@@ -14,12 +14,12 @@ from itertools import chain
 
 from torch import Tensor
 
+from holdfast.engine.batch import ActiveRow
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.drawing import LogProbability
 from holdfast.engine.memory import halved, ran_out_of_memory
 from holdfast.engine.rows import Continuation, Row
 from holdfast.engine.runner import Runner
-from holdfast.engine.running import ActiveRow
 from holdfast.engine.shared import SharedPrefixes, beginning
 from holdfast.errors import HoldfastError, ModelError
 

@@ -29,8 +29,8 @@ from holdfast.engine.slot_layers import (
     Shared,
     States,
     Window,
+    WindowLayer,
 )
-from holdfast.engine.window_layers import WindowLayer
 
 _CONV, _RECURRENT = "conv", "recurrent"
 

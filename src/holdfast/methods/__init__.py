@@ -17,7 +17,7 @@ from holdfast.methods.gate import Gate
 from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
 from holdfast.methods.head_files import read_heads, write_heads
-from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, union
+from holdfast.methods.heads import HeadSet, LayerSet, Ranking, Shape, intersection, union
 from holdfast.methods.hold import Floors, Hold
 from holdfast.methods.kinds import (
     Ability,
@@ -33,7 +33,6 @@ from holdfast.methods.kinds import (
     resamples,
     states_methods,
 )
-from holdfast.methods.layers import LayerSet
 from holdfast.methods.pasta import Pasta
 from holdfast.methods.prism import Prism
 from holdfast.methods.prompt_strength import PromptStrength
@@ -49,7 +48,6 @@ from holdfast.methods.protocols import (
     NeedsWarmup,
     ShiftsAttention,
 )
-from holdfast.methods.reading import read_methods
 from holdfast.methods.registry import catalogue, schema
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.seka import Seka
@@ -59,6 +57,7 @@ from holdfast.methods.spec import (
     parse,
     parse_sweep,
     read_method_file,
+    read_methods,
     spell,
 )
 from holdfast.methods.split_softmax import SplitSoftmax

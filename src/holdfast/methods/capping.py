@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
+from holdfast.methods.heads import LayerSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.layers import LayerSet
 from holdfast.methods.parameters import LAYERS, Number, check_parameters, fitted_file, parameter
 
 if TYPE_CHECKING:

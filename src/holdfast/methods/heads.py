@@ -1,8 +1,9 @@
-"""Sets of attention heads: which heads an attention method touches."""
+"""Sets of attention heads, and of layers: which of them a method touches."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
@@ -201,4 +202,47 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
             " dataclass with the field heads: HeadSet | None = None."
         )
     chosen: M = replace(cast(Any, method), heads=heads)
+    return chosen
+
+
+class LayerSet(frozenset[int]):
+    """Layers of a model, counted from 0."""
+
+    def __new__(cls, layers: Iterable[int] = ()) -> LayerSet:
+        return super().__new__(cls, layers)
+
+
+def read_layers(spec: str) -> LayerSet:
+    """Reads "3/5/7".
+
+    Raises:
+        UsageError: `spelled` has another form.
+    """
+    if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spec):
+        raise UsageError(f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.")
+    return LayerSet(map(int, spec.split("/")))
+
+
+def spell_layers(layers: Iterable[int]) -> str:
+    """The one spelling of a set of layers, in order."""
+    return "/".join(map(str, sorted(layers)))
+
+
+def checked_layers(owner: str, layers: Any) -> LayerSet | None:
+    """Returns `layers` as a `LayerSet`, or None.
+
+    Raises:
+        UsageError: not whole numbers from 0, or none at all (which would silently do nothing).
+    """
+    if layers is None:
+        return None
+    try:
+        chosen = LayerSet(layers)
+        right = all(type(layer) is int and layer >= 0 for layer in chosen)
+    except TypeError:
+        chosen, right = LayerSet(), False
+    if not chosen or not right:
+        raise UsageError(
+            f"{owner} takes layers as whole numbers counted from 0, at least one, not {layers!r}."
+        )
     return chosen

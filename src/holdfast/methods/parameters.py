@@ -15,9 +15,8 @@ from typing import Any, Protocol
 from holdfast import knobs
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
-from holdfast.methods.heads import HeadSet, checked_heads
+from holdfast.methods.heads import HeadSet, LayerSet, checked_heads, checked_layers
 from holdfast.methods.kinds import Kind, kind_of
-from holdfast.methods.layers import LayerSet, checked_layers
 
 
 class Values(Protocol):

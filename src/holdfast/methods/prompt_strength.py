@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
-from holdfast.methods.contrast import PLAUSIBILITY, contrasted
+from holdfast.methods.guidance import PLAUSIBILITY, contrasted
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import Number, Text, check_parameters, parameter
 

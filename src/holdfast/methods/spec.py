@@ -9,14 +9,15 @@
     seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spell` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
-A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`.
+A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`. `read_methods`
+takes specs, methods and lists of both, and refuses a method of one's own that lacks something.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from typing import Any
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import Fitted, read_fitted
 from holdfast.methods.head_files import read_heads, spell_heads
-from holdfast.methods.layers import LayerSet, read_layers, spell_layers
+from holdfast.methods.heads import LayerSet, read_layers, spell_layers
+from holdfast.methods.kinds import MEMBERS, Kind, kinds_of
 from holdfast.methods.parameters import (
     AttentionMethods,
     FittedFile,
@@ -324,3 +326,84 @@ def _spell_value(value: object) -> str:
         return value if value.isidentifier() else json.dumps(value, ensure_ascii=False)
     number = repr(value).replace("e+", "e")  # '+' stands between methods
     return number.removesuffix(".0")
+
+
+_LONGEST = 60
+
+
+def read_methods(given: object) -> tuple[Method, ...]:
+    """The methods that `given` stands for.
+
+    A method of one's own that declares no kind is of the kind whose functions it has.
+
+    Args:
+        given: a spelling such as "boost:factor=2", a method, or a list of both; "none" adds none.
+
+    Raises:
+        UsageError: something else, or a method that lacks what its kind has; and as `parse`.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return parse(given)
+    if isinstance(given, Iterable) and not isinstance(given, (type, dict, bytes)):
+        return tuple(method for part in given for method in _methods_in(part))
+    return _methods_in(given)
+
+
+def _methods_in(part: object) -> tuple[Method, ...]:
+    return parse(part) if isinstance(part, str) else (_checked(part),)
+
+
+def _checked(method: Any) -> Method:
+    """A method that can be applied, spelled and told from others."""
+    if isinstance(method, type):
+        raise UsageError(
+            f"{method.__name__} is a class, and a method is an object of it; make one, as in "
+            f"{method.__name__}(...)."
+        )
+    kind = _kind(method)
+    made_by = type(method).__name__
+    if missing := " and ".join(name for name in MEMBERS[kind] if not hasattr(method, name)):
+        raise UsageError(
+            f"The method {made_by} lacks {missing}; a method of its kind has"
+            f" {', '.join(MEMBERS[kind])} (see holdfast.methods.protocols)."
+        )
+    if not isinstance(method.name, str) or not method.name:
+        name = _cut(repr(method.name))
+        raise UsageError(f"The method {made_by} has the name {name}; give it a word.")
+    try:
+        hash(method)
+    except TypeError:
+        raise UsageError(
+            f"The method {made_by} cannot be hashed, so rows that share it cannot be told; make it"
+            " a frozen dataclass, @dataclass(frozen=True)."
+        ) from None
+    checked: Method = method
+    return checked
+
+
+def _kind(method: object) -> Kind:
+    """The kind that a method declares, or the one whose functions it has."""
+    kinds, made_by = kinds_of(method), type(method).__name__
+    if not kinds:
+        raise UsageError(
+            f"{_cut(repr(method))} is no method; give objects of holdfast.methods, or "
+            "spellings such as 'boost:factor=2'."
+        )
+    kind, *others = kinds
+    if not isinstance(kind, Kind):
+        raise UsageError(
+            f"The method {made_by} declares the kind {_cut(repr(kind))}; give it one of"
+            f" {', '.join(map(str, Kind))}."
+        )
+    if others:
+        raise UsageError(
+            f"The method {made_by} has the functions of {' and '.join(map(str, kinds))}; declare"
+            f" the one that it is, as in kind = {kind}."
+        )
+    return kind
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
+from holdfast.methods.heads import LayerSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.layers import LayerSet
 from holdfast.methods.parameters import (
     LAYERS,
     Number,

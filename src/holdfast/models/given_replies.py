@@ -15,13 +15,18 @@ from holdfast.engine.runner import Runner
 from holdfast.engine.scoring import Scored, score_by_method
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import gate_of
-from holdfast.models.compared import Compared, Divergence, check_comparable
 from holdfast.models.protocol import request_names
 from holdfast.models.reader import Reader, SessionModel
 from holdfast.models.rehearsals import rehearsal_of
-from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
-from holdfast.models.reply_tokens import known_replies, spell_replies
-from holdfast.models.requests import Reply, Request
+from holdfast.models.rendering import (
+    CachedDialog,
+    Rendered,
+    all_rendered,
+    known_replies,
+    render,
+    spell_replies,
+)
+from holdfast.models.requests import Compared, Divergence, Reply, Request, check_comparable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -13,7 +13,7 @@ import torch
 from holdfast.attention import check_methods
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.chat.streaming import Pieces
+from holdfast.chat.prompt import Pieces
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored

@@ -12,8 +12,7 @@ from holdfast.engine.scheduler import Scheduler, Serving, name_error
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Method
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
-from holdfast.models.rendering import CachedDialog, Rendered, render
-from holdfast.models.reply_tokens import known_replies
+from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Methods that are settled by a rehearsed reply: what is rehearsed, who waits, and what is known.
+"""Requests that were submitted, and methods that a rehearsed reply settles, for which some wait.
 
 A rehearsal depends on a chat's first turn and on its other methods alone, so that one serves the
 whole dialog, and every dialog that begins like it.
@@ -7,15 +7,76 @@ whole dialog, and every dialog that begins like it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.engine.scheduler import Handle
-from holdfast.errors import PromptError
+from holdfast.errors import ModelError, PromptError
 from holdfast.methods import Kind, Method, ShiftsAttention, of_kind
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
-from holdfast.models.submitted import Answer
 from holdfast.sampling import Sampling
+
+
+@dataclass(eq=False)
+class Answer:
+    """A request that was submitted.
+
+    Args:
+        rendered: the request, and its tokens.
+        handle: of its row; another one once its methods are settled, where that takes a rehearsal.
+        taken: tokens that were told already.
+        rehearsed: tokens that went through the model for a rehearsal.
+        reply: once it has ended.
+        error: why it ended without.
+    """
+
+    rendered: Rendered
+    handle: Handle
+    taken: int = 0
+    rehearsed: int = 0
+    reply: Reply | None = None
+    error: Exception | None = None
+
+    @property
+    def token_ids(self) -> list[int]:
+        """Drawn so far, the one that ends the reply excepted."""
+        return self.handle.token_ids
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was given up."""
+        return self.handle.cancelled
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.cancelled or self.error is not None or self.reply is not None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether tokens were drawn that `take` has not told."""
+        return len(self.token_ids) > self.taken
+
+    def take(self) -> list[int]:
+        """The tokens drawn since it was last asked."""
+        fresh = self.token_ids[self.taken :]
+        self.taken += len(fresh)
+        return fresh
+
+    def result(self) -> Reply:
+        """The reply.
+
+        Raises:
+            ModelError: it has not ended, or was cancelled.
+            Exception: its own error, where it has one.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.reply is None:
+            state = "was cancelled" if self.cancelled else "has not ended"
+            raise ModelError(f"The request {state}, so there is no reply to it.")
+        return self.reply
+
 
 _MOST = 10_000  # first turns that are remembered; of a large model each is some thousand numbers
 

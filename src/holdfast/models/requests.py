@@ -1,5 +1,5 @@
-"""A reply that is asked for, and the reply: the same whether the model runs here or behind an
-endpoint.
+"""Requests, and replies to them, whether the model runs here or behind an endpoint; and replies that
+are compared behind two chats.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from holdfast import knobs
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
 from holdfast.chat.messages import SYSTEM_AS, Message, check_message, shortened
 from holdfast.errors import KnobOutOfRange, UsageError
-from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, spell
+from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, resamples, spell
 from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
+
 
 Spelled = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
 
@@ -237,3 +238,71 @@ class Request:
     def editing_seed(self) -> int:
         """The seed for `methods.edit_messages`."""
         return self.seed if self.conversation_seed is None else self.conversation_seed
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A reply and two chats.
+
+    Args:
+        request: the chat that it answered; what its `thread` has computed is not forwarded again.
+        reference: the other chat, and the methods under which it is read; its thread plays no part.
+        reply: to `request`. Where its tokens are not known, its text is tokenized.
+    """
+
+    request: Request
+    reference: Request
+    reply: Reply
+
+    @property
+    def alike(self) -> bool:
+        """Whether the two chats are the same."""
+        return (
+            self.request.messages == self.reference.messages
+            and self.request.methods == self.reference.methods
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether the reply ended by itself."""
+        return self.reply.stop_reason != "length"
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """How far the distributions of a reply's tokens lie from those behind another chat.
+
+    Args:
+        nats: per token KL(q || p), q behind the chat that the reply answered and p behind the
+            other; the token that ended the reply is the last. At temperature 1, over the whole
+            vocabulary, whatever the reply was drawn with.
+        forwarded: tokens that went through the model for it.
+    """
+
+    nats: tuple[float, ...]
+    forwarded: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Over the tokens."""
+        return sum(self.nats) / len(self.nats)
+
+
+def check_comparable(methods: Sequence[Method]) -> None:
+    """Refuses methods whose tokens have no distributions that could be compared.
+
+    Raises:
+        UsageError: a method that draws tokens again, or a threshold under which some tokens are
+            never drawn.
+    """
+    if again := [method for method in methods if resamples(method)]:
+        raise UsageError(
+            f"{again[0].name} draws tokens again, so replies under it have no distribution to"
+            " compare; measure divergence without it."
+        )
+    for method in methods:
+        if (threshold := getattr(method, "plausibility", 0)) > 0:
+            raise UsageError(
+                f"{method.name} with plausibility={threshold:g} never draws some tokens, so a"
+                " divergence under it may be infinite; leave the threshold out."
+            )

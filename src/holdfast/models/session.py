@@ -17,13 +17,12 @@ from holdfast.errors import (
     ModelError,
     PromptTooLong,
 )
-from holdfast.models.compared import Compared, Divergence
 from holdfast.models.given_replies import GivenReplies
 from holdfast.models.protocol import Job, answer_all
 from holdfast.models.reader import Reader, SessionModel
+from holdfast.models.rehearsals import Answer
 from holdfast.models.rendering import Rendered, all_rendered
-from holdfast.models.requests import Reply, Request
-from holdfast.models.submitted import Answer
+from holdfast.models.requests import Compared, Divergence, Reply, Request
 
 MOST_LOGPROBS = 20
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."

@@ -19,8 +19,8 @@ import torch
 
 from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
+from holdfast.models.rehearsals import Answer
 from holdfast.models.requests import Request
-from holdfast.models.submitted import Answer
 from holdfast.serve.generation import LiveReply, Token, Update
 from holdfast.threads import is_small, one_thread
 

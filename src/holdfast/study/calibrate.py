@@ -23,11 +23,10 @@ from holdfast.drift.pairing import settled
 from holdfast.drift.settings import Progress
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, Sweep, gate_of, parse_sweep
-from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Unanswered
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import replicas_of
+from holdfast.models.replicas import BatchUnit, replicas_of, work_on
 from holdfast.models.served import same_served
 from holdfast.records import (
     Compatibility,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holdfast.attention.extent import additive
 from holdfast.attention.kernels import LayerInputs, attend
 from holdfast.attention.merge import move_several
-from holdfast.attention.plan import additive
 from holdfast.attention.steering import PassState, SteeringSpec
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vllm.platforms import current_platform
 
-from holdfast.chat.streaming import Pieces
+from holdfast.chat.prompt import Pieces
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability, Kind, Method, of_kind, read_methods
 from holdfast.models.capabilities import ENDPOINT, check_needs

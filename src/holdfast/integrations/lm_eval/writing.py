@@ -10,9 +10,9 @@ from lm_eval.models.utils import normalize_gen_kwargs
 from tqdm import tqdm
 
 from holdfast.errors import UsageError
+from holdfast.models.rehearsals import Answer
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
-from holdfast.models.submitted import Answer
 from holdfast.sampling import Sampling
 from holdfast.serve.generation import Speech, Token
 

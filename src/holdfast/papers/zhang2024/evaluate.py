@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
-from holdfast.models.batches import BatchUnit, work_on
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import Listener, Units, replicas_of
+from holdfast.models.replicas import BatchUnit, Listener, Units, replicas_of, work_on
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
