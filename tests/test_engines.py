@@ -2,6 +2,9 @@
 tests run it.
 """
 
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
 import pytest
 from test_drift import SUITE
 
@@ -18,21 +21,34 @@ from holdfast.study.fitting.run import fit
 
 def test_an_engine_is_named_before_a_colon():
     assert engine_in("vllm:default") == engine_in("vllm:/a/folder:b") == "vllm"
-    for other in (
-        "default",
-        "vllm",
-        "owner/name",
-        "http://localhost",
-        "C:/model",
-        "sglang:default",
-    ):
+    assert engine_in("sglang:default") == "sglang", "no table in our code"
+    for other in ("default", "vllm", "vllm:", "owner/name", "http://localhost", "C:/model"):
         assert engine_in(other) == ""
 
 
+def test_a_folder_with_a_colon_is_no_engine(tmp_path, monkeypatch):
+    (tmp_path / "my:model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert engine_in("my:model") == "" and engine_in("my:other") == "my"
+
+
 def test_an_engine_that_is_not_installed(monkeypatch):
-    monkeypatch.setattr("holdfast.models.engines.entry_points", lambda **_: ())
-    with pytest.raises(ModelError, match="'vllm:tiny' needs holdfast-vllm, which is not installed"):
-        load_in_engine("vllm:tiny")
+    points = {"vllm": EntryPoint("vllm", "tests.none:load", "holdfast.models")}
+    for installed, name, says in (
+        ((), "vllm:tiny", r"'vllm:tiny' needs the engine 'vllm'.*\(installed: none\); pip install its package"),
+        (points.values(), "vlm:tiny", r"'vlm'.*\(installed: vllm\); did you mean vllm:tiny"),
+    ):
+        monkeypatch.setattr(
+            "holdfast.models.engines.entry_points", lambda installed=installed, **_: installed
+        )
+        with pytest.raises(ModelError, match=says):
+            load_in_engine(name)
+
+
+def test_any_engine_is_found_by_its_entry_point(monkeypatch):
+    loaded = SimpleNamespace(name="sglang", load=lambda: lambda name, **options: (name, options))
+    monkeypatch.setattr("holdfast.models.engines.entry_points", lambda **_: [loaded])
+    assert load_in_engine("sglang:tiny", dtype="float32") == ("tiny", {"dtype": "float32"})
 
 
 def test_an_engines_options():

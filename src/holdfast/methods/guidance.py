@@ -1,5 +1,5 @@
-"""Classifier-free guidance (Li et al. 2024, section 6.1, after Sanchez et al. 2023), and the contrast
-of two streams that it and others make one distribution of.
+"""Classifier-free guidance (Li et al. 2024, section 6.1, after Sanchez et al. 2023), and the
+contrast of two streams that it and others make one distribution of.
 """
 
 from __future__ import annotations

@@ -9,7 +9,10 @@ So what has to know the versions of an engine stays beside it, and nothing here 
 
 from __future__ import annotations
 
+import difflib
 import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
@@ -18,13 +21,13 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.models.protocol import ChatModel
 
 GROUP = "holdfast.models"
-ENGINES = {"vllm": "holdfast-vllm"}  # the package that brings each
+_NAMED = re.compile(r"([a-z][a-z0-9_-]+):(?!//).")  # no URL, and no drive of Windows
 
 
 def engine_in(model: str) -> str:
-    """The engine that a model's name asks for; "" where it asks for none."""
-    engine, colon, _ = model.partition(":")
-    return engine if colon and engine in ENGINES else ""
+    """The engine that a model's name asks for; "" where it asks for none, or is a path."""
+    named = _NAMED.match(model)
+    return named[1] if named and not os.path.exists(model) else ""
 
 
 def load_in_engine(model: str, **options: Any) -> ChatModel:
@@ -38,15 +41,16 @@ def load_in_engine(model: str, **options: Any) -> ChatModel:
         ModelError: the engine's package is not installed, or the model cannot be loaded or run.
     """
     engine, _, name = model.partition(":")
-    points = entry_points(group=GROUP, name=engine)
-    if not points:
-        package = ENGINES[engine]
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if engine not in points:
+        near = difflib.get_close_matches(engine, points, 1)
+        cure = f"did you mean {near[0]}:{name}" if near else "pip install its package, such as holdfast-vllm"
+        installed = ", ".join(sorted(points)) or "none"
         raise ModelError(
-            f"{model!r} needs {package}, which is not installed here; pip install {package} beside"
-            f" {engine}, or give the model as {name!r}."
+            f"{model!r} needs the engine {engine!r}, which is not installed here (installed:"
+            f" {installed}); {cure}, or give the model as {name!r}."
         )
-    (load, *_) = (point.load() for point in points)
-    made: ChatModel = load(name, **options)
+    made: ChatModel = points[engine].load()(name, **options)
     return made
 
 

@@ -1,5 +1,5 @@
-"""Requests, and replies to them, whether the model runs here or behind an endpoint; and replies that
-are compared behind two chats.
+"""Requests, and replies to them, whether the model runs here or behind an endpoint; and replies
+that are compared behind two chats.
 """
 
 from __future__ import annotations
