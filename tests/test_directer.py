@@ -19,7 +19,7 @@ import holdfast
 from holdfast import Boost, Directer, Gate, Guidance, Sampling, drift, methods
 from holdfast.attention import install
 from holdfast.engine.batch import ActiveRow
-from holdfast.engine.decoder import Decoder
+from holdfast.engine.processors import Processors
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 from holdfast.models.requests import Request
 from holdfast.serve.service import Limits
@@ -390,15 +390,15 @@ def test_running_out_of_memory_in_a_trial_changes_no_reply(monkeypatch):
     own, method = made("llama"), Directer(100.0, 0.02)
     requests = [Request(messages, (method,), DRAWN, n) for n, messages in enumerate(TALKS)]
     alone = [own.generate_batch([request])[0].token_ids for request in requests]
-    forward, sizes = Decoder._try, []
+    forward, sizes = Processors._try, []
 
-    def scarce(decoder, *trial):
-        sizes.append(len(decoder))
-        if len(sizes) > 15 and len(decoder) > 1:
+    def scarce(processors, *trial):
+        sizes.append(len(processors.slots.lengths))
+        if len(sizes) > 15 and sizes[-1] > 1:
             raise MemoryError
-        return forward(decoder, *trial)
+        return forward(processors, *trial)
 
-    monkeypatch.setattr(Decoder, "_try", scarce)
+    monkeypatch.setattr(Processors, "_try", scarce)
     together = own.generate_batch(requests)
     assert [reply.token_ids for reply in together] == alone
     assert sizes[0] == 3 and sizes[-1] == 1, "all together at first, and alone in the end"

@@ -35,7 +35,11 @@ def test_a_folder_with_a_colon_is_no_engine(tmp_path, monkeypatch):
 def test_an_engine_that_is_not_installed(monkeypatch):
     points = {"vllm": EntryPoint("vllm", "tests.none:load", "holdfast.models")}
     for installed, name, says in (
-        ((), "vllm:tiny", r"'vllm:tiny' needs the engine 'vllm'.*\(installed: none\); pip install its package"),
+        (
+            (),
+            "vllm:tiny",
+            r"'vllm:tiny' needs the engine 'vllm'.*\(installed: none\); pip install its package",
+        ),
         (points.values(), "vlm:tiny", r"'vlm'.*\(installed: vllm\); did you mean vllm:tiny"),
     ):
         monkeypatch.setattr(

@@ -9,7 +9,8 @@ cache.py       slots: what is computed of the rows of a batch; slot_layers.py an
 prefixes.py    keys and values that outlive their pass, within a number of bytes
 shared.py      the same for all prompts that begin with the same tokens
 drawing.py     temperature and nucleus, from numbers that belong to the reply
-decoder.py     rows that generate, forwarded together, and the trials of their logits processors
+decoder.py     rows that generate, forwarded together
+processors.py  their logits processors, and the trials that these ask for
 scheduler.py   the one admission loop: submit, step, cancel
 scoring.py     log-probabilities of given replies
 divergence.py  how far two chats part in what they expect of a reply

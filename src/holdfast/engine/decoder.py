@@ -8,53 +8,23 @@ caches cannot be laid out in slots run their rows one by one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.engine.batch import ActiveRow, StreamState, batch_of, spans_of
-from holdfast.engine.drawing import Token, choose, draw, log_probabilities
+from holdfast.engine.drawing import Token, choose, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import KeysValues
+from holdfast.engine.processors import Processors, StepOutputs
 from holdfast.engine.runner import Output, Runner, forward_slots
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.engine.slot_layers import KeyScale
-from holdfast.methods.heads import on_layers
-from holdfast.methods.kinds import Kind, of_kind
-from holdfast.methods.protocols import EditsLogits, ProcessesLogits
-from holdfast.methods.trials import AttentionEnds, Outputs, Step, Trial, Trials
-from holdfast.states import around_attention
+from holdfast.methods.trials import Outputs
 from holdfast.threads import is_small, one_thread
-
-
-@dataclass
-class _StepOutputs:
-    """The outputs of a pass, by row.
-
-    Args:
-        rows: that draw a token from it.
-        first: of the streams that write, in the order of the rows.
-        every: of all streams.
-        seconds: per row, the number of the stream that reads along in `every`, or None.
-        uniform: the mass if each layer attended evenly, [row, layer], or None.
-    """
-
-    rows: list[ActiveRow]
-    first: Outputs
-    every: Outputs
-    seconds: list[int | None]
-    uniform: Tensor | None
-
-    def seconds_of(self, rows: Sequence[int]) -> Outputs | None:
-        """The outputs of these rows' second streams; None where they have none."""
-        numbers = [number for row in rows if (number := self.seconds[row]) is not None]
-        return self.every.of(numbers) if numbers else None
 
 
 class Decoder:
@@ -75,6 +45,7 @@ class Decoder:
         self._span: Tensor | None = None  # of all slots; None when rows have come or gone
         self._alone: tuple[ActiveRow, list[Cache | None]] | None = None
         self._small = is_small(runner.hf_model)
+        self._processors = Processors(runner, self.slots, self._writing_slot, self._forward)
 
     def __len__(self) -> int:
         """Streams that are being forwarded."""
@@ -202,7 +173,7 @@ class Decoder:
             self.slots.commit(slots, ends)
         return output
 
-    def _sort(self, slots: Sequence[int], output: Output) -> _StepOutputs:
+    def _sort(self, slots: Sequence[int], output: Output) -> StepOutputs:
         """The outputs of the slots, by row."""
         numbers: dict[ActiveRow, list[int]] = {}
         for number, slot in enumerate(slots):
@@ -212,11 +183,16 @@ class Decoder:
         writing = [first for first, *_ in numbers.values()]
         seconds = [second[0] if second else None for _, *second in numbers.values()]
         uniform = None if output.uniform is None else output.uniform[writing]
-        return _StepOutputs(list(numbers), every.of(writing), every, seconds, uniform)
+        return StepOutputs(list(numbers), every.of(writing), every, seconds, uniform)
 
-    def _draw(self, step: _StepOutputs, *, prefill: bool) -> list[ActiveRow]:
-        """Draws a token of every row; returns the rows that end with it."""
-        outputs, failed = self._process(step, prefill=prefill)
+    def _draw(self, step: StepOutputs, *, prefill: bool) -> list[ActiveRow]:
+        """Draws a token of every row; returns the rows that end with it.
+
+        A state that has read the whole prompt cannot be had without its last token, so that there
+        is no trial for the first token of such a model's reply.
+        """
+        repeats = self._alone is None and not (prefill and self.runner.recurrent)
+        outputs, failed = self._processors.process(step, is_prefill=prefill, can_repeat=repeats)
         if outputs.mass is not None and step.uniform is not None:
             for row, mass, uniform in zip(step.rows, outputs.mass, step.uniform, strict=True):
                 row.masses.append(mass)
@@ -233,149 +209,8 @@ class Decoder:
                 ended.append(row)
         return ended
 
-    # Logits processors
-
-    def _process(
-        self, step: _StepOutputs, *, prefill: bool
-    ) -> tuple[Outputs, dict[int, Exception]]:
-        """The outputs that tokens are drawn from, and the rows whose processor failed.
-
-        Rows with the same processor go through it together, and the trials of all that are under
-        way share passes.
-        """
-        outputs, failed = step.first, dict[int, Exception]()
-        for turn in range(max(len(row.row.processors) for row in step.rows)):
-            numbers: dict[ProcessesLogits, list[int]] = {}
-            for number, row in enumerate(step.rows):
-                if turn < len(row.row.processors) and number not in failed:
-                    numbers.setdefault(row.row.processors[turn], []).append(number)
-            processing = {
-                method: _trials_of(method, self._step_of(step, outputs, rows, prefill))
-                for method, rows in numbers.items()
-            }
-            answers: dict[ProcessesLogits, Outputs] = {}
-            while processing:
-                trials: dict[ProcessesLogits, Trial] = {}
-                for method, trying in list(processing.items()):
-                    try:
-                        answer = answers.get(method)
-                        trials[method] = next(trying) if answer is None else trying.send(answer)
-                    except StopIteration as done:
-                        outputs = outputs.put(numbers[method], done.value)
-                        del processing[method]
-                    except Exception as error:
-                        if ran_out_of_memory(error):
-                            raise
-                        failed |= dict.fromkeys(numbers[method], error)
-                        del processing[method]
-                rows_of = {m: [step.rows[n] for n in numbers[m]] for m in trials}
-                answers = self._make_trials(trials, rows_of)
-        return outputs, failed
-
-    def _step_of(
-        self, step: _StepOutputs, outputs: Outputs, rows: Sequence[int], prefill: bool
-    ) -> Step:
-        """A step of some rows, as their processor sees it.
-
-        A state that has read the whole prompt cannot be had without its last token, so that there
-        is no trial for the first token of such a model's reply.
-        """
-        active = [step.rows[number] for number in rows]
-
-        def draw_some(some: Outputs, numbers: Sequence[int]) -> list[int]:
-            draws = [active[number].next_draw for number in numbers]
-            return draw(some.logits, [d.sampling for d in draws], [d.number for d in draws])
-
-        return Step(
-            outputs.of(rows),
-            step.seconds_of(rows),
-            draw_some,
-            self.runner.layers,
-            self.runner.scored_layers if self._alone is None else (),
-            prefill,
-            self._alone is None and not (prefill and self.runner.recurrent),
-            [row.memory for row in active],
-        )
-
-    def _make_trials(
-        self,
-        trials: Mapping[ProcessesLogits, Trial],
-        rows: Mapping[ProcessesLogits, Sequence[ActiveRow]],
-    ) -> dict[ProcessesLogits, Outputs]:
-        """The outputs of each processor's trial; those that leave the same behind share a pass."""
-        together: dict[Hashable, list[ProcessesLogits]] = {}
-        for method, trial in trials.items():
-            key = (method,) if trial.observes else trial.key_scale is None
-            together.setdefault(key, []).append(method)
-        answers: dict[ProcessesLogits, Outputs] = {}
-        for methods in together.values():
-            tried = [
-                (self._slots_of(rows[method][row])[0], method, rows[method][row], layers)
-                for method in methods
-                for row, layers in zip(trials[method].rows, trials[method].layers, strict=True)
-            ]
-            tried.sort(key=lambda item: item[0])
-            readings = []
-            for _, method, row, layers in tried:
-                row.forwarded += 1
-                readings.append(self._tried(row.readings[0], trials[method].key_scale, layers))
-            slots, last = [slot for slot, *_ in tried], trials[methods[0]]
-            outputs = self._try(slots, readings, last.key_scale is None, last.observes)
-            for method in methods:
-                mine = {row: n for n, (_, other, row, _) in enumerate(tried) if other == method}
-                order = [mine[rows[method][row]] for row in trials[method].rows]
-                answers[method] = outputs.of(order)
-        return answers
-
-    def _tried(
-        self, reading: StreamState, key_scale: float | None, layers: Sequence[int]
-    ) -> StreamState:
-        """The same tokens under a trial."""
-        if key_scale is not None:
-            return replace(reading, scaled=KeyScale(key_scale, tuple(layers)))
-        stream = reading.stream
-        methods = *stream.states, *on_layers(stream.attention, layers, self.runner.heads)
-        return replace(reading, stream=replace(stream, methods=methods))
-
-    def _try(
-        self, slots: list[int], readings: list[StreamState], keeps: bool, observes: bool
-    ) -> Outputs:
-        """Forwards the last tokens of some slots again; unless `keeps`, nothing is left of it."""
-        if keeps:
-            output = self._forward(slots, readings)
-            return Outputs(output.logits[:, -1], output.mass)
-        with self.slots.restored(slots):
-            if not observes:
-                output = self._forward(slots, readings, commit=False)
-                return Outputs(output.logits[:, -1], output.mass)
-            return self._observe(slots, readings)
-
-    def _observe(self, slots: list[int], readings: list[StreamState]) -> Outputs:
-        """The outputs with both ends of attention, for which each pass is made by itself."""
-        together: dict[Hashable, list[int]] = {}
-        for number, reading in enumerate(readings):
-            key = self.runner.batch_key(len(reading) - 1, len(reading), len(reading))
-            together.setdefault(key, []).append(number)
-        layers, parts = self.runner.scored_layers, []
-        with around_attention(self.runner.hf_model, layers) as seen:
-            for numbers in together.values():
-                some = [readings[number] for number in numbers]
-                output = self._forward([slots[n] for n in numbers], some, commit=False)
-                ends = {n: AttentionEnds(e.before[:, -1], e.after[:, -1]) for n, e in seen.items()}
-                parts.append(Outputs(output.logits[:, -1], output.mass, ends))
-        if len(parts) == 1:
-            return parts[0]
-        order = torch.tensor([n for numbers in together.values() for n in numbers]).argsort()
-        masses = [part.mass for part in parts if part.mass is not None]
-        ends = {
-            layer: AttentionEnds(
-                torch.cat([part.ends[layer].before for part in parts]),
-                torch.cat([part.ends[layer].after for part in parts]),
-            )
-            for layer in layers
-        }
-        mass = torch.cat(masses) if len(masses) == len(parts) else None
-        return Outputs(torch.cat([part.logits for part in parts]), mass, ends).of(order.tolist())
+    def _writing_slot(self, row: ActiveRow) -> int:
+        return self._slots_of(row)[0]
 
     def _slots_of(self, row: ActiveRow) -> list[int]:
         """The slots of a row, in the order of its streams."""
@@ -427,17 +262,6 @@ class Decoder:
         return ended
 
 
-def _trials_of(method: ProcessesLogits, step: Step) -> Trials:
-    """A processor at work on a step; one that makes no trials has its outputs at once."""
-    if trying := of_kind([method], Kind.TRIALS):
-        return (yield from trying[0].process(step))
-    assert step.second is not None, "it has a second stream"
-    guides = cast(EditsLogits, method)
-    return replace(
-        step.outputs, logits=guides.guide(step.outputs.logits.float(), step.second.logits)
-    )
-
-
 def _note_log_probabilities(
     rows: Sequence[ActiveRow], tokens: Sequence[Token], logits: Tensor
 ) -> None:
@@ -456,10 +280,10 @@ def _note_log_probabilities(
         rows[number].log_probabilities.append(values)
 
 
-def _alone(row: ActiveRow, outputs: Sequence[Output]) -> _StepOutputs:
+def _alone(row: ActiveRow, outputs: Sequence[Output]) -> StepOutputs:
     """The outputs of a row's streams, each forwarded by itself."""
     masses = [output.mass for output in outputs if output.mass is not None]
     mass = torch.cat(masses) if len(masses) == len(outputs) else None
     every = Outputs(torch.cat([output.logits[:, -1] for output in outputs]), mass)
     seconds = [1 if len(outputs) > 1 else None]
-    return _StepOutputs([row], every.of([0]), every, seconds, outputs[0].uniform)
+    return StepOutputs([row], every.of([0]), every, seconds, outputs[0].uniform)

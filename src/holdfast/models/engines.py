@@ -44,7 +44,11 @@ def load_in_engine(model: str, **options: Any) -> ChatModel:
     points = {point.name: point for point in entry_points(group=GROUP)}
     if engine not in points:
         near = difflib.get_close_matches(engine, points, 1)
-        cure = f"did you mean {near[0]}:{name}" if near else "pip install its package, such as holdfast-vllm"
+        cure = (
+            f"did you mean {near[0]}:{name}"
+            if near
+            else "pip install its package, such as holdfast-vllm"
+        )
         installed = ", ".join(sorted(points)) or "none"
         raise ModelError(
             f"{model!r} needs the engine {engine!r}, which is not installed here (installed:"
