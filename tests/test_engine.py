@@ -772,7 +772,7 @@ def test_rows_of_different_length_go_together_in_float64_under_eager_attention()
         slots.open(None)
     with torch.inference_mode():
         span = spans_of(rows, runner.device)
-        together = forward_slots(runner, slots, range(2), rows, [0, 0], span).logits[:, -1]
+        together = forward_slots(runner, slots, range(2), rows, span).logits[:, -1]
         for row, logits in zip(rows, together, strict=True):
             alone = runner.hf_model(torch.tensor([row.stream.token_ids])).logits[0, -1]
             assert logits.dtype == torch.float64 and (logits - alone).abs().max() < 1e-12

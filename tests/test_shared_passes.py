@@ -82,7 +82,7 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
     def forward(slots, readings):
         ends, every = [len(reading) for reading in readings], range(len(readings))
         span = spans_of(readings, runner.device)
-        output = forward_slots(runner, slots, every, readings, list(slots.lengths), span)
+        output = forward_slots(runner, slots, every, readings, span)
         slots.commit(every, ends)
         return output.logits[:, -1]
 

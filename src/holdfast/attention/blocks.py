@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.block_states import BlockStates, edits_of_pass
 from holdfast.attention.checks import (
     CacheOrigin,
     check_padding,
@@ -35,6 +34,7 @@ from holdfast.attention.checks import (
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.steering import PASS, AttentionTrace, Pass, PassState, SteeringSpec
 from holdfast.errors import ModelError, UsageError
+from holdfast.states.edits import BlockStates, edits_of_pass
 from holdfast.states.hooks import edited
 
 P = ParamSpec("P")

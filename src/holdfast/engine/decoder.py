@@ -158,19 +158,15 @@ class Decoder:
         if readings is None:
             owners = [self._owners[slot] for slot in slots]
             readings = [row.readings[number] for row, number in owners]
-        ends = [len(reading) for reading in readings]
-        starts = [
-            min(self.slots.lengths[slot], end - 1) for slot, end in zip(slots, ends, strict=True)
-        ]
         if self._span is None:
             every = [row.readings[number] for row, number in self._owners]
             self._span = spans_of(every, self.runner.device)
         span = self._span  # the same one as long as the rows are, by which steering is kept
         if len(slots) < len(self._owners):
             span = span[list(slots)]
-        output = forward_slots(self.runner, self.slots, slots, readings, starts, span)
+        output = forward_slots(self.runner, self.slots, slots, readings, span)
         if commit:
-            self.slots.commit(slots, ends)
+            self.slots.commit(slots, [len(reading) for reading in readings])
         return output
 
     def _sort(self, slots: Sequence[int], output: Output) -> StepOutputs:

@@ -149,7 +149,6 @@ def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
             slots,
             range(len(streams)) if whole else which,
             readings,
-            starts,
             span if whole else span[which],
             max(counts),
         ).logits

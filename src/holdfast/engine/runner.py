@@ -260,23 +260,23 @@ def forward_slots(
     slots: Slots,
     which: Sequence[int],
     readings: Sequence[StreamState],
-    starts: Sequence[int],
     span: Tensor,
     logits: int = 1,
 ) -> Output:
-    """Forwards rows from `starts` to their ends; what it computes counts once it is committed.
+    """Forwards what is not computed of some rows, at least the last token of each; it counts as
+    computed once it is committed.
 
     Args:
         runner: the model.
         slots: where its rows live.
         which: slots, in order.
         readings: in them.
-        starts: the first token of each that is forwarded.
         span: of these rows, bool [row, column].
         logits: of how many last tokens they are wanted; in front of a row's first token they are 0.
     """
     slots.drop()
     ends = [len(reading) for reading in readings]
+    starts = [min(slots.lengths[slot], end - 1) for slot, end in zip(which, ends, strict=True)]
     together: dict[Hashable, list[int]] = {}
     for index, slot in enumerate(which):
         batch_key = runner.batch_key(starts[index], ends[index], slots.lengths[slot])
@@ -292,7 +292,7 @@ def forward_slots(
         with slots.writing(mine, first, last, scaled) as kept:
             outputs.append(runner.forward(replace(batch, starts=kept)))
         if slots.seq_length_read and not batch.level and runner.require_equal_positions():
-            return forward_slots(runner, slots, which, readings, starts, span, logits)
+            return forward_slots(runner, slots, which, readings, span, logits)
     return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
 

@@ -164,7 +164,7 @@ def _forward_all(
         ends = [len(reading) for reading in group]
         longest = max(end - start for start, end in zip(starts, ends, strict=True))
         span, last = spans_of(group, runner.device), 1 if keep else longest
-        logits = forward_slots(runner, slots, every, group, starts, span, last).logits
+        logits = forward_slots(runner, slots, every, group, span, last).logits
         slots.commit(every, ends)
         for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
             wanted = 1 if keep else end - start

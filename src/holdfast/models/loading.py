@@ -215,23 +215,28 @@ def load(
         with explained(source, "model", silence):
             model = _read_model(source, location, options | file, placement)
     if silence:
-        warnings.warn(
-            f"The hub cannot be reached ({silence}), so {source.name!r} is taken from its cache"
-            " here.",
-            stacklevel=2,
-        )
+        why = f"The hub cannot be reached ({silence})"
+        warnings.warn(f"{why}, so {source.name!r} is taken from its cache here.", stacklevel=2)
     model = placement.settle(model, source.name)
-    model.eval()
     with explained(source, "model", silence):
-        steerable = install(model)
+        return _local_model(source, model, tokenizer, batch_size, prefix_memory)
+
+
+def _local_model(
+    source: Source,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    batch_size: int,
+    prefix_memory: int | None,
+) -> LocalModel:
+    """A model that was read, with our attention where it can have it."""
+    steerable, gguf = install(model.eval()), source.gguf
     return LocalModel(
         name=source.name,
-        identity=Fingerprint(
-            model, tokenizer, source.gguf.fingerprint(model.dtype) if source.gguf else None
-        ),
+        identity=Fingerprint(model, tokenizer, gguf.fingerprint(model.dtype) if gguf else None),
         hf_model=model,
         tokenizer=tokenizer,
-        stop_ids=stop_ids(model, tokenizer) | (source.gguf.stop_ids if source.gguf else set()),
+        stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),
         reuses_cache=reuses_cache(model),
         steerable=steerable,
         batch_size=batch_size,

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.block_states import BlockStates
 from holdfast.attention.blocks import Steered, entered
 from holdfast.attention.checks import CacheOrigin
 from holdfast.attention.patching import open_block
@@ -30,6 +29,7 @@ from holdfast.methods.protocols import InPass
 from holdfast.methods.registry import METHODS
 from holdfast.models.requests import Request
 from holdfast.states import check_states, sites_of
+from holdfast.states.edits import BlockStates
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -78,21 +78,10 @@ def steering(
     model = causal_model(hf_model)
     span = _checked_span(span_mask)
     rows = _per_row(methods, len(span))
-    attention = [of_kind(row, Kind.LOG_ODDS) for row in rows]
-    shifting = [method for row in attention for method in row]
+    shifting = [method for row in rows for method in of_kind(row, Kind.LOG_ODDS)]
     check_methods(model, shifting)
     states = _block_states(model, rows, span, getattr(hf_model, "fingerprint", ""))
-    spec = " / ".join(dict.fromkeys(map(_spec, rows)))
-    spec = spec if len(spec) <= _SPEC else spec[: _SPEC - 1] + "…"
-    width_matters = states is not None or any(m.span_includes_generated for m in shifting)
-    block = Steered(
-        ref(model),
-        type(model).__name__,
-        SteeringSpec(span.to(model.device), attention, trace, follows=False),
-        states,
-        CacheOrigin(tuple(rows), span.cpu(), spec, width_matters),
-        spec,
-    )
+    block = _block(model, rows, span, states, trace)
     with open_block(model, block):
         check_methods(model, shifting)  # again: the first block learns which layers have attention
         yield block
@@ -120,6 +109,27 @@ def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
     """
     with entered(causal_model(hf_model), None):
         yield
+
+
+def _block(
+    model: PreTrainedModel,
+    rows: Sequence[tuple[InPass, ...]],
+    span: Tensor,
+    states: BlockStates | None,
+    trace: bool,
+) -> Steered:
+    attention = [of_kind(row, Kind.LOG_ODDS) for row in rows]
+    spec = " / ".join(dict.fromkeys(map(_spec, rows)))
+    spec = spec if len(spec) <= _SPEC else spec[: _SPEC - 1] + "…"
+    with_generated = any(m.span_includes_generated for row in attention for m in row)
+    return Steered(
+        ref(model),
+        type(model).__name__,
+        SteeringSpec(span.to(model.device), attention, trace, follows=False),
+        states,
+        CacheOrigin(tuple(rows), span.cpu(), spec, states is not None or with_generated),
+        spec,
+    )
 
 
 def _warn(message: str) -> None:
