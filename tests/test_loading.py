@@ -15,8 +15,8 @@ from tiny import chat, model, tokenizer
 
 from holdfast.errors import KnobOutOfRange, ModelError, UsageError
 from holdfast.methods import Guidance, SplitSoftmax
-from holdfast.models import placement
-from holdfast.models.loading import load, place
+from holdfast.models import loading
+from holdfast.models.loading import load, placement_of
 from holdfast.sampling import Sampling
 
 WEIGHT = "model.layers.1.mlp.up_proj.weight"
@@ -333,11 +333,11 @@ def test_a_model_on_several_places_chats_and_says_why_it_is_not_steered(folder):
 
 def test_weights_go_straight_to_the_device_that_is_asked_for(monkeypatch):
     accelerator = torch.device("cuda", 0)
-    monkeypatch.setattr(placement, "_find_device", lambda device: accelerator)
-    asked = place("cuda:0", None, None)
+    monkeypatch.setattr(loading, "_find_device", lambda device: accelerator)
+    asked = placement_of("cuda:0", None, None)
     assert asked.options() == {"dtype": "auto", "device_map": {"": accelerator}}
-    monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
-    assert place("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
+    monkeypatch.setattr(loading, "_has_accelerate", lambda: False)
+    assert placement_of("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_a_device_map_that_cannot_be_is_refused(folder, options, says):
 
 
 def test_a_device_map_without_accelerate_says_what_to_install(folder, monkeypatch):
-    monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
+    monkeypatch.setattr(loading, "_has_accelerate", lambda: False)
     said = refusal(folder, UsageError, device_map="auto")
     assert "'auto' needs accelerate" in said and "pip install accelerate" in said
 
