@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from holdfast.engine.divergence import Pair, part_in_memory
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.runner import Runner
 from holdfast.engine.scoring import Scored, score_by_method
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import gate_of
@@ -29,7 +28,7 @@ from holdfast.models.rendering import (
 from holdfast.models.requests import Compared, Divergence, Reply, Request, check_comparable
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    pass
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,53 @@ class GivenReplies:
             check_comparable((*comparison.request.methods, *comparison.reference.methods))
             self.reader.check(comparison.request.methods)
             self.reader.check(comparison.reference.methods)
-        model, settled = self.model, [self._settled_in(comparison) for comparison in compared]
-        return _diverge(
-            model.runner, model.tokenizer, settled, self.reader.known_of, model.batch_size
-        )
+        settled = [self._settled_in(comparison) for comparison in compared]
+        pairs, runner = self._pairs_of(settled), self.model.runner
+        divergences: list[Divergence | None] = [None] * len(pairs)
+        read = []
+        for number, (comparison, pair) in enumerate(zip(settled, pairs, strict=True)):
+            if comparison.alike and pair.tokens:
+                divergences[number] = Divergence((0.0,) * pair.tokens)
+            elif pair.tokens and not (runner.context and pair.longest > runner.context):
+                read.append(number)
+        parted = part_in_memory(runner, [pairs[number] for number in read], self.model.batch_size)
+        for number, parted_pair in zip(read, parted, strict=True):
+            divergences[number] = Divergence(parted_pair.nats, parted_pair.forwarded)
+        return divergences
+
+    def _pairs_of(self, compared: Sequence[Compared]) -> list[Pair]:
+        """The replies as the engine reads them.
+
+        Each dialog is rendered turn by turn, so that its replies keep the tokens that they were
+        generated with.
+        """
+        references = self._render([item.reference for item in compared], [()] * len(compared))
+        dialogs: dict[Hashable, tuple[CachedDialog, ...]] = {}  # as far as they are rendered
+        pairs = []
+        for comparison, reference in zip(compared, references, strict=True):
+            request, reply = comparison.request, comparison.reply
+            known: tuple[CachedDialog, ...] = ()
+            if request.thread is None:
+                before = known_replies(request, self.model.tokenizer)
+            else:
+                before = dialogs.get(request.thread, ())
+                known = self.reader.known_of(request.thread)
+            (rendered,) = self._render([request], [before])
+            token_ids = reply.token_ids
+            if token_ids is None:  # those of its text behind its chat
+                texts, tokenizer = [[reply.text]], self.model.tokenizer
+                token_ids = spell_replies([rendered], texts, tokenizer)[0][0] if reply.text else ()
+            elif request.thread is not None:
+                dialogs[request.thread] = rendered.known((), token_ids, reply.text)
+            rows = _behind(rendered, known), _behind(reference, known)
+            pairs.append(Pair(*rows, token_ids, comparison.ended))
+        return pairs
+
+    def _render(
+        self, requests: Sequence[Request], known: Sequence[Sequence[CachedDialog]]
+    ) -> list[Rendered]:
+        names, tokenizer = [""] * len(requests), self.model.tokenizer
+        return all_rendered(render(requests, names, known, tokenizer, traces=False))
 
     def _settled_in(self, compared: Compared) -> Compared:
         """A comparison whose methods are settled: both chats' by the first turn of the one that was
@@ -178,93 +220,6 @@ class GivenReplies:
                     f" {self.model.name} sees {context}; use a shorter chat."
                 )
         return rendered, wanted
-
-
-def _diverge(
-    runner: Runner,
-    tokenizer: PreTrainedTokenizerFast,
-    compared: Sequence[Compared],
-    known_of: Callable[[Hashable], tuple[CachedDialog, ...]],
-    batch_size: int,
-) -> list[Divergence | None]:
-    """The divergence of replies under methods that are checked.
-
-    Args:
-        runner, tokenizer: of the model.
-        compared: the replies.
-        known_of: what is known of a thread.
-        batch_size: streams of one pass at most.
-    """
-    pairs = _pairs_of(compared, known_of, tokenizer)
-    divergences: list[Divergence | None] = [None] * len(pairs)
-    read = []
-    for number, (comparison, pair) in enumerate(zip(compared, pairs, strict=True)):
-        if comparison.alike and pair.tokens:
-            divergences[number] = Divergence((0.0,) * pair.tokens)
-        elif pair.tokens and not (runner.context and pair.longest > runner.context):
-            read.append(number)
-    parted = part_in_memory(runner, [pairs[number] for number in read], batch_size)
-    for number, parted_pair in zip(read, parted, strict=True):
-        divergences[number] = Divergence(parted_pair.nats, parted_pair.forwarded)
-    return divergences
-
-
-def _pairs_of(
-    compared: Sequence[Compared],
-    known_of: Callable[[Hashable], tuple[CachedDialog, ...]],
-    tokenizer: PreTrainedTokenizerFast,
-) -> list[Pair]:
-    """The replies as the engine reads them.
-
-    Each dialog is rendered turn by turn, so that its replies keep the tokens that they were
-    generated with.
-
-    Args:
-        compared: the turns of a thread in their order.
-        known_of: what is known of a thread.
-        tokenizer: of the model.
-
-    Raises:
-        PromptError: a chat cannot be rendered.
-    """
-    references = all_rendered(
-        render(
-            [comparison.reference for comparison in compared],
-            [""] * len(compared),
-            [()] * len(compared),
-            tokenizer,
-            traces=False,
-        )
-    )
-    dialogs: dict[Hashable, tuple[CachedDialog, ...]] = {}  # as far as they are rendered
-    pairs = []
-    for comparison, reference in zip(compared, references, strict=True):
-        thread = comparison.request.thread
-        before = (
-            known_replies(comparison.request, tokenizer)
-            if thread is None
-            else dialogs.get(thread, ())
-        )
-        (rendered,) = all_rendered(
-            render([comparison.request], [""], [before], tokenizer, traces=False)
-        )
-        token_ids = _tokens_of(rendered, comparison.reply, tokenizer)
-        if thread is not None and comparison.reply.token_ids is not None:
-            dialogs[thread] = rendered.known((), token_ids, comparison.reply.text)
-        known = () if thread is None else known_of(thread)
-        pairs.append(
-            Pair(_behind(rendered, known), _behind(reference, known), token_ids, comparison.ended)
-        )
-    return pairs
-
-
-def _tokens_of(
-    rendered: Rendered, reply: Reply, tokenizer: PreTrainedTokenizerFast
-) -> tuple[int, ...]:
-    """A reply's own tokens, or those of its text behind its chat."""
-    if reply.token_ids is not None:
-        return reply.token_ids
-    return spell_replies([rendered], [[reply.text]], tokenizer)[0][0] if reply.text else ()
 
 
 def _behind(rendered: Rendered, known: Sequence[CachedDialog]) -> Row:
