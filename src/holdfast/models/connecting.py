@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast import knobs
@@ -21,6 +21,15 @@ from holdfast.models.served import ask_served
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+
+class ConnectOptions(TypedDict, total=False):
+    """Options of `connect` that are the same for several endpoints."""
+
+    concurrency: int
+    timeout: float
+    max_retries: int
+    requests_per_minute: float | None
 
 
 def connect(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.methods import Ability, Method
-from holdfast.models.connecting import connect
+from holdfast.models.connecting import ConnectOptions, connect
 from holdfast.models.endpoint import EndpointModel
 from holdfast.models.protocol import Generates, Job, answer_all
 from holdfast.models.requests import Reply, Request
@@ -130,23 +130,14 @@ def connect_all(
     urls: Sequence[str],
     model: str | None = None,
     api_key_env: str = "OPENAI_API_KEY",
-    *,
-    concurrency: int = 8,
-    timeout: float = 120.0,
-    max_retries: int = 5,
-    requests_per_minute: float | None = None,
+    **options: Unpack[ConnectOptions],
 ) -> EndpointModel | SpreadModel:
     """Connects to endpoints that hold the same model, each of which has to answer now.
 
     Args:
         urls: of one or several, each once. What names a run is the first, where servers do not tell
             what their weights are.
-        model: of each, as of `connect`.
-        api_key_env: of each, as of `connect`.
-        concurrency: of each, as of `connect`.
-        timeout: of each, as of `connect`.
-        max_retries: of each, as of `connect`.
-        requests_per_minute: of each, as of `connect`.
+        model, api_key_env, options: of each, as of `connect`.
 
     Raises:
         UsageError: no address, or one twice, or as `connect`.
@@ -160,15 +151,7 @@ def connect_all(
     models, silent = list[EndpointModel](), list[Unreachable]()
     for url in urls:
         try:
-            connected = connect(
-                url,
-                model,
-                api_key_env,
-                concurrency=concurrency,
-                timeout=timeout,
-                max_retries=max_retries,
-                requests_per_minute=requests_per_minute,
-            )
+            connected = connect(url, model, api_key_env, **options)
             connected.reach()
             models.append(connected)
         except Unreachable as error:
