@@ -799,13 +799,13 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
     sweep = methods.parse_sweep(
         "split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5"
     )
-    assert (sweep.name, sweep.knob, sweep.values) == (
+    assert (sweep.name, sweep.parameter, sweep.values) == (
         "split-softmax:heads=0.1/1.0+repetition:probability=0.5",
         "exponent",
         ("0.9", "0.5"),
     )
     point = methods.parse_sweep("repetition:probability=0.5+boost:factor=4")
-    assert (point.name, point.knob, point.values) == (
+    assert (point.name, point.parameter, point.values) == (
         "repetition+boost:factor=4",
         "probability",
         ("0.5",),

@@ -178,8 +178,8 @@ class Plans:
         """The plan of this kind for queries x keys under a mask, made where there is none yet."""
         for made_kind, made_size, made_mask, plan in self._made:
             if made_kind == kind and made_size == size and made_mask is mask:
-                found: Plan = plan
-                return found
+                kept: Plan = plan
+                return kept
         made = make()
         self._made.append((kind, size, mask, made))
         return made

@@ -139,7 +139,7 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
         if "allow_is_bidirectional_skip" not in kwargs:  # else it is of an encoder's keys
             q_length, kv_length = int(kwargs.get("q_length", 0)), int(kwargs.get("kv_length", 0))
             first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
-            current.state.place(kwargs.get("q_offset", 0), q_length, first, kv_length)
+            current.state.note_keys(kwargs.get("q_offset", 0), q_length, first, kv_length)
     if current is not None and current.positions is not None:
         return _mask_by_positions(current, name, **kwargs)
     mask: Tensor | None = ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)

@@ -26,7 +26,7 @@ from torch.nn.functional import softplus
 
 from holdfast.attention.extent import KeyGroup, Range, additive, masked_part, over
 from holdfast.attention.kernels import LayerInputs, attend
-from holdfast.attention.rules import Rule
+from holdfast.attention.rules import LogOddsRule
 from holdfast.attention.steering import PassState
 from holdfast.methods.table import LayerTable
 
@@ -253,7 +253,7 @@ def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
 
 
 def _move(
-    rule: Rule,
+    rule: LogOddsRule,
     inputs: LayerInputs,
     output: Tensor,
     lse: Tensor,
@@ -297,14 +297,14 @@ def _by_key_heads(
     ]
 
 
-def _weight(rule: Rule, log_mass: Tensor) -> Tensor:
+def _weight(rule: LogOddsRule, log_mass: Tensor) -> Tensor:
     """c of the module's formula, of the logarithm of the mass on the span."""
     log_mass = log_mass.clamp_(max=_SURE)
     log_odds = log_mass - (-log_mass.expm1()).log_()
     return softplus(log_odds).add_(rule.log_rest(log_odds)).expm1_().neg_()
 
 
-def _apart(rule: Rule, inputs: LayerInputs, span: Range) -> Tensor:
+def _apart(rule: LogOddsRule, inputs: LayerInputs, span: Range) -> Tensor:
     """Causal attention of a whole prompt whose rows share one span, with all heads moved.
 
     Queries behind the span attend to the span and, apart from it, to the rest. With the span cut

@@ -13,7 +13,7 @@ from torch.nn.functional import softplus
 from holdfast.methods.protocols import ShiftsAttention
 
 
-class Rule(Protocol):
+class LogOddsRule(Protocol):
     """How the methods of a batch change log-odds in one layer.
 
     Log-odds are float32 or wider, [row, head, query]: -inf where the span is not in sight, which
@@ -26,7 +26,7 @@ class Rule(Protocol):
     def log_rest(self, log_odds: Tensor) -> Tensor:
         """The logarithm of what is left for the rest."""
 
-    def on(self, heads: Sequence[int] | None) -> Rule:
+    def on(self, heads: Sequence[int] | None) -> LogOddsRule:
         """The same for some heads, whose log-odds are given."""
 
 

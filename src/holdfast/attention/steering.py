@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.extent import Extent, Groups, Plans, Starts
-from holdfast.attention.rules import ListRule, MethodGroup, Rule, method_groups
+from holdfast.attention.rules import ListRule, LogOddsRule, MethodGroup, method_groups
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.methods.table import LayerTable, layer_table, table_row
@@ -154,7 +154,7 @@ class SteeringSpec:
 
     # What methods do
 
-    def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> Rule:
+    def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> LogOddsRule:
         """The rule that the methods of so many rows make in a layer with so many heads.
 
         Args:
@@ -248,7 +248,7 @@ class PassState:
         self._noted = self._noted and again
         self._layer = layer
 
-    def place(
+    def note_keys(
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
     ) -> None:
         """Notes, before each pass and for each kind of cache, that of `kv_length` keys the first is

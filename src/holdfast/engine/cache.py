@@ -21,8 +21,8 @@ from holdfast.attention import Starts
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.slot_layers import (
     CacheLayer,
-    Columns,
     KeyLayer,
+    PassColumns,
     ScaledKeys,
     Shared,
     SlotPass,
@@ -123,12 +123,12 @@ class Slots(Cache):
         together = isinstance(slots, range)
         rows = slice(slots[0], slots[-1] + 1) if together else torch.tensor(slots).to(self.device)
         where, places, kept, sources = self._places(slots, starts, fresh)
-        every = Columns(max(ends), 0, places)
+        every = PassColumns(max(ends), 0, places)
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         alike, count = len(set(firsts)) == 1, max(map(int.__sub__, ends, firsts))
         if count == every.count and any(firsts):
             count += 1  # by their number, the keys of the two kinds of layers are told apart
-        seen = Columns(count, firsts[0] if alike else 0, kept)
+        seen = PassColumns(count, firsts[0] if alike else 0, kept)
         factors = None
         if scaled is not None:
             factors = scaled.factors

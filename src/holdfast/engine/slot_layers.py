@@ -89,7 +89,7 @@ class ScaledKeys:
 
 
 @dataclass(frozen=True)
-class Columns:
+class PassColumns:
     """The columns that a kind of layer reads in a pass.
 
     Args:
@@ -124,8 +124,8 @@ class SlotPass:
     rows: slice | Tensor
     width: int
     slots: Tensor
-    every: Columns
-    kept: Columns
+    every: PassColumns
+    kept: PassColumns
     sources: tuple[Tensor, Tensor] | None
     begun: bool
     again: bool
@@ -216,7 +216,7 @@ class KeyLayer(DynamicLayer):
             store[slot, :, start:end] = new
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> PassColumns:
         """The columns that the pass under way reads."""
         return self.shared.under_way.every
 
@@ -320,7 +320,7 @@ class WindowLayer(KeyLayer):
     is_sliding = True
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> PassColumns:
         """The columns that the pass under way reads."""
         return self.shared.under_way.kept
 

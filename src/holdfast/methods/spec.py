@@ -72,13 +72,13 @@ class Sweep:
 
     Args:
         name: of the methods, with the parameters that stay.
-        knob: the name of the parameter that does not.
+        parameter: the name of the parameter that does not.
         values: its values as they were spelled.
         settings: the methods at each value.
     """
 
     name: str
-    knob: str
+    parameter: str
     values: tuple[str, ...]
     settings: tuple[tuple[Method, ...], ...]
 

@@ -246,7 +246,7 @@ def _identity(
         "sweeps": [
             {
                 "name": sweep.name,
-                "knob": sweep.knob,
+                "knob": sweep.parameter,
                 "values": list(sweep.values),
                 "methods": [steering.spell(setting) for setting in sweep.settings],
             }

@@ -13,7 +13,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from holdfast.attention.rules import ListRule, Rule, method_groups
+from holdfast.attention.rules import ListRule, LogOddsRule, method_groups
 from holdfast.methods import HeadSet, ShiftsAttention
 from holdfast.methods.heads import with_heads
 from holdfast.methods.table import LayerTable, layer_table, table_row
@@ -23,7 +23,9 @@ _KEPT = 1024  # rules of layers, for the passes to come
 Methods = tuple[ShiftsAttention, ...]
 
 
-def move(scores: Tensor, seen: Sight, rule: Rule, notes: bool) -> tuple[Tensor, Tensor | None]:
+def move(
+    scores: Tensor, seen: Sight, rule: LogOddsRule, notes: bool
+) -> tuple[Tensor, Tensor | None]:
     """The moved weights, and the mass on the span.
 
     Args:
@@ -54,7 +56,7 @@ def move(scores: Tensor, seen: Sight, rule: Rule, notes: bool) -> tuple[Tensor, 
     return torch.lerp(weights[1], weights[0], mass.unsqueeze(-1)), mass
 
 
-def _move_three(weights: Tensor, lse: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+def _move_three(weights: Tensor, lse: Tensor, rule: LogOddsRule) -> tuple[Tensor, Tensor]:
     """The same for span, generated tokens and rest."""
     assert isinstance(rule, ListRule)
     span, generated = rule.shift_groups(*lse)
@@ -63,7 +65,7 @@ def _move_three(weights: Tensor, lse: Tensor, rule: Rule) -> tuple[Tensor, Tenso
 
 
 @lru_cache(_KEPT)
-def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> Rule:
+def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> LogOddsRule:
     """The rule of each row's methods in a layer of so many heads.
 
     Lists that three numbers cannot tell, and rows whose groups are three, go one method after

@@ -14,7 +14,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from holdfast.attention.rules import ListRule, Rule
+from holdfast.attention.rules import ListRule, LogOddsRule
 from holdfast_vllm.kept import Kept, Shelf, refill
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
@@ -41,9 +41,9 @@ class Cohort:
     rows: tuple[Admitted, ...]
     methods: tuple[Methods, ...]
     groups: Tensor
-    rules: dict[int, Rule | None] = field(default_factory=dict)
+    rules: dict[int, LogOddsRule | None] = field(default_factory=dict)
 
-    def rule(self, layer: int, heads: int) -> Rule | None:
+    def rule(self, layer: int, heads: int) -> LogOddsRule | None:
         """The rule of their methods in a layer of so many heads."""
         if layer not in self.rules:
             three = len(self.groups) == 3
