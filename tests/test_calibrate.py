@@ -268,11 +268,7 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     assert "split-softmax, exponent" in svg and "Pareto front" in svg and "0.3" in svg
 
 
-ABOUT = {
-    "is_text": False,
-    "capability": "towns",
-    "plan": {"draws": 1, "conversations": None},
-}
+ABOUT = {"is_text": False, "capability": "towns", "plan": {"draws": 1, "conversations": None}}
 
 
 def synthetic(
@@ -672,7 +668,7 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     with pytest.raises(UsageError, match=r"Row 7 of .* has no 'answer'"):
         load_capability(f"mmlu:{bad}")
     bad.write_text("{")
-    with pytest.raises(UsageError, match=r"Row 1 of .* is not JSON"):
+    with pytest.raises(UsageError, match=r"Line 1 of .* is not JSON"):
         load_capability(f"mmlu:{bad}")
     with pytest.raises(UsageError, match=r"no-such.* holds no test.jsonl.gz"):
         load_capability("mmlu:no-such/folder")

@@ -67,11 +67,7 @@ class Scripted(ScriptedModel):
         return "kept" if (lap * 0.618034 + 0.3) % 1 < shares[round_number - 1] else "lost"
 
 
-SHARES = {
-    "good": [1.0] * ROUNDS,
-    "late": [1.0, 1.0, 0.1, 0.0],
-    "edge": [0.82] * ROUNDS,
-}
+SHARES = {"good": [1.0] * ROUNDS, "late": [1.0, 1.0, 0.1, 0.0], "edge": [0.82] * ROUNDS}
 
 
 @pytest.fixture(scope="module")
@@ -519,12 +515,7 @@ def junit_of(records, terms, folder, before=None):
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "code"),
-    [
-        ([PASS, PASS], 0),
-        ([PASS, FAIL, UNDECIDED], 1),
-        ([PASS, UNDECIDED], 3),
-    ],
+    ("verdicts", "code"), [([PASS, PASS], 0), ([PASS, FAIL, UNDECIDED], 1), ([PASS, UNDECIDED], 3)]
 )
 def test_exit_codes(checked, verdicts, code):
     import dataclasses

@@ -16,17 +16,7 @@ from test_modern import STATES
 from test_scoring import METHODS
 from tiny import chat, model
 
-from holdfast import (
-    Directer,
-    Gate,
-    Guidance,
-    Hold,
-    Request,
-    Sampling,
-    SplitSoftmax,
-    connect,
-    drift,
-)
+from holdfast import Directer, Gate, Guidance, Hold, Request, Sampling, SplitSoftmax, connect, drift
 from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.cli import main

@@ -19,14 +19,7 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed, Unreachable
 from holdfast.models.connecting import connect
 from holdfast.papers.zhang2024.synthetic import TextShape, make_data
-from holdfast.records import (
-    FAILURES,
-    Compatibility,
-    command_of,
-    open_run,
-    read_run,
-    union,
-)
+from holdfast.records import FAILURES, Compatibility, command_of, open_run, read_run, union
 from holdfast.report.about import about_runs
 from holdfast.report.tasks import table
 from holdfast.sampling import Sampling
@@ -122,12 +115,7 @@ def test_a_server_that_is_gone_says_that_the_run_can_be_resumed(tmp_path):
 
 
 PLAN = Plan(
-    draws=1,
-    rounds=1,
-    ask_at=2,
-    reading="written",
-    sampling=Sampling(max_new_tokens=5),
-    batch=4,
+    draws=1, rounds=1, ask_at=2, reading="written", sampling=Sampling(max_new_tokens=5), batch=4
 )
 SWEEP = ("repetition:probability=0.5,1",)
 

@@ -291,10 +291,7 @@ def test_the_command_tells_what_a_judge_behind_an_endpoint_is_worth(tmp_path, ca
     ("spec", "words"),
     [
         ({"judge": "Polite?"}, "'model' of a judge is missing; give a model or URL"),
-        (
-            {"judge": "", "model": "m"},
-            "a question to be answered with yes, not ''",
-        ),
+        ({"judge": "", "model": "m"}, "a question to be answered with yes, not ''"),
         ({"judge": "Polite?", "modle": "m"}, "did you mean 'model'"),
         ({"judge": "Polite?", "model": 3}, "'model' of a judge has to be a model or URL, not 3"),
         ({"name": "every", "measures": [POLITE]}, "takes no judge"),

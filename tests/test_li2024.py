@@ -250,7 +250,7 @@ def test_strings_may_be_joined_and_lists_annotated(write):
 def test_the_file_is_never_run(write, tmp_path):
     trap = tmp_path / "ran"
     hostile = f"open({str(trap)!r}, 'w').write('x')\n" + empty_lists(
-        pattern_system_prompts=f"[('a', 'b', open({str(trap)!r}, 'w'))]",
+        pattern_system_prompts=f"[('a', 'b', open({str(trap)!r}, 'w'))]"
     )
     with pytest.raises(UsageError, match="None of the 1 entries"):
         load_suite(write(hostile))

@@ -372,7 +372,7 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
 @pytest.mark.parametrize(
     ("line", "named"),
     (
-        ("{", ["Line 2", "no JSON"]),
+        ("{", ["Line 2", "not JSON"]),
         ("[]", ["Line 2", "'[]'"]),
         ({"messages": None}, ["Line 2", "messages = 'None'"]),
         ({"continuations": ...}, ["Line 2", "no 'continuations'"]),

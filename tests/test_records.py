@@ -15,13 +15,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import RecordsError
-from holdfast.records import (
-    Compatibility,
-    open_run,
-    read_run,
-    refuse_another,
-    union,
-)
+from holdfast.records import Compatibility, open_run, read_run, refuse_another, union
 
 METHODS = ["none", "split-softmax:exponent=0.5"]
 IDENTITY = {

@@ -308,8 +308,7 @@ def test_bad_rule_is_named(suite_file, change, message):
 
 def test_an_empty_list_of_rules_is_named(suite_file):
     with pytest.raises(
-        UsageError,
-        match=r"case 'p': the field 'rules' has to be .* not empty, not a list of 0",
+        UsageError, match=r"case 'p': the field 'rules' has to be .* not empty, not a list of 0"
     ):
         load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: []}]"))
     with pytest.raises(UsageError, match=r"case 'p', rule 1 has to be an object, not 'signs'"):
@@ -468,14 +467,8 @@ def swap(suite, case):
         ),
         (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
         (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*--allow-code"),
-        (
-            ('["What now?", "Where to?"]', "[]"),
-            r"the field 'probes' has to be .*, not a list of 0",
-        ),
-        (
-            ('["What now?", "Where to?"]', '["What now?", 3]'),
-            r"'probes\[1\]' has to be .*, not 3",
-        ),
+        (('["What now?", "Where to?"]', "[]"), r"the field 'probes' has to be .*, not a list of 0"),
+        (('["What now?", "Where to?"]', '["What now?", 3]'), r"'probes\[1\]' has to be .*, not 3"),
         (
             ('["Hello there."]', "Hello there."),
             r"the field 'starters' has to be a list of texts .*, not 'Hello there.'",
@@ -625,10 +618,7 @@ def test_what_the_document_of_suites_shows_works(tmp_path):
 
 def test_fields_of_a_suite_are_in_its_document():
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
-    for field in {
-        *SuiteDocument.model_fields,
-        *CaseEntry.model_fields,
-    }:
+    for field in {*SuiteDocument.model_fields, *CaseEntry.model_fields}:
         assert f"`{field}`" in text, field
 
 

@@ -287,10 +287,7 @@ def test_prompts_and_emphasis_are_those_of_the_paper():
         ' example: {"name": , "occupation": , }.* Ann is a nurse. She likes tea. *Now generate'
         " the answer.*"
     )
-    assert JSON.score(asked["original"], asked["original"].reply) == {
-        "format": 1,
-        "prediction": 1,
-    }
+    assert JSON.score(asked["original"], asked["original"].reply) == {"format": 1, "prediction": 1}
     changed = [PRONOUNS.ask(person, wording) for wording in ("original", "shortened", "rephrased")]
     assert all(
         "'she' and 'he' with 'they'" in one.emphasis[0]
@@ -647,7 +644,7 @@ def test_files_that_are_not_data_are_refused(tmp_path):
             r"row 1 holds '\\ud800', half of a surrogate pair",
         ),
         ("n.json", b"[" + b"9" * 5000 + b"]", "cannot be read .*digit"),
-        ("n.jsonl", b'{"raw": ' + b"9" * 5000 + b"}", "row 1 is not JSON .*digit"),
+        ("n.jsonl", b'{"raw": ' + b"9" * 5000 + b"}", "Line 1 of .* is not JSON .*digit"),
         (
             "p.jsonl",
             b'{"raw": "Ann is a nurse.", "title": "nurse", "start_pos": "' + b"9" * 5000 + b'"}',
@@ -659,14 +656,14 @@ def test_files_that_are_not_data_are_refused(tmp_path):
             "'title' is .*none of the 28",
         ),
         ("deep.json", b"[" * 100_000, "cannot be read"),
-        ("deep.jsonl", b"[" * 100_000, "row 1 is not JSON"),
-        ("z.json.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff", "cannot be read"),
+        ("deep.jsonl", b"[" * 100_000, "Line 1 of .* is not JSON"),
+        ("z.json.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff", "cannot be unpacked"),
         ("c.json", b"[]", "no rows"),
         ("d.json", b'[{"a": 1}]', "first row has a"),
         ("e.json", b"[3]", "has no fields"),
-        ("a.jsonl", b'{"raw": "x"}\n{', "row 2 is not JSON"),
-        ("f.csv", b"\xff\xfe", "cannot be read"),
-        ("g.csv.gz", b"no gzip", "cannot be read"),
+        ("a.jsonl", b'{"raw": "x"}\n{', "Line 2 of .* is not JSON"),
+        ("f.csv", b"\xff\xfe", "is not UTF-8 text"),
+        ("g.csv.gz", b"no gzip", "cannot be unpacked"),
         ("h.json", b'[{"hard_text": "x", "profession": 1}]', "without their first sentence"),
     ):
         (tmp_path / name).write_bytes(content)

@@ -1,24 +1,74 @@
-"""Files that are written whole or not at all, and the sentence for one that cannot be written."""
+"""Files of text and JSON lines that users give; files that are written whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
+import json
 import os
 import secrets
 import stat
 import warnings
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, UsageError
 
 FULL = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the file may not grow further",
 }
+_GZIPPED = b"\x1f\x8b"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
+
+
+def read_text(path: Path | str) -> str:
+    """The text of a user's file in UTF-8; one that is gzipped is unpacked.
+
+    Raises:
+        UsageError: it cannot be read; names the path, the cause and the cure.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+        if content.startswith(_GZIPPED) or path.suffix == ".gz":
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
+        ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UsageError(
+            f"{path} cannot be unpacked ({error}); give it whole, or without .gz if it is not"
+            " gzipped."
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+
+
+def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
+    """The values of a file with JSON in each line, each with its line number; blank lines are
+    skipped.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is not JSON.
+    """
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                f"Line {number} of {path} is not JSON ({error}); write one value per line."
+            ) from error
+        yield number, value
 
 
 def write_whole(path: Path | str, data: bytes | str, place: str = "another place") -> Path:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UsageError
+from holdfast.files import read_json_lines
 
 RECORDED = "recorded"  # the stop reason of a turn that is replayed
 SCRIPTED = "scripted"  # that of a user turn from a script
@@ -121,9 +122,8 @@ def read_user_turns(path: Path | str) -> UserTurns:
     if str(path) == SHIPPED_SCRIPTS:
         path = Path(str(files("holdfast") / "assets" / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
     path = Path(path)
-    data, lines = _lines_of(path, "user turns")
     scripts = []
-    for number, value in lines:
+    for number, value in _values_in(path):
         texts = value if isinstance(value, list) else []
         if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
             raise UsageError(
@@ -131,7 +131,7 @@ def read_user_turns(path: Path | str) -> UserTurns:
                 ' one dialog per line, such as ["Hi!", "What is for dinner?"].'
             )
         scripts.append(Script(number, tuple(texts)))
-    return UserTurns(path.name, hashlib.sha256(data).hexdigest(), tuple(scripts))
+    return UserTurns(path.name, _fingerprint(path), tuple(scripts))
 
 
 def read_dialogs(path: Path | str) -> Dialogs:
@@ -142,39 +142,27 @@ def read_dialogs(path: Path | str) -> Dialogs:
             and the cure.
     """
     path = Path(path)
-    data, lines = _lines_of(path, "dialogs")
-    dialogs = [_read_dialog(value, number, f"Line {number} of {path}") for number, value in lines]
-    return Dialogs(path.name, hashlib.sha256(data).hexdigest(), tuple(dialogs))
+    dialogs = [
+        _read_dialog(value, number, f"Line {number} of {path}")
+        for number, value in _values_in(path)
+    ]
+    return Dialogs(path.name, _fingerprint(path), tuple(dialogs))
 
 
-def _lines_of(path: Path, what: str) -> tuple[bytes, list[tuple[int, Any]]]:
-    """The content of a file, and the number and value of each of its lines of JSON.
+def _values_in(path: Path) -> list[tuple[int, Any]]:
+    """The values of a file of JSON lines, each with the number of its line.
 
     Raises:
-        UsageError: it cannot be read, has no such line, or a line is not JSON.
+        UsageError: the file cannot be read or is empty, or a line is not JSON.
     """
-    try:
-        data = path.read_bytes()
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(
-            f"The {what} {path} cannot be read ({error.strerror}); check the path."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
-        ) from error
-    lines = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        try:
-            lines += [(number, json.loads(line))] if line.strip() else []
-        except (ValueError, RecursionError) as error:
-            raise UsageError(
-                f"Line {number} of {path} is not JSON ({error}); write one dialog per line."
-            ) from None
-    if not lines:
+    values = list(read_json_lines(path))
+    if not values:
         raise UsageError(f"{path} holds no dialog; write one per line.")
-    return data, lines
+    return values
+
+
+def _fingerprint(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:

@@ -15,6 +15,7 @@ from holdfast.drift.verifiable.ifbench import load_ifbench
 from holdfast.drift.verifiable.multi_if import load_multi_if
 from holdfast.drift.verifiable.sys_ifeval import load_sys_ifeval
 from holdfast.errors import UnknownName, UsageError
+from holdfast.files import read_text
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
@@ -101,17 +102,3 @@ def load_shipped(name: str) -> Suite:
         )
     text = asset.read_text(encoding="utf-8")
     return parse_suite(text, f"{name}.yaml", name, check=False)  # its tests check it
-
-
-def read_text(path: Path) -> str:
-    """The text of a user's file."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
-        ) from error
-    except OSError as error:
-        raise UsageError(
-            f"The suite file {path} cannot be read ({error.strerror}); check the path."
-        ) from error

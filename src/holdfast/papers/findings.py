@@ -119,11 +119,7 @@ class _Shown:
 
 
 def publish(
-    made: Iterable[Figure],
-    title: str,
-    facts: Sequence[str],
-    out: Path,
-    tell: Callable[[str], None],
+    made: Iterable[Figure], title: str, facts: Sequence[str], out: Path, tell: Callable[[str], None]
 ) -> Path:
     """Reports the verdicts of each figure as it is made, and writes `index.html` and
     `findings.json` into the folder `out`; returns the page's path.

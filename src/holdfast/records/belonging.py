@@ -118,13 +118,7 @@ _DIVERGENCE: _Check = (
     lambda value: value is None or (_is_number(value) and value >= 0),
     "no number from 0",
 )
-_TURN = {
-    "round": _ROUND,
-    "speaker": _TEXT,
-    "text": _TEXT,
-    "mass": _MASS,
-    "divergence": _DIVERGENCE,
-}
+_TURN = {"round": _ROUND, "speaker": _TEXT, "text": _TEXT, "mass": _MASS, "divergence": _DIVERGENCE}
 _PROBE: dict[str, _Check] = {
     "round": _ROUND,
     "kind": _TEXT,

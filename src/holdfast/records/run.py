@@ -287,10 +287,7 @@ def _key_of(record: Mapping[str, Any]) -> Key:
 
 
 def _start_or_resume(
-    folder: Path,
-    identity: dict[str, Any],
-    about: Mapping[str, Any],
-    compatibility: Compatibility,
+    folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
 ) -> dict[str, Any]:
     """Writes the manifest: a new one, or that of the run there, extended by this command."""
     fresh = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}

@@ -11,7 +11,6 @@ lm-eval:TASK       the questions of a multiple-choice task or group of lm-evalua
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import random
@@ -23,6 +22,7 @@ from typing import Any
 
 from holdfast import knobs
 from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.files import read_json_lines
 from holdfast.seeds import seed_of
 
 KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
@@ -191,24 +191,7 @@ def read_mmlu(path: Path) -> list[dict[str, Any]]:
     Raises:
         UsageError: the file cannot be read, or a row is malformed: the row and its field are named.
     """
-    try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
-    except (OSError, EOFError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); give MMLU as JSON lines.") from error
-    rows = []
-    for number, line in enumerate(
-        text.split("\n"), 1
-    ):  # not splitlines: questions hold other line ends
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UsageError(
-                    f"Row {number} of {path} is not JSON ({error}); mend or delete it."
-                ) from error
-            rows.append(check_mmlu(row, f"Row {number} of {path}"))
-    return rows
+    return [check_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
 
 
 def check_mmlu(row: Any, where: str) -> dict[str, Any]:

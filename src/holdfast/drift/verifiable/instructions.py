@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import csv
 import difflib
-import gzip
 import io
 import json
 import unicodedata
-import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UsageError
+from holdfast.files import read_text
 from holdfast.measures import Measure, build, catalogue
-
-SHOWN = 60  # characters of a value in a message
+from holdfast.validation import shortened
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class FileRow:
         key = self.fields.get("key")
         if isinstance(key, bool) or not isinstance(key, int | str) or not str(key).strip():
             raise UsageError(
-                f"{self.where}: the key is {shown(key)}, neither a number nor a text; give the"
+                f"{self.where}: the key is {shortened(key)}, neither a number nor a text; give the"
                 " published file."
             )
         return str(key).strip()
@@ -54,35 +52,10 @@ def text_in(fields: dict[str, Any], name: str, where: str) -> str:
     value = fields[name]
     if not isinstance(value, str) or not value.strip():
         raise UsageError(
-            f"{where}: the field {name!r} is {shown(value)}, not a text; give the published file."
+            f"{where}: the field {name!r} is {shortened(value)}, not a text; give the published"
+            " file."
         )
     return value.strip()
-
-
-def shown(value: Any) -> str:
-    """A value as a message shows it."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
-
-
-def read_text(path: Path) -> str:
-    """The text of a file; one that ends in .gz is unpacked."""
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path} is not UTF-8 text (byte {error.start}); give the published file."
-        ) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UsageError(
-            f"{path} cannot be unpacked ({error}); give it whole, or without .gz if it is not"
-            " gzipped."
-        ) from error
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
 
 
 def read_jsonl(path: Path) -> Iterator[FileRow]:
@@ -97,7 +70,7 @@ def read_jsonl(path: Path) -> Iterator[FileRow]:
             fields = parse(line, where)
             if not isinstance(fields, dict):
                 raise UsageError(
-                    f"{where} is {shown(fields)}, not a JSON object; give the published file."
+                    f"{where} is {shortened(fields)}, not a JSON object; give the published file."
                 )
             yield FileRow(where, fields)
 
@@ -130,7 +103,7 @@ def parse(text: str, where: str) -> Any:
         return normalised(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{where} is not JSON ({error}): {shown(text.strip())}; give the published file."
+            f"{where} is not JSON ({error}): {shortened(text.strip())}; give the published file."
         ) from error
 
 
@@ -196,7 +169,8 @@ def read_instructions(
     """
     if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
         raise UsageError(
-            f"{where}: 'instruction_id_list' is {shown(ids)} and 'kwargs' {shown(arguments)}, not"
+            f"{where}: 'instruction_id_list' is {shortened(ids)} and 'kwargs'"
+            f" {shortened(arguments)}, not"
             " two lists of one length; give the published file."
         )
     return [
@@ -216,10 +190,10 @@ def read_instruction(id: Any, given: Any, where: str, prefix: str) -> Instructio
     if name not in known.values():
         near = difflib.get_close_matches(name.removeprefix(f"{prefix}_"), known, n=1)
         cure = f"did you mean {known[near[0]]!r}?" if near else "give the published file."
-        raise UsageError(f"{where}: no measure scores the instruction {shown(id)}; {cure}")
+        raise UsageError(f"{where}: no measure scores the instruction {shortened(id)}; {cure}")
     if not isinstance(given, Mapping):
         raise UsageError(
-            f"{where}: the arguments of {id!r} are {shown(given)}, not a mapping; give the"
+            f"{where}: the arguments of {id!r} are {shortened(given)}, not a mapping; give the"
             " published file."
         )
     if "name" in given:  # which names the measure in a spec, and is no argument of one

@@ -24,11 +24,11 @@ from holdfast.drift.verifiable.instructions import (
     read_csv,
     read_instructions,
     read_jsonl,
-    shown,
     text_in,
 )
 from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 from holdfast.errors import UsageError
+from holdfast.validation import shortened
 
 TURNS = ("turn_1", "turn_2", "turn_3")
 WORDS = ("length_constraints:number_words", "length_constraints:nth_paragraph_first_word")
@@ -87,7 +87,8 @@ def said_in(row: FileRow, turn: str) -> str:
     message = parse(row.text(name), f"{row.where}, {name}")
     if not isinstance(message, dict):
         raise UsageError(
-            f"{row.where}: {name!r} is {shown(message)}, not a message; give the published file."
+            f"{row.where}: {name!r} is {shortened(message)}, not a message; give the published"
+            " file."
         )
     return text_in(message, "content", f"{row.where}, {name}")
 

@@ -15,11 +15,11 @@ from holdfast.drift.verifiable.instructions import (
     FileRow,
     read_instructions,
     read_jsonl,
-    shown,
     text_in,
 )
 from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 from holdfast.errors import UsageError
+from holdfast.validation import shortened
 
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
@@ -61,7 +61,7 @@ def read_messages(row: FileRow) -> tuple[str, str]:
     roles = [item.get("role") for item in items if isinstance(item, dict)]
     if roles != ["system", "user"] or len(items) != len(roles):
         raise UsageError(
-            f"{row.where}: 'messages' is {shown(messages)}, not a system prompt and a request;"
+            f"{row.where}: 'messages' is {shortened(messages)}, not a system prompt and a request;"
             " give the published file."
         )
     system, user = (text_in(message, "content", row.where) for message in items)

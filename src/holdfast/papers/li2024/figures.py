@@ -276,13 +276,7 @@ def _calibrate(setup: Li2024Setup) -> None:
     units = units_of(suite, capability, scale.sweeps, plan)
     with setup.watch(_STEP, units) as progress:
         calibrate(
-            setup.model,
-            suite,
-            capability,
-            setup.out / _STEP,
-            scale.sweeps,
-            plan,
-            progress=progress,
+            setup.model, suite, capability, setup.out / _STEP, scale.sweeps, plan, progress=progress
         )
 
 

@@ -20,9 +20,7 @@ from holdfast.papers.zhang2024.settings import (
     request_of,
     variants_of,
 )
-from holdfast.papers.zhang2024.settings import (
-    TaskSettings as Settings,
-)
+from holdfast.papers.zhang2024.settings import TaskSettings as Settings
 
 __all__ = [
     "BASELINES",

@@ -10,18 +10,18 @@ taken from JSON, JSON lines, CSV or Parquet.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
+import io
 import json
 import random
 import re
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import read_json_lines, read_text
 from holdfast.papers.zhang2024.data import (
     BIOGRAPHIES,
     FACTS,
@@ -33,6 +33,7 @@ from holdfast.papers.zhang2024.data import (
     change_pronouns,
 )
 from holdfast.seeds import seed_of
+from holdfast.validation import shortened
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -51,7 +52,7 @@ class DataRow:
         value = self.get(*names)
         if not isinstance(value, str) or not value.strip():
             raise UsageError(
-                f"{self.where}: {names[0]!r} is {_short(value)}, and a text is needed; give each"
+                f"{self.where}: {names[0]!r} is {shortened(value)}, and a text is needed; give each"
                 " row one."
             )
         return value.strip()
@@ -60,7 +61,8 @@ class DataRow:
         value = self.get(*names)
         if isinstance(value, bool) or not re.fullmatch(r"\d{1,15}", str(value)):
             raise UsageError(
-                f"{self.where}: {names[0]!r} is {_short(value)}, and a whole number of at most 15"
+                f"{self.where}: {names[0]!r} is {shortened(value)}, and a whole number of at most"
+                " 15"
                 " digits is needed."
             )
         return int(value)
@@ -106,7 +108,7 @@ def _rome(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
         isinstance(text, str) and text.strip() for text in paraphrases
     ):
         raise UsageError(
-            f"{row.where}: 'paraphrase_prompts' is {_short(paraphrases)}, and a list of texts is"
+            f"{row.where}: 'paraphrase_prompts' is {shortened(paraphrases)}, and a list of texts is"
             " needed."
         )
     old, new = (
@@ -139,7 +141,7 @@ def _relation(row: DataRow, name: str) -> str:
     relation = row.text(name)
     if relation.count("{}") != 1:
         raise UsageError(
-            f"{row.where}: {name!r} is {_short(relation)}, and needs one {{}} where the subject"
+            f"{row.where}: {name!r} is {shortened(relation)}, and needs one {{}} where the subject"
             " stands."
         )
     return relation
@@ -149,7 +151,8 @@ def _biography(row: DataRow) -> Iterable[tuple[str, Biography]]:
     text, start = row.get("raw", "text"), row.number("start_pos", "start")
     if not isinstance(text, str) or not text[:start].strip() or start > len(text):
         raise UsageError(
-            f"{row.where}: 'start_pos' is {start}, which cuts no first sentence off {_short(text)}."
+            f"{row.where}: 'start_pos' is {start}, which cuts no first sentence off"
+            f" {shortened(text)}."
         )
     occupation, name = _occupation(row), row.values.get("name")
     if isinstance(name, list):
@@ -172,15 +175,11 @@ def _occupation(row: DataRow) -> str:
     wanted = str(value).strip().lower().replace("_", " ")
     if wanted not in OCCUPATIONS:
         raise UsageError(
-            f"{row.where}: 'title' is {_short(value)}, which is none of the 28 occupations of Bias"
+            f"{row.where}: 'title' is {shortened(value)}, which is none of the 28 occupations of"
+            " Bias"
             " in Bios."
         )
     return wanted
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def refuse_surrogates(row: Any, where: str) -> None:
@@ -298,35 +297,22 @@ def _read(path: Path) -> list[Any]:
     kind = _suffix(path)
     if kind == ".parquet":
         return _read_parquet(path)
+    if kind == ".jsonl":
+        return [row for _, row in read_json_lines(path)]
+    text = read_text(path)
     try:
-        with (gzip.open if path.name.endswith(".gz") else open)(
-            path, "rt", encoding="utf-8", newline=""
-        ) as file:
-            if kind == ".csv":
-                return list(csv.DictReader(file))
-            if kind == ".json":
-                rows = json.load(file)
-                if not isinstance(rows, list):
-                    raise UsageError(
-                        f"{path} holds a JSON {type(rows).__name__}, and a list of rows is needed."
-                    )
-                return rows
-            return [
-                _json_line(line, f"{path}, row {number}")
-                for number, line in enumerate(file, 1)
-                if line.strip()
-            ]
-    except (OSError, EOFError, ValueError, csv.Error, zlib.error, RecursionError) as error:
+        if kind == ".csv":
+            return list(csv.DictReader(io.StringIO(text, newline="")))
+        rows = json.loads(text)
+    except (ValueError, csv.Error, RecursionError) as error:
         raise UsageError(
             f"{path} cannot be read ({error}); give a whole {kind} file in UTF-8."
         ) from error
-
-
-def _json_line(line: str, where: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is not JSON ({error}); write one object per line.") from error
+    if not isinstance(rows, list):
+        raise UsageError(
+            f"{path} holds a JSON {type(rows).__name__}, and a list of rows is needed."
+        )
+    return rows
 
 
 def _read_parquet(path: Path) -> list[Any]:

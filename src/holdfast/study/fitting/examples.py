@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from holdfast.chat.messages import Message, check_message
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import read_json_lines
 
 T = TypeVar("T")
 
@@ -82,16 +82,10 @@ def read_contrasts(path: Path | str) -> tuple[Contrast, ...]:
 
 
 def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The data {str(path)!r} cannot be read ({error}); check it.") from None
     count = 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, value in read_json_lines(path):
         try:
-            yield make(json.loads(line))
+            yield make(value)
         except (ValueError, TypeError, KeyError, HoldfastError) as error:
             raise UsageError(
                 f"Line {number} of {str(path)!r} is no example ({type(error).__name__}: {error});"

@@ -93,10 +93,7 @@ def contrasts() -> tuple[Contrast, ...]:
     """Every question under every system prompt, and without."""
     return tuple(
         Contrast(
-            (
-                {"role": "system", "content": prompt},
-                {"role": "user", "content": question},
-            ),
+            ({"role": "system", "content": prompt}, {"role": "user", "content": question}),
             ({"role": "user", "content": question},),
         )
         for prompt, question in itertools.product(_PROMPTS, _QUESTIONS)

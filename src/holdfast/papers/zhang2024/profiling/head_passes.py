@@ -135,8 +135,7 @@ def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) 
     """
     groups: list[list[int]] = []
     for index in sorted(
-        range(len(prompts)),
-        key=lambda i: (prompts[i].changing, len(prompts[i].token_ids), i),
+        range(len(prompts)), key=lambda i: (prompts[i].changing, len(prompts[i].token_ids), i)
     ):
         joined = [*groups[-1], index] if groups else []
         if joined and _fit([prompts[number] for number in joined], heads, vocabulary):

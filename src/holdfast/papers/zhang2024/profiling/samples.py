@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TypeAlias
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 
@@ -61,25 +61,9 @@ def read_samples(path: Path | str) -> list[Choice]:
     Raises:
         UsageError: names the line and the field that is wrong or missing.
     """
-    path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"Cannot read samples from {str(path)!r} ({why}); give a JSONL file."
-        ) from None
-    samples = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UsageError(
-                f"Line {number} of {path} is no JSON ({error}); write one object per line."
-            ) from None
-        samples.append(_read_sample(row, f"Line {number} of {path}"))
+    samples = [
+        _read_sample(row, f"Line {number} of {path}") for number, row in read_json_lines(path)
+    ]
     if not samples:
         raise UsageError(
             f"{path} holds no samples; write one JSON object per line, with messages, emphasis,"

@@ -28,15 +28,7 @@ from holdfast.sampling import Sampling
 _APART = 1e-3
 _APART_IN_HALF = 0.1  # where numbers have two bytes
 # what a model's own code may raise when it is handed layers and caches that it does not know
-_UNFIT = (
-    ModelError,
-    RuntimeError,
-    TypeError,
-    AttributeError,
-    KeyError,
-    ValueError,
-    IndexError,
-)
+_UNFIT = (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError)
 _Options = tuple[float, ...]  # log-probabilities of a sample's continuations
 _TRIED = 8  # tokens of a reply that is written to see how long it takes
 _Ticket = tuple[int, Head | None]  # the index of a sample in its group, and the head

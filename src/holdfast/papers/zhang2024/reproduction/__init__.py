@@ -46,17 +46,7 @@ def reproduce(setup: Setup) -> Path:
         ),
         f"seed {setup.seed}",
     ]
-    makers = (
-        table_1,
-        table_4,
-        table_5,
-        table_7,
-        table_11,
-        table_13,
-        table_14,
-        figure_2,
-        figure_3,
-    )
+    makers = (table_1, table_4, table_5, table_7, table_11, table_13, table_14, figure_2, figure_3)
     figures = (make(study) for make in makers)
     title = "Tell your model where to attend, on your model"
     return publish(figures, title, facts, setup.out, setup.tell)

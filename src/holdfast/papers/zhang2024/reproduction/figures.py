@@ -18,15 +18,7 @@ from holdfast.papers.zhang2024.reproduction.setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.papers.zhang2024.reproduction.tables import HALVES, best_less_worst, beyond_reach
 from holdfast.records import read_run
-from holdfast.report.figures import (
-    COLOURS,
-    legend_below,
-    means,
-    panels,
-    save,
-    styled,
-    whiskers,
-)
+from holdfast.report.figures import COLOURS, legend_below, means, panels, save, styled, whiskers
 
 _FLUENCY = "fluency"
 

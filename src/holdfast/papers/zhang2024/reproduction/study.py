@@ -78,13 +78,7 @@ class Study:
             samples, plan = self.profiling_of(name)
             folder = self.profile_folder(name)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
-                done = profile(
-                    self.setup.model,
-                    samples,
-                    folder,
-                    plan,
-                    progress=progress,
-                )
+                done = profile(self.setup.model, samples, folder, plan, progress=progress)
             rankings[name] = done.ranking
         return rankings
 
