@@ -191,7 +191,7 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def expected(schema: Schema, root: Schema | None = None) -> str:
-    """What a schema takes, in words: "a whole number from 1 to 16"."""
+    """The values that a schema takes, in words: "a whole number from 1 to 16"."""
     schema = _resolve(schema, root or schema)
     if "expected" in schema:  # a type may say it itself
         return str(schema["expected"])

@@ -1,3 +1,1 @@
-"""Why models drift: the cone geometry of the theory, and of real hidden states; what the fixes
-cost; and which heads to steer.
-"""
+"""Studies of a model: calibration and checks of methods, decay of attention, fitted directions."""

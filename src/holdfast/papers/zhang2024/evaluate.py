@@ -305,20 +305,17 @@ def run(
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
-    shown = {
-        (task.name, variant.draw): demonstrations(data, task, settings, variant.draw)
+    pairs = [
+        (task, variant, demonstrations(data, task, settings, variant.draw) if variant.draw else [])
         for task, variant in itertools.product(tasks, variants)
-        if variant.draw
-    }
+    ]
     identity = _identity(model, data, settings, variants)
     about = {"command": "tasks", "argv": command, **told_of(model)}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         groups = batches(range(settings.samples), settings.batch)
         units = []
-        for task, variant in itertools.product(tasks, variants):
-            before = shown.get((task.name, variant.draw), [])
-            key = variant.key(task.name)
-            for batch in resume(record, key, groups, alone=model.independent):
+        for task, variant, before in pairs:
+            for batch in resume(record, variant.key(task.name), groups, alone=model.independent):
                 if batch.again:
                     some = {number: samples[task.name][number] for number in batch.again}
                     units.append(BatchUnit(batch, TaskBatch(task.name, variant, before, some)))

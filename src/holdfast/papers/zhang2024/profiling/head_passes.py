@@ -71,7 +71,7 @@ class ScoredPrompt:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRange:
     """The columns of prompts side by side.
 
     Args:
@@ -108,7 +108,7 @@ class Group:
     positions: Tensor
     mask: Tensor
     span: Tensor
-    extent: Columns
+    extent: ColumnRange
 
     def spread(self, copies: int) -> Group:
         """The same with each row so often, in a run."""
@@ -117,11 +117,11 @@ class Group:
         return Group(self.prompts, ids, positions, mask, span, self.extent)
 
 
-def extent_of(prompts: Sequence[ScoredPrompt]) -> Columns:
+def extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
     """The columns that these prompts take side by side."""
     end = max(len(prompt.token_ids) for prompt in prompts)
     first = min(end - len(prompt.token_ids) + prompt.before_span for prompt in prompts)
-    return Columns(end, end + max(prompt.behind for prompt in prompts), first)
+    return ColumnRange(end, end + max(prompt.behind for prompt in prompts), first)
 
 
 def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
@@ -343,7 +343,7 @@ class HeadPasses:
                 hidden=base.entering[layer].repeat_interleave(copies, 0)[:, first:],
             )
 
-    def _first(self, extent: Columns, layer: int) -> int:
+    def _first(self, extent: ColumnRange, layer: int) -> int:
         """The first column that goes on from a layer when a head of it is steered."""
         is_last = layer == len(self._layers) - 1
         return extent.columns - extent.read if is_last else extent.first

@@ -3,9 +3,8 @@
 setup.py        the scales, and the refusal of models that cannot be used
 study.py        the runs that the tables share: profiles, choices, answers
 tables.py       Tables 1, 5 and 7; differences, claims and cells of all tables
-robustness.py   Tables 4, 11, 13 and 14
+robustness.py   Tables 4, 11, 13 and 14; a small model trained a little further, for Table 13
 figures.py      Figures 2 to 6
-child.py        a small model trained a little further, for Table 13
 """
 
 from __future__ import annotations
