@@ -17,7 +17,6 @@ from typing import Any
 
 SUBJECTS = frozenset(("she", "he"))
 SINGULAR = SUBJECTS | {"her", "him", "hers", "his", "herself", "himself"}
-PLURAL = frozenset(("they", "them", "their", "theirs", "themselves", "themself"))
 _SHORTEST = 10  # words; with fewer, no text reaches 3.0, so its fluency says nothing
 _N_GRAMS = {2: 2 / 3, 3: 4 / 3}  # n -> weight, as ROME's code weights them
 
