@@ -309,6 +309,7 @@ def check_fields(
         sentence = f"{entry}the argument {path[0]!r} {belonging}"
         return sentence[0].upper() + sentence[1:]
 
+    fields = {str(key): value for key, value in fields.items()}
     try:
         model.model_validate(fields)
     except ValidationError as error:
