@@ -1,7 +1,8 @@
-"""How large and how tangled the code is: `python benchmarks/house.py [--check]` prints one table.
+"""How large and how tangled the code is: `python benchmarks/house.py` prints one table.
 
 A room is a file or folder directly below `src/holdfast`. The order of the rooms is the one that
-`tests/test_imports.py` holds. With --check, the exit code is 1 where a row misses its target.
+`tests/test_imports.py` holds. With --check, the exit code is 1 where a row misses its target;
+`make lint` holds the rows that have reached theirs.
 """
 
 from __future__ import annotations
@@ -325,7 +326,12 @@ def rows() -> list[Row]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="How large and how tangled the code is.")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
+    parser.add_argument(
+        "--check",
+        nargs="*",
+        metavar="WORDS",
+        help="exit with 1 where a target is missed, in the rows with these words or in any",
+    )
     parser.add_argument("--show", metavar="WORDS", help="list what the rows with these words count")
     options = parser.parse_args()
     table = rows()
@@ -336,8 +342,17 @@ def main() -> int:
         for row in table:
             if options.show in row.label:
                 print(f"\n{row.label}:", *row.examples, sep="\n  ")
-    missed = [row.label for row in table if row.count > row.target]
-    return 1 if options.check and missed else 0
+    if options.check is None:
+        return 0
+    checked = [
+        row
+        for row in table
+        if not options.check or any(words in row.label for words in options.check)
+    ]
+    missed = [row for row in checked if row.count > row.target]
+    for row in missed:
+        print(f"\n{row.label}: {row.count:,}, at most {row.target:,}", *row.examples, sep="\n  ")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -56,11 +56,16 @@ ROUNDS, ASK_AT = 8, 4
 DRIFT_SEEDS, DRIFT_TALKS = (1, 2), 96
 # How the user's side is played in `drift`.
 SIDES = ("scripted", "suite", "persona", "empty")
-EXPLORED = (
+EXPLORED = (  # of the 30 layers, 20 to 29 gain most, and 0 to 19 lose
     "boost:factor=8,heads=20-29.0-8",
     "boost:factor=4,heads=20-29.0-8",
     "split-softmax:exponent=0.5,heads=20-29.0-8",
+    "split-softmax:exponent=0.7,heads=20-29.0-8",
+    "spotlight:target=0.1,heads=20-29.0-8",
     "repetition:probability=1",
+    "boost:factor=8,heads=21-23.0-8",
+    "boost:factor=8,heads=20-24.0-8",
+    "boost:factor=8,heads=25-29.0-8",
     "guidance:scale=1.5",
     "boost:factor=2,4,8",
     "split-softmax:exponent=0.7,0.5",
@@ -71,11 +76,11 @@ EXPLORED = (
     "boost:factor=8,heads=10-19.0-8",
 )
 CONFIRMED = (
+    "split-softmax:exponent=0.7,heads=20-29.0-8",
     "split-softmax:exponent=0.5,heads=20-29.0-8",
-    "boost:factor=8,heads=20-29.0-8",
     "repetition:probability=1",
+    "split-softmax:exponent=0.7",
     "guidance:scale=1.5",
-    "boost:factor=8",
 )
 STAGES = {  # half of the families, seeds, conversations of a setting, facts of a conversation
     "explore": ("explore", (31,), 48, 12, EXPLORED),
