@@ -220,7 +220,7 @@ def _gains(gain: Estimate) -> bool:
     return gain.mean is not None and round(gain.mean, _DIGITS) > 0
 
 
-def count_told(gains: Gains) -> tuple[int, float] | None:
+def count_distinct(gains: Gains) -> tuple[int, float] | None:
     """How many heads have a gain that can be told, and how many would by chance; None where there
     are too few samples to tell any.
     """

@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if unknown:
             commands[arguments.command].refuse(unknown, arguments)
         with heeding_sigterm(), warnings.catch_warnings():
-            warnings.showwarning = _tell_warning  # type: ignore[assignment]
+            warnings.showwarning = _print_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
     except HoldfastError as error:
         print(f"holdfast: {_with_options(error, words)}", file=sys.stderr)
@@ -107,7 +107,7 @@ def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:
     )
 
 
-def _tell_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     """A warning as a sentence on the error output, without the line of code that raised it."""
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 

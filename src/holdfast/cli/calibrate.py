@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from holdfast.cli.dry_run import DriftRun, WorkItem, check_prices, estimate_conversations
-from holdfast.cli.loading import load_model, load_user_turns, tell_small_model
+from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
 from holdfast.cli.options import (
     DRAWS,
     MODEL,
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> None:
     plan = _plan_of(arguments)
     named = arguments.prompts.split(",") if arguments.prompts else ()
     suite = study.choose_prompts(drift.load_suite(arguments.suite), named, plan)
-    tell_small_model(arguments)
+    warn_of_small_model(arguments)
     if arguments.conversations is None:
         draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
         plan = dataclasses.replace(plan, draws=draws)
@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_model(arguments)
     arguments.kept = out
     settings = study.settings_for(suite, plan)
-    _tell_other_draws(model.fingerprint, suite.name, settings, out)
+    _warn_of_other_draws(model.fingerprint, suite.name, settings, out)
     conversations = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
         answers = questions * len(methods)
@@ -238,7 +238,7 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
     print(f"holdfast: {line}.", file=sys.stderr)
 
 
-def _tell_other_draws(fingerprint: str, suite: str, settings: Settings, out: Path) -> None:
+def _warn_of_other_draws(fingerprint: str, suite: str, settings: Settings, out: Path) -> None:
     """Names what differs from the latest drift run of the same model and suite beside `out`."""
     from holdfast.records import MANIFEST
     from holdfast.records.manifest import read_manifest

@@ -25,7 +25,7 @@ from holdfast.cli.loading import (
     load_both,
     load_model,
     load_user_turns,
-    tell_small_model,
+    warn_of_small_model,
     with_user_prompt,
 )
 from holdfast.cli.options import (
@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
     method = methods.parse(arguments.method)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
-    tell_small_model(arguments)
+    warn_of_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite, "check", _UNNAMED)
     page_path(arguments, out)  # refused before anything runs
     user_turns = load_user_turns(arguments)
@@ -162,7 +162,9 @@ def run(arguments: argparse.Namespace) -> int:
     before = None
     if arguments.against is not None:
         before = earlier_talks(arguments.against, suite, methods.spell(method))
-        _tell_new([case.id for case in suite.cases if case.id not in before], arguments.against)
+        _warn_of_new_prompts(
+            [case.id for case in suite.cases if case.id not in before], arguments.against
+        )
         if bar is None:  # more than there is to compare with would be of no use
             terms = dataclasses.replace(
                 terms, budget=min(terms.budget, max(map(len, before.values())))
@@ -185,7 +187,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Bar(total, title=title, rounds=settings.rounds) as bar:
         running = drift.Running(progress=bar, command=command_line())
         hold = functools.partial(drift.run, cast=cast, running=running)
-        looked = functools.partial(_tell_look, bar)
+        looked = functools.partial(_print_look, bar)
         data, checks = check(
             model, suite, out, settings, terms, method, before=before, hold=hold, looked=looked
         )
@@ -285,7 +287,7 @@ def exit_code(checks: Sequence[PromptCheck]) -> int:
     return UNDECIDED if analysis.UNDECIDED in verdicts else PASSED
 
 
-def _tell_look(bar: Bar, done: int, checks: Sequence[PromptCheck]) -> None:
+def _print_look(bar: Bar, done: int, checks: Sequence[PromptCheck]) -> None:
     """Prints the verdicts so far, on a line of its own."""
     from holdfast.report.checks import counted
     from holdfast.report.wording import count_of
@@ -295,7 +297,7 @@ def _tell_look(bar: Bar, done: int, checks: Sequence[PromptCheck]) -> None:
         bar.bar.write(f"holdfast: {conversations} per prompt: {counted(checks)}", file=sys.stderr)
 
 
-def _tell_new(prompts: Sequence[str], earlier: Path) -> None:
+def _warn_of_new_prompts(prompts: Sequence[str], earlier: Path) -> None:
     if prompts:
         print(
             f"holdfast: {earlier} has no conversation of {', '.join(prompts)}, so there is"

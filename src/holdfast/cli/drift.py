@@ -17,7 +17,7 @@ from holdfast.cli.loading import (
     load_both,
     load_model,
     load_user_turns,
-    tell_small_model,
+    warn_of_small_model,
     with_user_prompt,
 )
 from holdfast.cli.options import (
@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> None:
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
-    tell_small_model(arguments)
+    warn_of_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite)
     page = page_path(arguments, out)
     for note in suite.notes:
@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = settled(suite, settings, given)
     check_folder(suite, out, settings, chosen, given, command_line())
     model, user_model = load_both(arguments, endpoint)
-    _tell_foreign_files(arguments.method or (), model)
+    _warn_of_foreign_files(arguments.method or (), model)
     # of the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, judging_of(arguments), user_turns)
     arguments.kept = out
@@ -194,7 +194,7 @@ def _title(
     )
 
 
-def _tell_foreign_files(specs: Sequence[str], model) -> None:
+def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
     """Says where a method file was calibrated on another model."""
     from holdfast import methods
 

@@ -49,7 +49,7 @@ def load_model(arguments: argparse.Namespace):
     return load_named(arguments)
 
 
-def tell_small_model(arguments: argparse.Namespace) -> None:
+def warn_of_small_model(arguments: argparse.Namespace) -> None:
     """Says what the model that ships can show of prompts that it was not trained on."""
     if arguments.model == "default" and arguments.suite not in ("starter", "bot"):
         print(
@@ -146,7 +146,7 @@ def _load_on_ray(arguments: argparse.Namespace):
             f"--device-map {arguments.device_map} spreads a model over the devices of one process,"
             " and an actor on Ray has one; leave out one of the two."
         )
-    _tell_loading(arguments.model)
+    _print_loading(arguments.model)
     specification = Specification(
         arguments.model,
         arguments.device,
@@ -169,7 +169,7 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str):
                 " places its own, so leave it out."
             )
     options = read_options(arguments.engine or ())
-    _tell_loading(arguments.model)
+    _print_loading(arguments.model)
     return load_in_engine(
         arguments.model,
         dtype=arguments.dtype,
@@ -191,10 +191,10 @@ def begin_loading(model: str) -> None:
 
     if not engine_in(model):  # an engine is refused by `load_here`
         find_source(model)
-    _tell_loading(model)
+    _print_loading(model)
 
 
-def _tell_loading(model: str) -> None:
+def _print_loading(model: str) -> None:
     # apart from the output, which may be a reply or a table
     print(f"holdfast: loading {model} ...", file=sys.stderr, flush=True)
 

@@ -52,13 +52,13 @@ class Bar:
         return lambda step, total: cls(total, unit, f"{step}: {total:,} {unit}s")
 
     def __enter__(self) -> Bar:
-        threading.Thread(target=self._tell_now_and_then, daemon=True).start()
+        threading.Thread(target=self._print_periodically, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
         if self.done == self.recorded:
-            self._tell_found()
+            self._print_recorded()
         self.bar.close()
 
     def tell(self, line: str) -> None:
@@ -70,7 +70,7 @@ class Bar:
         if not tokens and not self.tokens and time.monotonic() - self.started < 1:
             self.recorded += done  # recorded by an earlier call: it says nothing about the speed
         elif self.done == self.recorded:
-            self._tell_found()
+            self._print_recorded()
         self.done += done
         self.tokens += tokens
         if self.tokens:
@@ -92,7 +92,7 @@ class Bar:
             parts.append(f"nothing new done in {duration(seconds)}")
         return ", ".join(parts)
 
-    def _tell_found(self) -> None:
+    def _print_recorded(self) -> None:
         """Says how much an earlier command did."""
         unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
         recorded, total = self.recorded // size, self.total // size
@@ -107,7 +107,7 @@ class Bar:
         if title:
             self.bar.write(f"holdfast: {title}", file=sys.stderr)
 
-    def _tell_now_and_then(self) -> None:
+    def _print_periodically(self) -> None:
         if self.over.wait(BEGINS):
             return
         self._begin()

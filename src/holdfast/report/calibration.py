@@ -16,10 +16,10 @@ from holdfast.analysis.choice import Pick, front, times_needed
 from holdfast.analysis.rules import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate, paired_difference
-from holdfast.analysis.summary import NAME, spread
+from holdfast.analysis.summary import spread
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
-from holdfast.report.page import Table, json_file, pictures, render_study, table_files
+from holdfast.report.page import Table, pictures, render_study, summary_file, table_files
 from holdfast.report.sentences import baseline_hint, default_prompt_sentence
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
@@ -288,7 +288,6 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
     runs = {name: read_run(folder / name) for name in FOLDERS}
     headline, _, more = answer(calibration, chosen).partition(". ")
     chance = chance_line(calibration)
-    summary = (folder / NAME).read_text(encoding="utf-8")
     return render_study(
         "calibrate",
         f"{headline.rstrip('.')}.",
@@ -313,7 +312,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
             *table_files(
                 "settings", "every setting: the numbers of the figures", _numbers(calibration)
             ),
-            json_file(NAME, "what the run found, as in its folder", summary),
+            summary_file(folder),
         ],
     )
 

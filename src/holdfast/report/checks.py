@@ -207,7 +207,7 @@ def details(checked: PromptCheck, terms: Terms) -> list[str]:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
     if checked.unanswered:
         lines.append(f"{checked.unanswered} probes were not asked or not answered.")
-    return lines + _worst(checked, _told_cell(checked), 1)
+    return lines + _worst(checked, _shown_cell(checked), 1)
 
 
 def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
@@ -255,7 +255,7 @@ def _transcript(record: Record, probe: Record) -> list[str]:
     return [*lines, *_quoted("score", f"{probe['score']:.2f}: {probe['reason']}")]
 
 
-def _told_cell(checked: PromptCheck) -> Cell | None:
+def _shown_cell(checked: PromptCheck) -> Cell | None:
     """The cell that fails, or fell most; else the lowest."""
     if checked.let_go is None and checked.fall is not None and checked.fall.fell:
         return _cell_at(checked, checked.fall.rules[0])

@@ -25,6 +25,7 @@ from markupsafe import Markup, escape
 from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.comparisons import overall_change
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
+from holdfast.analysis.summary import NAME as SUMMARY
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST_MOVED, MIN_SAMPLES, tell
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import RunData
@@ -227,6 +228,12 @@ def csv_file(name: str, what: str, rows: Iterable[Sequence[Any]]) -> Download:
 def json_file(name: str, what: str, text: str) -> Download:
     """A text of JSON."""
     return Download(name, what, _address("application/json", text))
+
+
+def summary_file(folder: Path) -> Download:
+    """The summary that lies in a folder."""
+    text = (folder / SUMMARY).read_text(encoding="utf-8")
+    return json_file(SUMMARY, "what the run found, as in its folder", text)
 
 
 def table_files(name: str, what: str, rows: Sequence[Sequence[Any]]) -> list[Download]:

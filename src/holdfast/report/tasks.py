@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.analysis.profile import (
     Gains,
     Profile,
-    count_told,
+    count_distinct,
     dropped_by_halving,
     read_gains,
     read_profile,
@@ -206,7 +206,7 @@ def profile_lines(profile: Profile, gains: Gains) -> list[str]:
         f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95 %"
         " interval over samples:",
         *best,
-        _told_heads(gains),
+        _distinct_heads(gains),
         *_given_up(profile, gains),
     ]
 
@@ -216,9 +216,9 @@ def _gain(gain: Estimate) -> str:
     return f"{text}, {tell(gain).word('higher', 'lower')}"
 
 
-def _told_heads(gains: Gains) -> str:
+def _distinct_heads(gains: Gains) -> str:
     """How many heads have a gain, beside how many would have one by chance."""
-    counted = count_told(gains)
+    counted = count_distinct(gains)
     if counted is None:
         most = max(gain.n for gain in gains.values())
         return f"No gain can be told from chance: {most} samples, fewer than {MIN_SAMPLES}."

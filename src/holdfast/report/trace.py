@@ -10,10 +10,9 @@ from typing import Any
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.study_summary import DIALOGS, MODELS
-from holdfast.analysis.summary import NAME
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import read_run
-from holdfast.report.page import Table, csv_file, json_file, pictures, render_study, table_files
+from holdfast.report.page import Table, csv_file, pictures, render_study, summary_file, table_files
 from holdfast.report.wording import with_interval
 
 _CHANGES = (
@@ -101,7 +100,6 @@ def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
     figures, rounds = folder / "figures", traces[0]["rounds"]
     changes = "Change of the logarithm of the mass over a dialog, with 95 % intervals"
     correlations = "Correlation of a probe’s mass with its score, with 95 % intervals"
-    summary = (folder / NAME).read_text(encoding="utf-8")
     return render_study(
         "trace",
         f"Of the attention of {traces[0]['model']}, its system prompt gets {first} in round 1 and"
@@ -122,7 +120,7 @@ def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
         words=[line for trace in traces for line in lines(trace)],
         downloads=[
             csv_file("curves.csv", "the mass at every step of every round", _curves(traces)),
-            json_file(NAME, "what was found, as in its folder", summary),
+            summary_file(folder),
         ],
     )
 
@@ -196,7 +194,6 @@ def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) 
     averages = [("round", *(f"{quantity}, {who}" for quantity, who in _COLUMNS))]
     averages += [(str(number), *(f"{value:.2f}" for value in values)) for number, *values in rows]
     numbers = [("round", *(f"{quantity}_{who}" for quantity, who in _COLUMNS)), *rows]
-    summary = (folder / NAME).read_text(encoding="utf-8")
     return render_study(
         "geometry",
         f"How the hidden states of {geometry['model']} spread over {rows[-1][0]} rounds, and the"
@@ -213,6 +210,6 @@ def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) 
         averages=Table("Averages over layers and dialogs, without intervals", averages),
         downloads=[
             *table_files("hidden_states", "the numbers of the figure", numbers),
-            json_file(NAME, "what was found, as in its folder", summary),
+            summary_file(folder),
         ],
     )
