@@ -10,25 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from holdfast.cli import options
 from holdfast.cli.dry_run import DriftRun, WorkItem, check_prices, estimate_conversations
 from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
-from holdfast.cli.options import (
-    DRAWS,
-    MODEL,
-    Arg,
-    Command,
-    DetailsOptions,
-    DryRunOptions,
-    Options,
-    OutFolder,
-    RayOptions,
-    ReportOptions,
-    RoundsOptions,
-    Specs,
-    SuiteName,
-    SystemOptions,
-    UserTurnsOptions,
-)
+from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs, SuiteName
 from holdfast.cli.output import (
     command_line,
     command_with,
@@ -345,18 +330,18 @@ COMMAND = Command(
     "the gain and the cost of each fix, and which to take",
     run,
     (
-        *MODEL,
+        *options.MODEL,
         _CalibrateMeasure,
-        RoundsOptions,
+        options.RoundsOptions,
         _CalibrateChoice,
-        *DRAWS,
-        SystemOptions,
-        UserTurnsOptions,
-        RayOptions,
+        *options.DRAWS,
+        options.SystemOptions,
+        options.UserTurnsOptions,
+        options.RayOptions,
         _CalibrateOut,
-        DryRunOptions,
-        ReportOptions,
-        DetailsOptions,
+        options.DryRunOptions,
+        options.ReportOptions,
+        options.DetailsOptions,
     ),
     DESCRIPTION,
     EXAMPLES,

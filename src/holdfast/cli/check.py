@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from holdfast.cli import options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
 from holdfast.cli.loading import (
@@ -28,26 +29,7 @@ from holdfast.cli.loading import (
     warn_of_small_model,
     with_user_prompt,
 )
-from holdfast.cli.options import (
-    DRAWS,
-    MODEL,
-    USER_MODEL,
-    Arg,
-    BatchOptions,
-    CodeOptions,
-    Command,
-    ContextOptions,
-    DryRunOptions,
-    JudgeOptions,
-    Options,
-    ProbeOptions,
-    RayOptions,
-    ReportOptions,
-    RoundsOptions,
-    RunFolder,
-    Spec,
-    UserPromptOptions,
-)
+from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec
 from holdfast.cli.output import command_line, command_with, page_option, page_path
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
@@ -312,22 +294,22 @@ COMMAND = Command(
     run,
     (
         _CheckSuite,
-        *MODEL,
+        *options.MODEL,
         _CheckTerm,
-        CodeOptions,
-        RoundsOptions,
+        options.CodeOptions,
+        options.RoundsOptions,
         _CheckMethod,
-        UserPromptOptions,
-        ProbeOptions,
-        *DRAWS,
-        BatchOptions,
-        RayOptions,
+        options.UserPromptOptions,
+        options.ProbeOptions,
+        *options.DRAWS,
+        options.BatchOptions,
+        options.RayOptions,
         _CheckOut,
-        *USER_MODEL,
-        ContextOptions,
-        JudgeOptions,
-        DryRunOptions,
-        ReportOptions,
+        *options.USER_MODEL,
+        options.ContextOptions,
+        options.JudgeOptions,
+        options.DryRunOptions,
+        options.ReportOptions,
     ),
     description=(
         "Runs conversations under each system prompt of a suite until it is certain whether every"

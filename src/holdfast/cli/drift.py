@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from holdfast.cli import options
 from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
 from holdfast.cli.loading import (
     is_url,
@@ -20,29 +21,7 @@ from holdfast.cli.loading import (
     warn_of_small_model,
     with_user_prompt,
 )
-from holdfast.cli.options import (
-    DRAWS,
-    MODEL,
-    USER_MODEL,
-    Arg,
-    BatchOptions,
-    CodeOptions,
-    Command,
-    ContextOptions,
-    DetailsOptions,
-    DryRunOptions,
-    EndpointOptions,
-    JudgeOptions,
-    Options,
-    ProbeOptions,
-    RayOptions,
-    ReportOptions,
-    RoundsOptions,
-    RunFolder,
-    Specs,
-    SuiteName,
-    UserPromptOptions,
-)
+from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
 from holdfast.cli.output import command_line, page_option, page_path, print_run
 from holdfast.cli.progress import Bar
 from holdfast.drift.settings import Settings
@@ -74,12 +53,12 @@ Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 _UNNAMED = {
     *("command", "run", "default", "kept", "model", "suite", "seed", "conversations", "method"),
     *("out", "trust_remote_code", "user_api_key_env", "batch_size", "engine"),
-    *EndpointOptions.model_fields,
-    *RayOptions.model_fields,
-    *CodeOptions.model_fields,
-    *JudgeOptions.model_fields,
-    *DryRunOptions.model_fields,
-    *ReportOptions.model_fields,
+    *options.EndpointOptions.model_fields,
+    *options.RayOptions.model_fields,
+    *options.CodeOptions.model_fields,
+    *options.JudgeOptions.model_fields,
+    *options.DryRunOptions.model_fields,
+    *options.ReportOptions.model_fields,
 }
 
 
@@ -318,25 +297,25 @@ COMMAND = Command(
     "measure drift in self-chats",
     run,
     (
-        *MODEL,
+        *options.MODEL,
         _DriftSuite,
-        CodeOptions,
-        RoundsOptions,
+        options.CodeOptions,
+        options.RoundsOptions,
         _DriftLength,
-        UserPromptOptions,
+        options.UserPromptOptions,
         _DriftPair,
-        ProbeOptions,
-        *DRAWS,
-        BatchOptions,
-        RayOptions,
+        options.ProbeOptions,
+        *options.DRAWS,
+        options.BatchOptions,
+        options.RayOptions,
         _DriftOut,
-        *USER_MODEL,
-        ContextOptions,
+        *options.USER_MODEL,
+        options.ContextOptions,
         _DriftDialog,
-        JudgeOptions,
-        DryRunOptions,
-        ReportOptions,
-        DetailsOptions,
+        options.JudgeOptions,
+        options.DryRunOptions,
+        options.ReportOptions,
+        options.DetailsOptions,
     ),
     description=(
         "Two copies of a model talk under different system prompts; at every round a probe asks,"

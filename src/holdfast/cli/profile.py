@@ -8,23 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from holdfast.cli import options
 from holdfast.cli.dry_run import check_prices
 from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
-from holdfast.cli.options import (
-    MODEL,
-    Arg,
-    Command,
-    DryRunOptions,
-    LocalModelOptions,
-    Options,
-    OutFolder,
-    PlacementOptions,
-    RayOptions,
-    ReportOptions,
-    SeedOptions,
-    Spec,
-    SystemOptions,
-)
+from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar
 from holdfast.errors import UnknownName, UsageError
@@ -242,14 +229,14 @@ COMMAND = Command(
     "find the heads to steer",
     run,
     (
-        *MODEL,
+        *options.MODEL,
         _ProfileTask,
-        SystemOptions,
-        SeedOptions,
-        RayOptions,
+        options.SystemOptions,
+        options.SeedOptions,
+        options.RayOptions,
         _ProfileOut,
-        DryRunOptions,
-        ReportOptions,
+        options.DryRunOptions,
+        options.ReportOptions,
     ),
     DESCRIPTION,
     EXAMPLES,
@@ -258,7 +245,7 @@ FIT = Command(
     "fit",
     "learn on a model what a method needs",
     run_fit,
-    (_ProfileFit, LocalModelOptions, _ProfileFitData, PlacementOptions),
+    (_ProfileFit, options.LocalModelOptions, _ProfileFitData, options.PlacementOptions),
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"
     " file\nthat serves this model and this method alone (docs/methods.md).",
     FIT_EXAMPLES,

@@ -7,20 +7,10 @@ import time
 from pathlib import Path
 from typing import Annotated, Literal
 
+from holdfast.cli import options
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_lines
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import (
-    MODEL,
-    Arg,
-    Command,
-    DryRunOptions,
-    Options,
-    OutFolder,
-    RayOptions,
-    ReportOptions,
-    SeedOptions,
-    Specs,
-)
+from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar
 
@@ -131,14 +121,14 @@ COMMAND = Command(
     run,
     (
         _TasksTask,
-        *MODEL,
+        *options.MODEL,
         _TasksAsking,
-        SeedOptions,
+        options.SeedOptions,
         _TasksRun,
-        RayOptions,
+        options.RayOptions,
         _TasksOut,
-        DryRunOptions,
-        ReportOptions,
+        options.DryRunOptions,
+        options.ReportOptions,
     ),
     DESCRIPTION,
     EXAMPLES,

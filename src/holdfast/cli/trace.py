@@ -8,20 +8,10 @@ import re
 from pathlib import Path
 from typing import Annotated
 
+from holdfast.cli import options
 from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import (
-    MODEL,
-    Arg,
-    Command,
-    DryRunOptions,
-    Options,
-    OutFolder,
-    ReportOptions,
-    RoundsOptions,
-    SeedOptions,
-    Spec,
-)
+from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
@@ -160,13 +150,13 @@ COMMAND = Command(
     "see how attention to the prompt decays",
     run,
     (
-        *MODEL,
+        *options.MODEL,
         _TraceOptions,
-        RoundsOptions,
+        options.RoundsOptions,
         _ReadingOptions,
-        SeedOptions,
+        options.SeedOptions,
         _TraceOut,
-        ReportOptions,
+        options.ReportOptions,
     ),
     "Reads the attention mass on the system prompt at every generated token of self-chats, in every"
     " head (Li et al. 2024, Figure 4),\ncompares it with even attention, and says whether low mass"
@@ -180,13 +170,13 @@ GEOMETRY = Command(
     "check the theory of drift, and read a model's own geometry",
     run_geometry,
     (
-        *MODEL,
+        *options.MODEL,
         _GeometryOptions,
-        RoundsOptions,
-        SeedOptions,
+        options.RoundsOptions,
+        options.SeedOptions,
         _GeometryOut,
-        DryRunOptions,
-        ReportOptions,
+        options.DryRunOptions,
+        options.ReportOptions,
     ),
     "Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances, draws"
     " the norms of a model's embeddings\n(Figure 7), and reads effective dimension and opening"
