@@ -58,6 +58,7 @@ METHODS = (
     "anchoring:strength=1.5",
     "gate:methods=[boost:factor=8],threshold=0.1",
     "directer:scale=20",
+    "adacad",
 )
 PLACES = "The {} is by the {}. Many people like it."
 FITTED = {  # what is fitted here, and on what examples

@@ -60,6 +60,21 @@ def guidance(
     ]
 
 
+def adacad(with_prompt: list[float], without: list[float], strength: float) -> list[float]:
+    """Wang et al. (2024): softmax of (1 + a) f - a g of the logits with the prompt and without, a
+    the Jensen-Shannon divergence of their distributions, to base 2, times the strength.
+    """
+    p, q = softmax(with_prompt), softmax(without)
+    m = [(one + other) / 2 for one, other in zip(p, q, strict=True)]
+    bits = [
+        math.fsum(a * math.log2(a / b) for a, b in zip(part, m, strict=True) if a)
+        for part in (p, q)
+    ]
+    alpha = strength * math.fsum(bits) / 2
+    scaled = [(1 + alpha) * f - alpha * g for f, g in zip(with_prompt, without, strict=True)]
+    return softmax(scaled)
+
+
 def anchoring(seeing: list[float], masked: list[float], strength: float) -> list[float]:
     """Tian and Zhang (2025): probabilities from the logits with the span, and with it masked."""
     return softmax([strength * f + (1 - strength) * g for f, g in zip(seeing, masked, strict=True)])

@@ -14,11 +14,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from oracles import anchoring, guidance, split_softmax
+from oracles import adacad, anchoring, guidance, split_softmax
 from tiny import chat, model, tokenizer
 
 import holdfast
 from holdfast import (
+    AdaCad,
     Anchoring,
     Boost,
     Gate,
@@ -311,6 +312,21 @@ def test_anchoring_equals_the_equation_with_a_mask_token_for_each_of_the_span(ki
                 seen, masked = [*seen, token], [*masked, token]
         same = replies[0].token_ids == replies[3].token_ids
         assert same == (method.strength == 1)
+
+
+def test_adacad_equals_its_formula_and_is_the_model_where_its_streams_agree():
+    torch.manual_seed(0)
+    first, second = torch.randn(2, 3, 40) * 4
+    plain = first.log_softmax(-1)
+    for strength in (1.0, 2.5):
+        rows = zip(first.tolist(), second.tolist(), strict=True)
+        wanted = torch.tensor([adacad(*row, strength) for row in rows])
+        assert torch.allclose(AdaCad(strength).guide(first, second).softmax(-1), wanted, atol=1e-5)
+    assert torch.equal(AdaCad(0).guide(first, second), plain)
+    assert torch.allclose(AdaCad(3).guide(first, first), plain, atol=1e-5)
+    first[:, 7] = second[:, 7] = -math.inf
+    chances = AdaCad().guide(first, second).softmax(-1)
+    assert chances.isfinite().all() and not chances[:, 7].any()
 
 
 def test_anchoring_masks_what_is_emphasised_and_not_the_system_prompt():

@@ -194,6 +194,7 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
         "hold",
         "repetition",
         "guidance",
+        "adacad",
         "prompt-strength",
         "anchoring",
         "gate",

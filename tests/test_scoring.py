@@ -9,6 +9,7 @@ import torch
 from tiny import chat, model
 
 from holdfast import (
+    AdaCad,
     Anchoring,
     Boost,
     Gate,
@@ -39,6 +40,7 @@ METHODS = {
     "heads": (SplitSoftmax(0.4, heads={(0, 1), (2, 3)}),),
     "repetition": (Repetition(1),),
     "guidance": (Guidance(1.5),),
+    "adacad": (AdaCad(2.0),),
     "prompt-strength": (PromptStrength(1.5, "talk about the river"),),
     "anchoring": (Anchoring(1.5), Boost(2)),
     "several": (Boost(2), Repetition(0.5), Guidance(1.5)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
+    AdaCad,
     AdaSeka,
     Anchoring,
     Boost,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.papers import zhang2024 as tasks
 
 __all__ = [
+    "AdaCad",
     "AdaSeka",
     "Anchoring",
     "Boost",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from holdfast.chat.messages import Message
 from holdfast.methods.ada_seka import AdaSeka
+from holdfast.methods.adacad import AdaCad
 from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
 from holdfast.methods.capping import Capping
@@ -67,6 +68,7 @@ from holdfast.methods.vector import Vector
 
 __all__ = [
     "Ability",
+    "AdaCad",
     "AdaSeka",
     "Anchoring",
     "Boost",

@@ -24,7 +24,9 @@ PLAUSIBILITY = parameter(
 )
 
 
-def contrasted(logits: Tensor, other: Tensor, scale: float, plausibility: float) -> Tensor:
+def contrasted(
+    logits: Tensor, other: Tensor, scale: float | Tensor, plausibility: float = 0.0
+) -> Tensor:
     """log p = log p_other + scale * (log p - log p_other), float32 [row, vocabulary].
 
     Tokens that the first stream gives less than `plausibility` times its best token's probability
@@ -32,17 +34,23 @@ def contrasted(logits: Tensor, other: Tensor, scale: float, plausibility: float)
 
     Args:
         logits, other: of the two streams, [row, vocabulary].
-        scale: 1 is the first stream alone, 0 the other one.
+        scale: 1 is the first stream alone, 0 the other one; of all rows, or [row, 1].
         plausibility: in [0, 1]; 0 sets no threshold.
     """
     first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
-    made = first if scale == 1 else second + scale * (first - second)
+    same = isinstance(scale, (int, float)) and scale == 1
+    made = first if same else second + scale * (first - second)
     # where both are impossible, their difference is not a number
     made = made.masked_fill(first == -math.inf, -math.inf)
     if plausibility:
         least = first.amax(-1, keepdim=True) + math.log(plausibility)
         made = made.masked_fill(first < least, -math.inf)
     return made
+
+
+def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """A chat without its system prompts."""
+    return tuple(message for message in messages if message["role"] != "system")
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ class Guidance:
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat without its system prompt; a template may not put its own in its place."""
-        return tuple(message for message in messages if message["role"] != "system")
+        return without_system(messages)
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
         """Guided log-probabilities, float32 [row, vocabulary], of the logits with and without the

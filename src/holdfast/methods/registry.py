@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from holdfast.methods.ada_seka import AdaSeka
+from holdfast.methods.adacad import AdaCad
 from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
 from holdfast.methods.capping import Capping
@@ -33,6 +34,7 @@ METHODS: tuple[type[Any], ...] = (
     Hold,
     Repetition,
     Guidance,
+    AdaCad,
     PromptStrength,
     Anchoring,
     Gate,
