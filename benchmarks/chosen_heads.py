@@ -196,7 +196,7 @@ def main() -> None:
         print(json.dumps(row), flush=True)
     write_calibration_figures(
         dataclasses.replace(
-            free, names=tuple(zip(sweeps, (knob for _, knob in free.names), strict=True))
+            free, names=tuple(zip(sweeps, (parameter for _, parameter in free.names), strict=True))
         ),
         BUDGET,
         arguments.out.with_suffix(""),

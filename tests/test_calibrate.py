@@ -26,8 +26,8 @@ from holdfast.analysis.study_summary import write_method_file
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
     HoldfastError,
-    KnobOutOfRange,
     ModelError,
+    ParameterOutOfRange,
     RecordsError,
     UnknownName,
     UsageError,
@@ -378,7 +378,7 @@ def test_the_front_and_the_pick():
         " of 8 conversations that it was not chosen on: stability 0.50 -> 0.70 (+0.20 (all alike)),"
         " points lost +5.0 (all alike). There n = 4, fewer than 20."
     )
-    with pytest.raises(KnobOutOfRange, match=r"budget.*-1"):
+    with pytest.raises(ParameterOutOfRange, match=r"budget.*-1"):
         pick(found, -1)
 
 
@@ -730,7 +730,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
     if importlib.util.find_spec("lm_eval") is None:
         with pytest.raises(UsageError, match=r"lm-eval:arc_easy needs lm-evaluation-harness"):
             load_capability("lm-eval:arc_easy")
-    with pytest.raises(KnobOutOfRange, match=r"questions.*3"):
+    with pytest.raises(ParameterOutOfRange, match=r"questions.*3"):
         load_capability("knowledge", 3)
     with pytest.raises(UsageError, match=r"Only MMLU has shots"):
         load_capability("knowledge", shots=2)
@@ -738,7 +738,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
     with pytest.raises(UsageError, match=r"1 draw of 2 prompts makes 2 conversations"):
         run(tmp_path, suite=choose_prompts(SUITE, ["case-rain", "case-bread"]), plan=Plan(draws=1))
-    with pytest.raises(KnobOutOfRange, match=r"ask_at up to 3.*not 4"):
+    with pytest.raises(ParameterOutOfRange, match=r"ask_at up to 3.*not 4"):
         Plan(rounds=2)
     with pytest.raises(UsageError, match=r"likeliest or written, not 'guessed'"):
         Plan(reading="guessed")
@@ -813,7 +813,7 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
     assert all(len(methods.parse_sweep(spec).settings) >= 3 for spec in DEFAULT_SWEEPS)
     for spec, named in (
         ("boost:factor=2,2.0", "same value twice"),
-        ("boost:2,3", "KNOB=VALUE,VALUE, not '2'"),
+        ("boost:2,3", "PARAMETER=VALUE,VALUE, not '2'"),
         ("boost", "'boost' names no parameter"),
         ("boost:factor=2,0.5", "factor from 1 upwards, not 0.5"),
         ("boost:factr=2,3", "'factr'.*'factor'"),

@@ -19,7 +19,7 @@ from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.choice import pick, times_needed
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
-from holdfast.errors import AnotherRun, KnobOutOfRange, UsageError
+from holdfast.errors import AnotherRun, ParameterOutOfRange, UsageError
 from holdfast.records import read_run
 from holdfast.report.calibration import (
     answer,
@@ -129,7 +129,7 @@ def test_pairs_can_be_drawn_anew_from_the_whole_suite(tmp_path, capsys):
     assert "5 to choose on, and 20 are needed" in answer(calibration, chosen)
     assert sizes_needed(calibration, chosen).keys() == {"conversations", "questions", "count"}
     assert "(use --conversations 40)" in too_small(suite, 200, plan)
-    with pytest.raises(KnobOutOfRange, match="conversations as a whole number from 4"):
+    with pytest.raises(ParameterOutOfRange, match="conversations as a whole number from 4"):
         Plan(conversations=3)
     assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2
     assert "--draws 2 and --conversations 9 both say" in capsys.readouterr().err

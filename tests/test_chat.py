@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
 
@@ -17,8 +17,8 @@ def test_the_defaults_are_those_of_the_paper():
     "edge", [{"temperature": 0}, {"top_p": 1}, {"top_p": 1e-9}, {"max_new_tokens": 1}]
 )
 def test_the_ends_of_the_ranges_are_in_them(edge):
-    knob, value = next(iter(edge.items()))
-    assert getattr(Sampling(**edge), knob) == value
+    parameter, value = next(iter(edge.items()))
+    assert getattr(Sampling(**edge), parameter) == value
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def test_the_ends_of_the_ranges_are_in_them(edge):
     ],
 )
 def test_a_value_outside_its_range_is_named(wrong):
-    knob, value = next(iter(wrong.items()))
-    with pytest.raises(KnobOutOfRange) as caught:
+    parameter, value = next(iter(wrong.items()))
+    with pytest.raises(ParameterOutOfRange) as caught:
         Sampling(**wrong)
-    assert knob in str(caught.value) and repr(value) in str(caught.value)
+    assert parameter in str(caught.value) and repr(value) in str(caught.value)
 
 
 def test_editing_draws_from_the_conversation_where_it_is_given():

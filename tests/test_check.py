@@ -30,7 +30,7 @@ from holdfast.analysis.falls import compare_runs
 from holdfast.cli import check as command
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
-from holdfast.errors import KnobOutOfRange, RecordsError, UsageError
+from holdfast.errors import ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.checks import fall_text, lines_of, sentence
 from holdfast.report.junit import TOGETHER, cure, write_junit
@@ -366,7 +366,7 @@ def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
     [({"min_stability": 1}, "min_stability"), ({"error": 0}, "error"), ({"budget": 0}, "budget")],
 )
 def test_terms_out_of_range_are_refused(terms, seen):
-    with pytest.raises(KnobOutOfRange, match=f"{seen}.* not {next(iter(terms.values()))}"):
+    with pytest.raises(ParameterOutOfRange, match=f"{seen}.* not {next(iter(terms.values()))}"):
         Terms(**terms)
 
 

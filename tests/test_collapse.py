@@ -34,9 +34,7 @@ def test_a_reader_agrees_on_what_repeats(kind):
     for dialog in LABELLED:
         measured = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
         pairs = list(zip(dialog, measured, strict=True))[1:]  # the starter is given
-        agreed += [
-            turn[kind] == (getattr(repeats, kind) >= NO_NEWS_FROM) for turn, repeats in pairs
-        ]
+        agreed += [turn[kind] == (repeats.shares[kind] >= NO_NEWS_FROM) for turn, repeats in pairs]
     assert len(agreed) == 59
     assert sum(agreed) >= 57  # own 57, other 58, loops 57
 
@@ -44,13 +42,13 @@ def test_a_reader_agrees_on_what_repeats(kind):
 def test_shares_are_of_the_words_in_runs_of_four():
     first = "I like to walk by the river."
     copied = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
-    assert (copied.own, copied.other) == (0.0, 0.5)  # four words of eight
+    assert (copied.same, copied.other) == (0.0, 0.5)  # four words of eight
     turns = [("user", first), ("agent", "No."), ("user", "Yes: i LIKE to walk by the river!")]
-    assert repetitions(turns)[2].own == 0.875
+    assert repetitions(turns)[2].same == 0.875
     assert repetitions(turns)[2].other == 0.0
     # the share is of one earlier turn, not of all together
     two = [("user", "one two three four"), ("user", "five six seven eight")]
-    assert repetitions([*two, ("user", "one two three four five six seven eight")])[2].own == 0.5
+    assert repetitions([*two, ("user", "one two three four five six seven eight")])[2].same == 0.5
 
 
 @pytest.mark.parametrize(

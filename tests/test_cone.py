@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.papers.li2024 import cone as geometry
 
 RESIDUAL = 1e-7  # of float64 products in two layers and of the least-squares solver
@@ -143,7 +143,7 @@ def test_cones_that_cannot_be_are_refused():
     rng = np.random.default_rng(0)
     with pytest.raises(UsageError, match="rank from 1 to 3, not 4"):
         geometry.random_cone(3, 4, 0.5, 0.1, rng)
-    with pytest.raises(KnobOutOfRange, match=r"angle.*2\.0"):
+    with pytest.raises(ParameterOutOfRange, match=r"angle.*2\.0"):
         geometry.random_cone(3, 2, 2.0, 0.1, rng)
-    with pytest.raises(KnobOutOfRange, match=r"eta.*0"):
+    with pytest.raises(ParameterOutOfRange, match=r"eta.*0"):
         geometry.enough_points(3, 0)

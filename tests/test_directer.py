@@ -20,7 +20,7 @@ from holdfast import Boost, Directer, Gate, Guidance, Sampling, drift, methods
 from holdfast.attention import install
 from holdfast.engine.batch import ActiveRow
 from holdfast.engine.processors import Processors
-from holdfast.errors import KnobOutOfRange, ModelError, UsageError
+from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
 from holdfast.serve.service import Limits
 
@@ -61,7 +61,7 @@ class ByHand:
 
     Args:
         plain: a model with eager attention, layers in `model.layers`.
-        method: its two knobs.
+        method: its two parameters.
         ids: of the prompt, and of the reply so far.
         span: True on the prompt's tokens to hold on to.
         ranking: the layers, once they are ranked.
@@ -382,7 +382,7 @@ def test_where_scores_cannot_be_scaled_it_is_refused(monkeypatch):
     with pytest.raises(UsageError, match="gate and directer each draw a token again"):
         own.check([Gate((Boost(2),), 0.1), method])
     for scale, threshold in ((0.5, 0.5), (8.0, 1.5), (8.0, -0.1)):
-        with pytest.raises(KnobOutOfRange):
+        with pytest.raises(ParameterOutOfRange):
             Directer(scale, threshold)
 
 

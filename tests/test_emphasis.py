@@ -24,7 +24,7 @@ from holdfast import (
     methods,
 )
 from holdfast.chat.prompt import render, render_with_spans
-from holdfast.errors import KnobOutOfRange, ModelError, PromptError, UsageError
+from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import HeadSet, Ranking, Shape, intersection, union, write_heads
 
 TALK = chat(
@@ -149,7 +149,7 @@ def test_marks_are_read_and_taken_out(text, plain, held):
             UsageError,
             ["Message 1", "nothing", "character 0"],
         ),
-        (lambda: Pasta(0), KnobOutOfRange, ["alpha", "not 0", "0.01"]),
+        (lambda: Pasta(0), ParameterOutOfRange, ["alpha", "not 0", "0.01"]),
     ),
 )
 def test_what_cannot_be_emphasised_is_refused_by_name(made, error, named):
@@ -356,7 +356,7 @@ def test_rankings_are_combined_and_an_empty_intersection_says_what_would_not_be(
         match=r"best 1 heads of the 2 tasks have none in common.*k=2 gives 1, k=3 gives 2",
     ):
         intersection([one, other], 1)
-    with pytest.raises(KnobOutOfRange, match="k from 1 to 4, not 5"):
+    with pytest.raises(ParameterOutOfRange, match="k from 1 to 4, not 5"):
         one.top(5)
     with pytest.raises(UsageError, match="3 layers x 4 heads and of 8 x 8"):
         union([one, replace(other, made_for=Shape(8, 8))], 1)

@@ -19,7 +19,7 @@ from test_cli import heed_interrupts
 
 import holdfast.models.endpoint
 from holdfast import methods
-from holdfast.errors import KnobOutOfRange, ModelError, UsageError
+from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
@@ -405,17 +405,19 @@ def reasoning(body, number):
 
 
 @pytest.mark.parametrize(
-    ("sampling", "knob"),
+    ("sampling", "parameter"),
     [
         (Sampling(temperature=0.7, top_p=1), "temperature"),
         (Sampling(temperature=1, top_p=0.9), "top_p"),
     ],
 )
-def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, sampling, knob):
+def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, sampling, parameter):
     model, _ = serve(reasoning)
     with pytest.raises(ModelError) as caught:
         model.generate(CHAT, sampling=sampling)
-    assert f"'{knob}'" in str(caught.value) and f"; set {knob}=1, which" in str(caught.value)
+    assert f"'{parameter}'" in str(caught.value) and f"; set {parameter}=1, which" in str(
+        caught.value
+    )
 
 
 def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
@@ -744,7 +746,7 @@ def test_secrets_in_the_address_are_refused_unseen(url):
     ],
 )
 def test_numbers_out_of_range_are_named(option):
-    knob, value = next(iter(option.items()))
-    with pytest.raises(KnobOutOfRange) as caught:
+    parameter, value = next(iter(option.items()))
+    with pytest.raises(ParameterOutOfRange) as caught:
         holdfast.connect("http://localhost:8000/v1", "tiny", **option)
-    assert knob in str(caught.value) and repr(value) in str(caught.value).replace(".0", "")
+    assert parameter in str(caught.value) and repr(value) in str(caught.value).replace(".0", "")

@@ -12,7 +12,7 @@ from tiny import chat, model
 
 from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
-from holdfast.errors import KnobOutOfRange, ModelError
+from holdfast.errors import ModelError, ParameterOutOfRange
 from holdfast.papers.li2024 import geometry
 from holdfast.report.study_figures import write_geometry_figures
 from holdfast.report.trace import geometry_page
@@ -87,5 +87,5 @@ def test_tokens_belong_to_who_said_them():
 def test_what_cannot_be_studied_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"scripted does not show its embeddings.*loaded here"):
         geometry.study(Scripted(), SUITE, tmp_path, SMALL)
-    with pytest.raises(KnobOutOfRange, match=r"rounds.*0"):
+    with pytest.raises(ParameterOutOfRange, match=r"rounds.*0"):
         geometry.GeometrySizes(rounds=0)

@@ -12,7 +12,7 @@ from tiny import chat, model
 import holdfast
 from holdfast import Boost, Hold, Repetition, Request, Sampling, Spotlight
 from holdfast.chat.prompt import render
-from holdfast.errors import KnobOutOfRange, ModelError, PromptError, UsageError
+from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import Floors, HeadSet, parse, read_methods, spell
 from holdfast.methods.table import TableEntry, table_row
 from holdfast.models.connecting import connect
@@ -67,9 +67,9 @@ def test_settling_takes_the_mean_mass_of_each_head():
 def test_its_spelling_needs_no_knob():
     assert parse("hold") == (Hold(),) and spell([Hold()]) == "hold"
     assert parse("hold:fraction=0.5,tokens=8,heads=1.0") == (Hold(0.5, 8, HeadSet({(1, 0)})),)
-    with pytest.raises(KnobOutOfRange, match="fraction"):
+    with pytest.raises(ParameterOutOfRange, match="fraction"):
         Hold(-0.1)
-    with pytest.raises(KnobOutOfRange, match="tokens"):
+    with pytest.raises(ParameterOutOfRange, match="tokens"):
         Hold(tokens=0)
 
 

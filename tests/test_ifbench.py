@@ -222,7 +222,7 @@ def test_loose_scoring_and_malformed_rows(tmp_path):
         UsageError, match=r"line 2: no measure scores the instruction 'count:nombers'"
     ):
         load(tmp_path, good, row("2", "x", ("count:nombers", {})))
-    with pytest.raises(UsageError, match=r"line 2: The argument 'N' .* is 2.5"):
+    with pytest.raises(UsageError, match=r"line 2: The argument 'N' .* not 2.5"):
         load(tmp_path, good, row("2", "x", ("count:numbers", {"N": 2.5})))
     with pytest.raises(UsageError, match=r"line 2: the field 'prompt' is None, not a text"):
         load(tmp_path, good, row("2", None, NUMBERS))

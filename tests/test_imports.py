@@ -16,7 +16,7 @@ LAYERS = (
     "version",
     "errors",
     "seeds",
-    "knobs",
+    "ranges",
     "validation",
     "files",
     "progress",

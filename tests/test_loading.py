@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import chat, model, tokenizer
 
-from holdfast.errors import KnobOutOfRange, ModelError, UsageError
+from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
 from holdfast.methods import Guidance, SplitSoftmax
 from holdfast.models import loading
 from holdfast.models.loading import load, placement_of
@@ -59,7 +59,7 @@ def reweigh(folder: Path, change) -> None:
 def test_memory_for_dialogs_is_given_in_bytes():
     assert load(prefix_memory=10**6).prefix_bytes == 10**6
     assert load().prefix_bytes > 10**8
-    with pytest.raises(KnobOutOfRange, match=r"prefix_memory.*-1"):
+    with pytest.raises(ParameterOutOfRange, match=r"prefix_memory.*-1"):
         load(prefix_memory=-1)
 
 
@@ -459,7 +459,7 @@ def test_a_path_loads_like_its_text(folder):
 
 @pytest.mark.parametrize("size", (0, -1, 2.5, "8"))
 def test_a_batch_size_is_a_whole_number_from_1(size):
-    with pytest.raises(KnobOutOfRange, match=f"batch_size.*{size}"):
+    with pytest.raises(ParameterOutOfRange, match=f"batch_size.*{size}"):
         load(batch_size=size)
 
 

@@ -16,7 +16,7 @@ from holdfast import Sampling, drift
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.settings import SUMMARY_PROMPT, Shown, to_summarise, with_summary
-from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
 from holdfast.models.protocol import Job
@@ -166,7 +166,7 @@ def tiny_chat(tokens):
 
 
 def test_no_room_at_all_is_no_request():
-    with pytest.raises(KnobOutOfRange, match="room"):
+    with pytest.raises(ParameterOutOfRange, match="room"):
         Request(tiny_chat(9), room=0)
 
 
@@ -260,7 +260,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, capsys):
             replace(LONG, **wrong)
     with pytest.raises(UsageError, match="not 'forget'"):
         replace(LONG, context="forget")
-    with pytest.raises(KnobOutOfRange, match="window"):
+    with pytest.raises(ParameterOutOfRange, match="window"):
         replace(LONG, context="slide", window=0)
     assert main(["drift", "--window", "3", "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err

@@ -12,7 +12,7 @@ import torch
 from fitted_files import write_all
 
 from holdfast import methods
-from holdfast.errors import KnobOutOfRange, PromptError, UnknownName, UsageError
+from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
 from holdfast.methods import (
     Boost,
     EditsHidden,
@@ -124,15 +124,15 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ("non", UnknownName, ["'non'", "'none'"]),
         ("split-softmax:expnent=0.5", UnknownName, ["'expnent'", "'exponent'"]),
         ("split-softmax", UsageError, ["'split-softmax'", "split-softmax:exponent=0.5"]),
-        ("split-softmax:exponent", UsageError, ["'exponent'", "KNOB=VALUE"]),
+        ("split-softmax:exponent", UsageError, ["'exponent'", "PARAMETER=VALUE"]),
         ("split-softmax:exponent=0.5,exponent=0.7", UsageError, ["once", "'exponent=0.7'"]),
         ("split-softmax:exponent=half", UsageError, ["exponent", "'half'"]),
         (
             "split-softmax:exponent=1.5",
-            KnobOutOfRange,
+            ParameterOutOfRange,
             ["split-softmax", "exponent", "from 0 to 1", "1.5"],
         ),
-        ("split-softmax:exponent=nan", KnobOutOfRange, ["exponent", "nan"]),
+        ("split-softmax:exponent=nan", ParameterOutOfRange, ["exponent", "nan"]),
         ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
         ("boost:factor=2,heads=5-3.0-8", UsageError, ["lower number", "'5-3.0-8'"]),
         ("boost:factor=2,heads=0-99999.0-99999", UsageError, ["100,000", "'0-99999.0-99999'"]),
@@ -147,23 +147,23 @@ def test_no_plus_sign_in_a_number_parts_the_methods():
         ),
         (
             "gate:threshold=2,methods=[split-softmax:exponent=0.5]",
-            KnobOutOfRange,
+            ParameterOutOfRange,
             ["gate", "threshold", "from 0 to 1"],
         ),
-        ("guidance:scale=-1", KnobOutOfRange, ["guidance", "scale", "from 0"]),
-        ("pasta:alpha=0", KnobOutOfRange, ["alpha", "above 0 to 1", "0"]),
+        ("guidance:scale=-1", ParameterOutOfRange, ["guidance", "scale", "from 0"]),
+        ("pasta:alpha=0", ParameterOutOfRange, ["alpha", "above 0 to 1", "0"]),
         ("pasta:alpha=0.1,generated=drop", UsageError, ["'drop'", "keep or scale"]),
         (
             "pasta:alpha=0.1,heads=no-such-file.json",
             UsageError,
             ["no-such-file.json", "[[layer, head], ...]"],
         ),
-        ("boost:factor=0.5", KnobOutOfRange, ["factor", "from 1 upwards", "0.5"]),
-        ("boost:factor=inf", KnobOutOfRange, ["factor", "inf"]),
-        ("spotlight:target=1", KnobOutOfRange, ["target", "below 1", "1"]),
+        ("boost:factor=0.5", ParameterOutOfRange, ["factor", "from 1 upwards", "0.5"]),
+        ("boost:factor=inf", ParameterOutOfRange, ["factor", "inf"]),
+        ("spotlight:target=1", ParameterOutOfRange, ["target", "below 1", "1"]),
         (
             "repetition:probability=-0.1",
-            KnobOutOfRange,
+            ParameterOutOfRange,
             ["repetition", "probability", "from 0 to 1", "-0.1"],
         ),
         ("", UsageError, ["''", "none"]),
@@ -208,10 +208,10 @@ def test_the_catalogue_names_what_parse_reads(fitted_here):
     ]
     kinds = (ShiftsAttention, EditsMessages, EditsLogits, Gate)
     kinds += (EditsKeys, EditsHidden, EditsOutputs, NeedsWarmup, MakesTrials)
-    for name, knobs, line in listed:
+    for name, parameters, line in listed:
         own = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2", "directer": "2"}
-        value = own.get(name, f"{name}.safetensors" if knobs[0] == "file" else "0.5")
-        made = methods.parse(f"{name}:{knobs[0]}={value}")[0]
+        value = own.get(name, f"{name}.safetensors" if parameters[0] == "file" else "0.5")
+        made = methods.parse(f"{name}:{parameters[0]}={value}")[0]
         assert made.name == name and isinstance(made, kinds)
         assert line.endswith(".") and len(line) < 120
 
@@ -225,9 +225,12 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
             parameters_of(method),
             [field.name for field in dataclasses.fields(method)],
         )
-        assert list(declared) == fields, f"a field of {method.name} is no knob"
-        assert method.source and all(knob.description for knob in declared.values())
-        given = ",".join(f"{knob}={declared[knob].example}" for knob in required_parameters(method))
+        assert list(declared) == fields, f"a field of {method.name} is no parameter"
+        assert method.source and all(parameter.description for parameter in declared.values())
+        given = ",".join(
+            f"{parameter}={declared[parameter].example}"
+            for parameter in required_parameters(method)
+        )
         (made,) = methods.parse(f"{method.name}:{given}")
         assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
 
@@ -241,33 +244,33 @@ def test_the_schema_is_plain_data_and_tells_each_range_and_default():
     assert kinds["guidance"] == "stream" and kinds["gate"] == kinds["directer"] == "trials"
     assert listed["gate"]["needs"] == ["attention", "a second stream"]
 
-    pasta = listed["pasta"]["knobs"]
+    pasta = listed["pasta"]["parameters"]
     assert pasta["required"] == ["alpha"] and pasta["additionalProperties"] is False
     alpha, generated = pasta["properties"]["alpha"], pasta["properties"]["generated"]
     assert (alpha["type"], alpha["exclusiveMinimum"], alpha["maximum"]) == ("number", 0, 1)
     assert generated["enum"] == ["keep", "scale"] and generated["default"] == "keep"
-    assert listed["guidance"]["knobs"]["properties"]["plausibility"]["default"] == 0
-    assert "maximum" not in listed["boost"]["knobs"]["properties"]["factor"]
-    assert listed["boost"]["knobs"]["properties"]["factor"]["examples"] == [4.0]
-    assert listed["spotlight"]["knobs"]["properties"]["target"]["exclusiveMaximum"] == 1
+    assert listed["guidance"]["parameters"]["properties"]["plausibility"]["default"] == 0
+    assert "maximum" not in listed["boost"]["parameters"]["properties"]["factor"]
+    assert listed["boost"]["parameters"]["properties"]["factor"]["examples"] == [4.0]
+    assert listed["spotlight"]["parameters"]["properties"]["target"]["exclusiveMaximum"] == 1
 
 
 def test_the_schemas_ranges_are_those_that_are_checked():
     for entry in methods.schema():
         others = {"gate": "methods=[boost:factor=2],"}.get(entry["name"], "")
-        for knob in entry["knobs"]["required"]:
-            told = entry["knobs"]["properties"][knob]
+        for parameter in entry["parameters"]["required"]:
+            told = entry["parameters"]["properties"][parameter]
             if told["type"] != "number":
                 continue
             for bound in ("minimum", "maximum"):
                 if bound in told:
-                    methods.parse(f"{entry['name']}:{others}{knob}={told[bound]}")
+                    methods.parse(f"{entry['name']}:{others}{parameter}={told[bound]}")
             outside = [told[b] for b in told if b.startswith("exclusive")]
             outside += [told["minimum"] - 0.01] if "minimum" in told else []
             outside += [told["maximum"] + 0.01] if "maximum" in told else []
             for value in outside:
-                with pytest.raises(KnobOutOfRange):
-                    methods.parse(f"{entry['name']}:{others}{knob}={value}")
+                with pytest.raises(ParameterOutOfRange):
+                    methods.parse(f"{entry['name']}:{others}{parameter}={value}")
 
 
 def test_methods_are_frozen_and_tell_their_kind():
@@ -283,7 +286,7 @@ def test_methods_are_frozen_and_tell_their_kind():
 
 @pytest.mark.parametrize("value", [None, "0.5", True, [0.5]])
 def test_a_knob_that_is_no_number_is_refused(value):
-    with pytest.raises(KnobOutOfRange, match="exponent"):
+    with pytest.raises(ParameterOutOfRange, match="exponent"):
         SplitSoftmax(value)
 
 

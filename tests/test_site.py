@@ -54,5 +54,9 @@ def test_the_site_asks_no_other_host_for_anything():
 
 def test_the_api_page_of_the_site_has_the_docstrings():
     text = (SITE / "python" / "index.html").read_text()
-    for told in ("Measures drift (Li et al. 2024, Figure 3)", "holdfast.load", "KnobOutOfRange"):
+    for told in (
+        "Measures drift (Li et al. 2024, Figure 3)",
+        "holdfast.load",
+        "ParameterOutOfRange",
+    ):
         assert told in text

@@ -19,7 +19,7 @@ METHODS = {
 }
 
 
-def dialog(tiny, methods, said, *, threads=True, spelled=True):
+def dialog(tiny, methods, said, *, threads=True, reply_token_ids=True):
     """The tokens of each reply of a dialog of several turns."""
     session = tiny.session() if threads else tiny.session(long_lived=True)
     messages, told, replies = list(chat("talk about the river", "what is rain?")), [], []
@@ -27,8 +27,8 @@ def dialog(tiny, methods, said, *, threads=True, spelled=True):
         request = Request(messages, methods, DRAWN, turn, conversation_seed=7)
         if threads:
             request = replace(request, thread="t", keep=True)
-        elif spelled:
-            request = replace(request, spelled=tuple(told))
+        elif reply_token_ids:
+            request = replace(request, reply_token_ids=tuple(told))
         (reply,) = session.generate_batch([request])
         told.append((len(messages), reply.token_ids))
         replies.append(reply.token_ids)
@@ -49,21 +49,21 @@ def test_from_their_texts_alone_the_dialog_goes_on_otherwise():
     kept, texts = dialog(tiny, (), None)
     again = [list(tiny.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
     assert [list(ids) for ids in kept] != again  # some reply is spelled otherwise
-    assert dialog(tiny, (), texts, threads=False, spelled=False)[0] != kept
+    assert dialog(tiny, (), texts, threads=False, reply_token_ids=False)[0] != kept
 
 
 def test_tokens_that_spell_another_text_are_refused_and_others_go_on():
     tiny = model()
     messages = chat("be brief", "the river", "runs slowly", "where?")
-    wrong = Request(messages, spelled=((2, (300, 301)),), sampling=Sampling(0, 1, 4))
+    wrong = Request(messages, reply_token_ids=((2, (300, 301)),), sampling=Sampling(0, 1, 4))
     with pytest.raises(PromptError, match=r"tokens of message 2 spell .* says 'runs slowly'"):
         tiny.generate_batch([wrong])
     with pytest.raises(PromptError, match=r"^Request 2 of 2: The tokens of message 2"):
-        tiny.generate_batch([replace(wrong, spelled=()), wrong])
+        tiny.generate_batch([replace(wrong, reply_token_ids=()), wrong])
 
 
-@pytest.mark.parametrize("spelled", [((1, (5,)),), ((0, (5,)),), ((9, (5,)),), ((2, (5,)),) * 2])
-def test_tokens_of_what_is_no_reply_are_refused(spelled):
+@pytest.mark.parametrize("token_ids", [((1, (5,)),), ((0, (5,)),), ((9, (5,)),), ((2, (5,)),) * 2])
+def test_tokens_of_what_is_no_reply_are_refused(token_ids):
     messages = chat("be brief", "the river", "runs slowly", "where?")
-    with pytest.raises(UsageError, match=re.escape(f"not of message {spelled[-1][0]};")):
-        Request(messages, spelled=spelled)
+    with pytest.raises(UsageError, match=re.escape(f"not of message {token_ids[-1][0]};")):
+        Request(messages, reply_token_ids=token_ids)

@@ -59,7 +59,7 @@ def written(own, tmp_path, method: str, seed: int = 0):
     return write_for(own, file, method, seed, layers=layers, chosen=layers[-2:])
 
 
-def steerer(own, tmp_path, method: str, seed: int = 0, **knobs):
+def steerer(own, tmp_path, method: str, seed: int = 0, **parameters):
     """A method strong enough to be seen."""
     strong = {
         "seka": {"gain": 3.0, "rest_gain": 1.0},
@@ -70,7 +70,7 @@ def steerer(own, tmp_path, method: str, seed: int = 0, **knobs):
         "gcad": {"gain": 2.0},
     }[method]
     return methods.registry.BY_NAME[method](
-        written(own, tmp_path, method, seed), **(strong | knobs)
+        written(own, tmp_path, method, seed), **(strong | parameters)
     )
 
 

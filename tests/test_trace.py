@@ -19,7 +19,7 @@ from holdfast.analysis.decay import behaviour
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.drift.traces import TurnTrace, read_traces, write_traces
-from holdfast.errors import KnobOutOfRange, ModelError, RecordsError, UsageError
+from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Run
 from holdfast.report.trace import lines
 from holdfast.study.decay import Dialog, Sizes, check
@@ -255,7 +255,7 @@ def test_models_without_a_mass_to_read_are_refused():
         check(connect("http://localhost:9/v1", "far"), None)
     with pytest.raises(ModelError, match="mamba"):
         check(model("mamba"), None)
-    with pytest.raises(KnobOutOfRange):
+    with pytest.raises(ParameterOutOfRange):
         Sizes(rounds=1)
     with pytest.raises(UsageError, match="two"):
         decay.decay([dialog([[0.3] * 5], [20])])

@@ -10,12 +10,13 @@ from holdfast.methods.registry import METHODS, summary
 
 
 def catalogue_table() -> str:
-    """Every method with its knobs, from what its class declares."""
+    """Every method with its parameters, from what its class declares."""
     lines = ["| method | what it does | parameters | works on | source |", "| --- " * 5 + "|"]
     for method in METHODS:
-        knobs = {name: told for name, told in parameters_of(method).items() if name != "heads"}
+        parameters = {name: told for name, told in parameters_of(method).items() if name != "heads"}
         told = "<br>".join(
-            f"`{name}` {knob.values.words()}: {knob.description}" for name, knob in knobs.items()
+            f"`{name}` {parameter.values.words()}: {parameter.description}"
+            for name, parameter in parameters.items()
         )
         lines.append(
             row_of(example(method), summary(method), told, works_on(method), linked(method.source))
@@ -39,7 +40,7 @@ def row_of(*cells: str) -> str:
 
 
 def example(method: type) -> str:
-    """How a method is spelled, with the knobs that it needs."""
+    """How a method is spelled, with the parameters that it needs."""
     required = [
         f"{name}={parameters_of(method)[name].example}" for name in required_parameters(method)
     ]

@@ -25,15 +25,15 @@ from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
 
-__all__ = ["SPELLINGS", "Asked", "edit", "steer"]
+__all__ = ["WIRE_FORMATS", "SteeringRequest", "edit", "steer"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a request asks of a server's attention.
+class SteeringRequest:
+    """The steering that a request asks of a server.
 
     Args:
-        method: a spelling, or "none", which switches off what the server does by default.
+        method: a spec, or "none", which switches off what the server does by default.
         emphasis: what to hold on to in place of the system prompt.
         trace: whether the mass on it is wanted per generated token; "heads": of every head too.
     """
@@ -53,7 +53,7 @@ def steer(
     """The `extra_body` of a request to a server that steers.
 
     Args:
-        method: a spelling, a method, or a list of them; "none" switches off the server's default.
+        method: a spec, a method, or a list of them; "none" switches off the server's default.
         emphasis: what to hold on to in place of the system prompt: texts, (text, occurrence from 1)
             or (message from 0, first, last character).
         trace: True asks for the attention mass at every generated token, "heads" for that of every
@@ -68,20 +68,20 @@ def steer(
         UsageError: a method that edits messages (see `edit`) or that servers do not know, emphasis
             that is none, or what `server` cannot be told.
     """
-    if server not in SPELLINGS:
-        raise UnknownName("server", server, SPELLINGS)
+    if server not in WIRE_FORMATS:
+        raise UnknownName("server", server, WIRE_FORMATS)
     if trace not in (True, False, "heads"):
         raise UsageError(f"steer takes trace as True, False or 'heads', not {shortened(trace)}.")
     methods = read_methods(method)
     if editing := of_kind(methods, Kind.MESSAGES):
-        spelled = spell(editing)
+        spec = spell(editing)
         raise UsageError(
-            f"{spelled} edits messages, which a server takes as they are; send"
-            f" holdfast.client.edit(messages, {spelled!r}), and steer with the other methods."
+            f"{spec} edits messages, which a server takes as they are; send"
+            f" holdfast.client.edit(messages, {spec!r}), and steer with the other methods."
         )
     if unknown := next((m.name for m in methods if BY_NAME.get(m.name) is not type(m)), None):
         raise UnknownName("method that servers know, named", unknown, BY_NAME)
-    return SPELLINGS[server](Asked(spell(methods), _checked(emphasis), trace))
+    return WIRE_FORMATS[server](SteeringRequest(spell(methods), _checked(emphasis), trace))
 
 
 def edit(
@@ -93,7 +93,7 @@ def edit(
 
     Args:
         messages: the chat as people see it; not changed.
-        method: a spelling, a method, or a list of them, which all edit messages.
+        method: a spec, a method, or a list of them, which all edit messages.
         seed: the same for all turns of one dialog, so that what was shown once is shown again.
 
     Raises:
@@ -102,7 +102,7 @@ def edit(
     for number, message in enumerate(messages, 1):
         check_message(number, message)
     methods = read_methods(method)
-    if others := [each for each in methods if kind_of(each) is not Kind.MESSAGES]:
+    if others := [method for method in methods if kind_of(method) is not Kind.MESSAGES]:
         raise UsageError(
             f"{spell(others)} edits no messages; give it to holdfast.client.steer, whose fields go"
             " beside the messages."
@@ -127,36 +127,36 @@ def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(emphasis)
 
 
-def _for_holdfast(asked: Asked) -> dict[str, Any]:
+def _for_holdfast(request: SteeringRequest) -> dict[str, Any]:
     """The fields of `holdfast serve`, which can be told everything."""
-    fields: dict[str, Any] = {"steering": asked.method}
-    if asked.emphasis:
-        fields["emphasis"] = [p if isinstance(p, str) else list(p) for p in asked.emphasis]
-    if asked.trace:
-        fields["trace"] = asked.trace
+    fields: dict[str, Any] = {"steering": request.method}
+    if request.emphasis:
+        fields["emphasis"] = [p if isinstance(p, str) else list(p) for p in request.emphasis]
+    if request.trace:
+        fields["trace"] = request.trace
     return fields
 
 
-def _for_vllm(asked: Asked) -> dict[str, Any]:
+def _for_vllm(request: SteeringRequest) -> dict[str, Any]:
     """The fields of our vLLM plug-in, whose values are texts and numbers."""
-    if asked.trace == "heads":
+    if request.trace == "heads":
         raise UsageError("vLLM tells no mass of single heads; leave it at trace=True.")
-    texts = [part for part in asked.emphasis if isinstance(part, str)]
-    if len(asked.emphasis) > 1 or len(texts) < len(asked.emphasis):
+    texts = [part for part in request.emphasis if isinstance(part, str)]
+    if len(request.emphasis) > 1 or len(texts) < len(request.emphasis):
         raise UsageError(
-            f"vLLM takes one text to emphasise, not {shortened(list(asked.emphasis))}; give one"
+            f"vLLM takes one text to emphasise, not {shortened(list(request.emphasis))}; give one"
             " text, or server='holdfast' where `holdfast serve` answers."
         )
-    fields: dict[str, Any] = {"holdfast": asked.method}
+    fields: dict[str, Any] = {"holdfast": request.method}
     if texts:
         fields["holdfast_text"] = texts[0]
-    if asked.trace:
+    if request.trace:
         fields["holdfast_trace"] = 1
     return {"vllm_xargs": fields}
 
 
-# how each server is asked
-SPELLINGS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
+# how each server is request
+WIRE_FORMATS: Mapping[str, Callable[[SteeringRequest], dict[str, Any]]] = {
     "holdfast": _for_holdfast,
     "vllm": _for_vllm,
 }

@@ -3,7 +3,7 @@
     HoldfastError                  one sentence: the value seen, and the cure
     ├── UsageError                 the request is malformed (command line: exit code 2)
     │   ├── UnknownName            no such measure, method or suite; suggests the nearest name
-    │   └── KnobOutOfRange         a method's or a run's number lies outside its range
+    │   └── ParameterOutOfRange         a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
     │   ├── RequestFailed          one request was not answered; others may be
     │   ├── Unreachable            there is no connection to an endpoint
@@ -45,7 +45,7 @@ class UnknownName(UsageError):
         super().__init__(f"{there} no {kind} {name!r}; {hint}")
 
 
-class KnobOutOfRange(UsageError):
+class ParameterOutOfRange(UsageError):
     """A number outside the range its method or option allows."""
 
 

@@ -71,13 +71,13 @@ def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
         yield number, value
 
 
-def write_whole(path: Path | str, data: bytes | str, place: str = "another place") -> Path:
+def write_whole(path: Path | str, data: bytes | str, alternative: str = "another place") -> Path:
     """Writes a file so that a reader, a crash or a full disk meets the old one or the new one.
 
     Args:
         path: the file; its folders are made. A link keeps pointing to what it points to.
         data: the content. Text is written as UTF-8, a lone surrogate in it as "?".
-        place: what the message of a failure tells to choose, as "another place with --report".
+        alternative: to choose on failure, for the message: "another place with --report".
 
     Returns:
         The path.
@@ -91,14 +91,16 @@ def write_whole(path: Path | str, data: bytes | str, place: str = "another place
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(Path(os.path.realpath(path)), content)
     except OSError as error:
-        raise cannot_write(path, error, place) from error
+        raise cannot_write(path, error, alternative) from error
     return path
 
 
-def cannot_write(path: Path | str, error: OSError, place: str = "another place") -> RecordsError:
+def cannot_write(
+    path: Path | str, error: OSError, alternative: str = "another place"
+) -> RecordsError:
     """The sentence for a file or folder that the system does not let us write."""
     why = FULL.get(error.errno or 0, error.strerror or str(error))
-    cure = f"choose {place}"
+    cure = f"choose {alternative}"
     if error.errno in FULL:
         cure = f"free some space and repeat the command, or {cure}"
     return RecordsError(f"Cannot write {path}: {why}; {cure}.")

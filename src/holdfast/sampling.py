@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast import knobs
+from holdfast import ranges
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Sampling:
         max_new_tokens: at least 1; a reply cut off here has the stop reason "length".
 
     Raises:
-        KnobOutOfRange: a value outside its range.
+        ParameterOutOfRange: a value outside its range.
     """
 
     temperature: float = 1.0
@@ -25,8 +25,8 @@ class Sampling:
     max_new_tokens: int = 400
 
     def __post_init__(self) -> None:
-        temperature = knobs.number_between("sampling", "temperature", self.temperature, 0)
-        top_p = knobs.number_between("sampling", "top_p", self.top_p, 0, 1, above_low=True)
-        knobs.whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1)
+        temperature = ranges.number_between("sampling", "temperature", self.temperature, 0)
+        top_p = ranges.number_between("sampling", "top_p", self.top_p, 0, 1, above_low=True)
+        ranges.whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "top_p", top_p)

@@ -166,7 +166,7 @@ def test_the_mass_of_a_request(client, url):
 
 REFUSED = {
     "bost": ({"holdfast": "bost:factor=2"}, "did you mean 'boost'"),
-    "knob": ({"holdfast": "boost:fact=2"}, "did you mean 'factor'"),
+    "parameter": ({"holdfast": "boost:fact=2"}, "did you mean 'factor'"),
     "range": ({"holdfast": "boost:factor=0.5"}, "0.5"),
     "key": ({"holdfsat": "boost:factor=2"}, "did you mean 'holdfast'"),
     "second key": ({"holdfast": "boost:factor=2", "holdfast_spam": [1, 2]}, "holdfast_span"),

@@ -37,7 +37,7 @@ class Candidate:
     Attributes:
         method: its spelling; "none" for the model as it is.
         sweep: the number of the sweep it belongs to; None for "none".
-        value: of the knob, as spelled.
+        value: of the parameter, as spelled.
         by_round: stability, [conversation, round].
         stability: its mean over rounds, [conversation].
         capability: in points: 100 times the share answered right, or minus 100 times the nats per
@@ -73,7 +73,7 @@ class Calibration:
 
     Attributes:
         candidates: "none" first.
-        names: of the sweeps, each with its knob.
+        names: of the sweeps, each with its parameter.
         report: bool [conversation], True on the half that results are reported on; candidates are
             chosen on the other.
         about: the identity of the run.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.analysis.falls import Fall, Record, cell_scores, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
@@ -24,7 +24,7 @@ from holdfast.analysis.sequential import (
     conversations_needed,
     decide,
 )
-from holdfast.errors import KnobOutOfRange
+from holdfast.errors import ParameterOutOfRange
 
 MOST_NEEDED = 2000  # conversations: beyond, nobody waits for a verdict
 _ROUNDING = 1e-8  # the ends of intervals are known so closely
@@ -43,7 +43,7 @@ class Terms:
             behind the first rule that fails, and each rule has its share of a prompt's error.
 
     Raises:
-        KnobOutOfRange: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
     """
 
     min_stability: float | None = 0.9
@@ -59,7 +59,7 @@ class Terms:
         names = ("min_stability", "error") if self.min_stability is not None else ("error",)
         for name in names:
             _refuse_no_share(name, getattr(self, name))
-        knobs.whole_number("check", "budget", self.budget, 1)
+        ranges.whole_number("check", "budget", self.budget, 1)
 
 
 def _refuse_no_share(name: str, value: float) -> None:
@@ -68,12 +68,14 @@ def _refuse_no_share(name: str, value: float) -> None:
         return
     shown = f"{value:g}" if number else repr(value)
     if name == "min_stability" and value in (1, 100):
-        raise KnobOutOfRange(
+        raise ParameterOutOfRange(
             f"check takes {name} as a share above 0 and below 1, not {shown}: no number of"
             " conversations shows that a rule is always kept; give 0.99 or less."
         )
-    hint = knobs.share_meant(value) or "."
-    raise KnobOutOfRange(f"check takes {name} as a share above 0 and below 1, not {shown}{hint}")
+    hint = ranges.share_meant(value) or "."
+    raise ParameterOutOfRange(
+        f"check takes {name} as a share above 0 and below 1, not {shown}{hint}"
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.statistics import (
     Estimate,
@@ -131,10 +131,10 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         budget: points that may be lost on average, at least 0.
 
     Raises:
-        KnobOutOfRange: a negative budget.
+        ParameterOutOfRange: a negative budget.
         UsageError: a half without questions.
     """
-    budget = knobs.number_between("calibrate", "budget", budget, 0)
+    budget = ranges.number_between("calibrate", "budget", budget, 0)
     here, there = ~calibration.report, calibration.report
     none = calibration.none
     if any(np.isnan(none.capability[half]).all() for half in (here, there)):

@@ -80,7 +80,7 @@ def collapse_of(series: Series) -> Collapse:
         counts={
             "cut": sum(turn.cut for turn in turns),
             **{
-                name: sum(getattr(turn.repetition, name) >= NO_NEWS_FROM for turn in turns)
+                name: sum(turn.repetition.shares[name] >= NO_NEWS_FROM for turn in turns)
                 for name in COUNTED[1:4]
             },
             "broken": sum(turn.repetition.broken for turn in turns),
@@ -98,7 +98,11 @@ def model_turns(record: Mapping[str, Any]) -> list[Turn]:
     if any("repeats" not in turn for turn in turns):
         turns = with_repetition(turns)
     return [
-        Turn(turn["round"], turn["stop_reason"] == "length", Repeats(**turn["repeats"]))
+        Turn(
+            turn["round"],
+            turn["stop_reason"] == "length",
+            Repeats(*map(turn["repeats"].get, ("own", "other", "loops"))),
+        )
         for turn in turns[1:]
         if turn["speaker"] == "agent" or turn["stop_reason"] not in GIVEN
     ]

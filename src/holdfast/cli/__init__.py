@@ -33,7 +33,7 @@ from holdfast.cli import (
 )
 from holdfast.cli.options import RunFolder, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
-from holdfast.errors import HoldfastError, KnobOutOfRange, UnknownName, UsageError
+from holdfast.errors import HoldfastError, ParameterOutOfRange, UnknownName, UsageError
 from holdfast.threads import wait_asleep
 from holdfast.version import __version__
 
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _with_options(error: HoldfastError, words: Sequence[str]) -> str:
     """The error's sentence; a number out of its range is named as the option that gave it."""
     text = str(error)
-    if isinstance(error, KnobOutOfRange):
+    if isinstance(error, ParameterOutOfRange):
         for option in (word.partition("=")[0] for word in words if word.startswith("--")):
             text = text.replace(f" takes {option[2:].replace('-', '_')} ", f" takes {option} ")
     return text

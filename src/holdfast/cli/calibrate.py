@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from holdfast import ranges
 from holdfast.cli import options
 from holdfast.cli.dry_run import DriftRun, WorkItem, check_prices, estimate_conversations
 from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
@@ -94,7 +95,7 @@ class _CalibrateOut(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift, knobs
+    from holdfast import drift
     from holdfast.analysis.calibration import read_calibration
     from holdfast.report.wording import count_of
     from holdfast.study import calibrate as study
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_prices(arguments)
     out, page = arguments.out, page_path(arguments, arguments.out)
-    budget = knobs.number_between(
+    budget = ranges.number_between(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0
     )
     plan = _plan_of(arguments)

@@ -53,7 +53,7 @@ def _methods(arguments: argparse.Namespace) -> None:
     if arguments.name is not None:
         print("\n".join(method_lines(arguments.name)))
         return
-    _print([(name, ", ".join(knobs), line) for name, knobs, line in methods.catalogue()])
+    _print([(name, ", ".join(parameters), line) for name, parameters, line in methods.catalogue()])
 
 
 def method_lines(name: str) -> list[str]:
@@ -150,7 +150,7 @@ def _about(name: str, documented: Any) -> list[str]:
 
 
 def _default(method: type[Any], parameter: str, required: Sequence[str]) -> str:
-    """A knob's default as it would be spelled; "" where the description says what none means."""
+    """A parameter's default in a spec; "" where the description says what none means."""
     value = None if parameter in required else getattr(method, parameter)
     if parameter in required:
         return "must be given"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.options import EndpointOptions
 from holdfast.errors import UsageError
-from holdfast.knobs import whole_number
+from holdfast.ranges import whole_number
 
 if TYPE_CHECKING:
     from holdfast.drift import Settings, Suite

@@ -92,7 +92,7 @@ class _ProfileFitData(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import knobs
+    from holdfast import ranges
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.papers.zhang2024.profiling import check_folder, estimate, profile
     from holdfast.report import write_summary
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_prices(arguments)
     if arguments.top is not None:
-        knobs.whole_number("profile", "top", arguments.top, 1)
+        ranges.whole_number("profile", "top", arguments.top, 1)
     page = page_path(arguments, arguments.out)
     plan, samples = _plan(arguments), _samples(arguments)
     refuse_other_command(arguments.out, "profile")

@@ -108,9 +108,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _service(arguments: argparse.Namespace) -> Service:
     """The model, loaded and checked, and its engine."""
     from holdfast.drift.suites import load_suite
-    from holdfast.knobs import number_between, whole_number
     from holdfast.methods import parse
     from holdfast.methods.fitted import read_any_fitted
+    from holdfast.ranges import number_between, whole_number
     from holdfast.serve.service import Limits
 
     for path in arguments.fitted or ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -197,8 +196,7 @@ def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The turns of a dialog, each with how much of it repeats (`measures.repetition`)."""
     measured = repetitions([(turn["speaker"], turn["text"]) for turn in turns])
     return [
-        turn | {"repeats": dataclasses.asdict(repeats)}
-        for turn, repeats in zip(turns, measured, strict=True)
+        turn | {"repeats": repeats.shares} for turn, repeats in zip(turns, measured, strict=True)
     ]
 
 

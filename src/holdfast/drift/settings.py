@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.drift.judges import Judging
@@ -121,7 +121,7 @@ class Settings:
         batch: conversations that run side by side; one that is over makes room for the next.
 
     Raises:
-        KnobOutOfRange: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
         UsageError: an unknown choice.
     """
 
@@ -144,8 +144,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("rounds", "conversations", "probes_per_round", "batch"):
-            knobs.whole_number("drift", name, getattr(self, name), 1)
-        knobs.whole_number("drift", "seed", self.seed, 0)
+            ranges.whole_number("drift", name, getattr(self, name), 1)
+        ranges.whole_number("drift", "seed", self.seed, 0)
         for name, choices in (
             ("user_prompt", USER_PROMPTS),
             ("system_as", SYSTEM_AS),
@@ -170,7 +170,7 @@ class Settings:
                 f" {self.context!r}; leave out --window, or choose that context."
             )
         if self.window is not None:
-            knobs.whole_number("drift", "window", self.window, 1)
+            ranges.whole_number("drift", "window", self.window, 1)
         if self.context == "summarise":
             if self.summary_prompt is None:
                 object.__setattr__(self, "summary_prompt", SUMMARY_PROMPT)

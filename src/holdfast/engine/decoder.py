@@ -45,7 +45,6 @@ class Decoder:
         self._span: Tensor | None = None  # of all slots; None when rows have come or gone
         self._alone: tuple[ActiveRow, list[Cache | None]] | None = None
         self._small = is_small(runner.hf_model)
-        self._processors = Processors(runner, self.slots, self._writing_slot, self._forward)
 
     def __len__(self) -> int:
         """Streams that are being forwarded."""
@@ -188,7 +187,9 @@ class Decoder:
         is no trial for the first token of such a model's reply.
         """
         repeats = self._alone is None and not (prefill and self.runner.recurrent)
-        outputs, failed = self._processors.process(step, is_prefill=prefill, can_repeat=repeats)
+        # not an attribute: its bound methods would make a cycle that keeps the slots alive
+        processors = Processors(self.runner, self.slots, self._writing_slot, self._forward)
+        outputs, failed = processors.process(step, is_prefill=prefill, can_repeat=repeats)
         if outputs.mass is not None and step.uniform is not None:
             for row, mass, uniform in zip(step.rows, outputs.mass, step.uniform, strict=True):
                 row.masses.append(mass)

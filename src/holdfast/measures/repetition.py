@@ -42,19 +42,24 @@ class Repeats:
     """How much of a turn is repeated, in shares from 0 to 1.
 
     Args:
-        own: of its units, in runs of an earlier turn of the same speaker.
-        other: the same of another speaker.
+        same: of its units, in runs of an earlier turn of the same speaker.
+        other: in runs of an earlier turn of another speaker.
         loops: in runs that the turn itself has written before.
     """
 
-    own: float
+    same: float
     other: float
     loops: float
 
     @property
+    def shares(self) -> dict[str, float]:
+        """The three, by the names that they have in records."""
+        return {"own": self.same, "other": self.other, "loops": self.loops}
+
+    @property
     def broken(self) -> bool:
         """Whether half of the turn or more is no news."""
-        return max(self.own, self.other, self.loops) >= NO_NEWS_FROM
+        return max(self.shares.values()) >= NO_NEWS_FROM
 
 
 def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
@@ -71,9 +76,9 @@ def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
         for position, run in enumerate(_runs(units)):
             for earlier in turns_with.get(run, ()):
                 places.setdefault(earlier, []).append(position)
-        shares = {"own": 0.0, "other": 0.0}
+        shares = {"same": 0.0, "other": 0.0}
         for earlier, begins in places.items():
-            whose = "own" if turns[earlier][0] == speaker else "other"
+            whose = "same" if turns[earlier][0] == speaker else "other"
             shares[whose] = max(shares[whose], _share(units, begins))
         measured.append(Repeats(**shares, loops=loops(text)))
         for run in {*_runs(units, RUN), *_runs(units, RUN_OF_CHARACTERS)}:

@@ -49,7 +49,7 @@ class AdaSeka:
         heads: (layer, key-value head) pairs, as of `Seka`; None for all.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 

@@ -29,7 +29,7 @@ class AdaCad:
         strength: a factor on alpha of at least 0; 0 changes nothing, 1 is the paper's.
 
     Raises:
-        KnobOutOfRange: `strength` is below 0.
+        ParameterOutOfRange: `strength` is below 0.
     """
 
     name: ClassVar[str] = "adacad"

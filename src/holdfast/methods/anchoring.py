@@ -30,7 +30,7 @@ class Anchoring:
         plausibility: in [0, 1]; 0 sets no threshold.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
     """
 
     name: ClassVar[str] = "anchoring"

@@ -23,7 +23,7 @@ class Boost(TableMethod):
         heads: (layer, head) pairs; None for all.
 
     Raises:
-        KnobOutOfRange: `factor` is below 1.
+        ParameterOutOfRange: `factor` is below 1.
     """
 
     name: ClassVar[str] = "boost"

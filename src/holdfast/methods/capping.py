@@ -36,7 +36,7 @@ class Capping:
         layers: behind which hidden states are capped; None for those that the file chose.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 

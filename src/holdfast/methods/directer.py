@@ -39,7 +39,7 @@ class Directer:
         threshold: beta, in [0, 1]; 0 takes every steered token, 1 none.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
     """
 
     name: ClassVar[str] = "directer"

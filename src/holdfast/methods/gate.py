@@ -31,7 +31,7 @@ class Gate:
         threshold: in [0, 1]; 0 lets every token pass, 1 only those the unsteered model likes best.
 
     Raises:
-        KnobOutOfRange: `threshold` lies outside [0, 1].
+        ParameterOutOfRange: `threshold` lies outside [0, 1].
         UsageError: no methods, or others than attention methods.
     """
 

@@ -42,7 +42,7 @@ class Gcad:
         layers: whose attention is moved; None for those that the file chose.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 

@@ -68,7 +68,7 @@ class Guidance:
         plausibility: in [0, 1]; 0 sets no threshold.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
     """
 
     name: ClassVar[str] = "guidance"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
-from holdfast import knobs
-from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast import ranges
+from holdfast.errors import ParameterOutOfRange, UsageError
 
 
 class _OnHeads(Protocol):
@@ -88,10 +88,10 @@ class Ranking:
         """The best k heads.
 
         Raises:
-            KnobOutOfRange: `k` is not from 1 to the number of heads.
+            ParameterOutOfRange: `k` is not from 1 to the number of heads.
         """
-        if knobs.whole_number("a ranking", "k", k, 1) > len(self.heads):
-            raise KnobOutOfRange(
+        if ranges.whole_number("a ranking", "k", k, 1) > len(self.heads):
+            raise ParameterOutOfRange(
                 f"a ranking of {len(self.heads)} heads takes k from 1 to {len(self.heads)}, not"
                 f" {k}."
             )

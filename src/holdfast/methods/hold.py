@@ -72,7 +72,7 @@ class Hold:
         heads: (layer, head) pairs; None for all.
 
     Raises:
-        KnobOutOfRange: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
     """
 
     name: ClassVar[str] = "hold"

@@ -1,4 +1,4 @@
-"""The knobs of a method as data on its class: what they take, and what they do in a line.
+"""The parameters of a method as data on its class: what they take, and what they do in a line.
 
     factor: float = field(metadata=parameter("M; 1 changes nothing", Number(1), example="4"))
 
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.heads import HeadSet, LayerSet, checked_heads, checked_layers
@@ -47,11 +47,11 @@ class Number:
 
     def check(self, owner: str, parameter: str, value: Any) -> float:
         ends = {"above_low": self.above_low, "below_high": self.below_high}
-        return knobs.number_between(owner, parameter, value, self.low, self.high, **ends)
+        return ranges.number_between(owner, parameter, value, self.low, self.high, **ends)
 
     def words(self) -> str:
         ends = {"above_low": self.above_low, "below_high": self.below_high}
-        return knobs.range_in_words(self.low, self.high, **ends)
+        return ranges.range_in_words(self.low, self.high, **ends)
 
     def schema(self) -> dict[str, Any]:
         least = "exclusiveMinimum" if self.above_low else "minimum"
@@ -68,7 +68,7 @@ class Whole:
 
     def check(self, owner: str, parameter: str, value: Any) -> int:
         whole = isinstance(value, float) and value.is_integer()
-        return knobs.whole_number(owner, parameter, int(value) if whole else value, self.low)
+        return ranges.whole_number(owner, parameter, int(value) if whole else value, self.low)
 
     def words(self) -> str:
         return f"a whole number from {self.low} upwards"
@@ -218,7 +218,7 @@ def fitted_file(method: str) -> dict[str, Parameter]:
 
 
 def parameters_of(method: type[Any]) -> dict[str, Parameter]:
-    """The knobs that a class declares, in order."""
+    """The parameters that a class declares, in order."""
     return {
         field.name: field.metadata["parameter"]
         for field in dataclasses.fields(method)
@@ -227,7 +227,7 @@ def parameters_of(method: type[Any]) -> dict[str, Parameter]:
 
 
 def required_parameters(method: type[Any]) -> tuple[str, ...]:
-    """The knobs that have no default."""
+    """The parameters that have no default."""
     required = [f.name for f in dataclasses.fields(method) if f.default is dataclasses.MISSING]
     return tuple(name for name in required if name in parameters_of(method))
 
@@ -236,7 +236,7 @@ def check_parameters(method: Any) -> None:
     """Puts the checked value into every parameter of a frozen dataclass; its `__post_init__`.
 
     Raises:
-        UsageError: a value that its parameter does not take; a number is a `KnobOutOfRange`.
+        UsageError: a value that its parameter does not take; a number is a `ParameterOutOfRange`.
     """
     for name, declared in parameters_of(type(method)).items():
         value = declared.values.check(method.name, name, getattr(method, name))

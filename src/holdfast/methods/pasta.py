@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from holdfast.errors import KnobOutOfRange
+from holdfast.errors import ParameterOutOfRange
 from holdfast.methods.heads import HeadSet
 from holdfast.methods.parameters import HEADS, Number, Word, check_parameters, parameter
 from holdfast.methods.table import TableEntry, TableMethod
@@ -31,7 +31,7 @@ class Pasta(TableMethod):
             does, so that a reply is read anew once it is history; "scale" scales them too.
 
     Raises:
-        KnobOutOfRange: `alpha` lies outside (0, 1].
+        ParameterOutOfRange: `alpha` lies outside (0, 1].
         UsageError: `generated` is neither of the two.
     """
 
@@ -55,7 +55,7 @@ class Pasta(TableMethod):
 
     def __post_init__(self) -> None:
         if self.alpha == 0:
-            raise KnobOutOfRange(
+            raise ParameterOutOfRange(
                 f"{self.name} takes alpha above 0 to 1, not 0: it would take away the rest of the"
                 " prompt; the paper's 0.01 does not."
             )

@@ -33,7 +33,7 @@ class PromptStrength:
         plausibility: in [0, 1]; 0 sets no threshold.
 
     Raises:
-        KnobOutOfRange: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
         UsageError: `default` is no text.
     """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Method(Protocol):
     """Any steering method (`holdfast.methods`), a frozen dataclass.
 
-    `name` is the word it is spelled with, its fields are its knobs.
+    `name` is the word it is spelled with, its fields are its parameters.
     """
 
     name: ClassVar[str]

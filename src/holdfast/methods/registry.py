@@ -50,7 +50,7 @@ BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 
 
 def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
-    """Name, knobs and one line of every method, for help texts."""
+    """Name, parameters and one line of every method, for help texts."""
     return [(method.name, tuple(parameters_of(method)), summary(method)) for method in METHODS]
 
 
@@ -59,7 +59,7 @@ def schema() -> list[dict[str, Any]]:
 
     Returns:
         per method its "name"; its "kind"; what it "needs" of a model; "description" and "source";
-        and "knobs", a JSON Schema object whose properties are the knobs.
+        and "parameters", a JSON Schema object whose properties are the parameters.
     """
     return [
         {
@@ -68,7 +68,7 @@ def schema() -> list[dict[str, Any]]:
             "needs": [need.value for need in Ability if need in needs_of(method)],
             "description": summary(method),
             "source": method.source,
-            "knobs": _knobs_schema(method),
+            "parameters": _knobs_schema(method),
         }
         for method in METHODS
     ]

@@ -28,7 +28,7 @@ class Repetition:
             included.
 
     Raises:
-        KnobOutOfRange: `probability` lies outside [0, 1].
+        ParameterOutOfRange: `probability` lies outside [0, 1].
     """
 
     name: ClassVar[str] = "repetition"

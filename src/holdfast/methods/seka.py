@@ -44,7 +44,7 @@ class Seka:
             that read it: with grouped queries, head h those from h * n to h * n + n - 1.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 

@@ -48,12 +48,13 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
     """Reads the spelling of one or several methods, applied in the order given.
 
     Args:
-        spec: "none", or NAME:KNOB=VALUE,KNOB=VALUE joined by "+", or the name of a method file.
+        spec: "none", or NAME:PARAMETER=VALUE,PARAMETER=VALUE joined by "+", or the name of a method
+            file.
         files: whether it may name files; never where it comes from somebody else.
 
     Raises:
         UnknownName: no such method or parameter; the message suggests the nearest.
-        KnobOutOfRange: a value outside its parameter's range.
+        ParameterOutOfRange: a value outside its parameter's range.
         UsageError: the spelling is malformed, a parameter is missing, or it
             names a file and may not.
     """
@@ -94,7 +95,7 @@ def parse_sweep(spec: str) -> Sweep:
     parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
     index, parameter = _swept_parameter(parts, spec)
     before, part, after = parts[:index], parts[index], parts[index + 1 :]
-    values = part.knobs[parameter]
+    values = part.parameters[parameter]
     settings = tuple(
         tuple(_make(chosen) for chosen in (*before, part.at(parameter, value), *after))
         for value in values
@@ -109,9 +110,13 @@ def parse_sweep(spec: str) -> Sweep:
 
 def _swept_parameter(parts: Sequence[_Part], spec: str) -> tuple[int, str]:
     """The part, by its number, and the parameter that has several values; else the first one."""
-    pairs = [(index, parameter) for index, part in enumerate(parts) for parameter in part.knobs]
+    pairs = [
+        (index, parameter) for index, part in enumerate(parts) for parameter in part.parameters
+    ]
     swept = [
-        (index, parameter) for index, parameter in pairs if len(parts[index].knobs[parameter]) > 1
+        (index, parameter)
+        for index, parameter in pairs
+        if len(parts[index].parameters[parameter]) > 1
     ]
     if len(swept) < 2 and pairs:
         return (swept or pairs)[0]
@@ -172,52 +177,58 @@ class _Part:
     """One method of a spelling, and each parameter with the values it is given."""
 
     method: type[Any]
-    knobs: Mapping[str, tuple[str, ...]]
+    parameters: Mapping[str, tuple[str, ...]]
 
     def at(self, parameter: str, value: str) -> _Part:
-        return _Part(self.method, {**self.knobs, parameter: (value,)})
+        return _Part(self.method, {**self.parameters, parameter: (value,)})
 
     def without(self, parameter: str) -> _Part:
-        return _Part(self.method, {k: v for k, v in self.knobs.items() if k != parameter})
+        return _Part(self.method, {k: v for k, v in self.parameters.items() if k != parameter})
 
     def spec(self) -> str:
-        knobs = [f"{parameter}={','.join(values)}" for parameter, values in self.knobs.items()]
-        return f"{self.method.name}:{','.join(knobs)}" if knobs else str(self.method.name)
+        parameters = [
+            f"{parameter}={','.join(values)}" for parameter, values in self.parameters.items()
+        ]
+        return f"{self.method.name}:{','.join(parameters)}" if parameters else str(self.method.name)
 
 
 def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
     """In a sweep, text behind a comma without "=" is another value of the parameter before it."""
     name, _, listed = (side.strip() for side in text.partition(":"))
     method = _class_of(name, spec)
-    knobs: dict[str, tuple[str, ...]] = {}
+    parameters: dict[str, tuple[str, ...]] = {}
     for pair in _split(listed, ",") if listed else ():
         parameter, equals, value = (side.strip() for side in pair.partition("="))
-        if equals and parameter not in knobs:
-            knobs[parameter] = (value,)
-        elif swept and knobs and not equals:
-            knobs[next(reversed(knobs))] += (parameter,)
+        if equals and parameter not in parameters:
+            parameters[parameter] = (value,)
+        elif swept and parameters and not equals:
+            parameters[next(reversed(parameters))] += (parameter,)
         else:
-            owner, form = ("A sweep", "KNOB=VALUE,VALUE") if swept else (name, "KNOB=VALUE")
+            owner, form = (
+                ("A sweep", "PARAMETER=VALUE,VALUE") if swept else (name, "PARAMETER=VALUE")
+            )
             raise UsageError(
                 f"{owner} takes each parameter once as {form}, not {pair!r} in {text.strip()!r}."
             )
-    return _Part(method, knobs)
+    return _Part(method, parameters)
 
 
 def _make(part: _Part, files: bool = True) -> Method:
-    """The method that a part spells, whose knobs have one value each."""
+    """The method that a part spells, whose parameters have one value each."""
     name, known = part.method.name, parameters_of(part.method)
-    for parameter in part.knobs:
+    for parameter in part.parameters:
         if parameter not in known:
             raise UnknownName("parameter", parameter, known, owner=name)
-    if missing := next((k for k in required_parameters(part.method) if k not in part.knobs), None):
+    if missing := next(
+        (k for k in required_parameters(part.method) if k not in part.parameters), None
+    ):
         raise UsageError(
             f"{name} needs {missing}, as in {name}:{missing}={known[missing].example},"
             f" but got {part.spec()!r}."
         )
     values = {
         parameter: _read_value(name, parameter, known[parameter].values, text, files)
-        for parameter, (text,) in part.knobs.items()
+        for parameter, (text,) in part.parameters.items()
     }
     made: Method = part.method(**values)
     return made
@@ -226,7 +237,7 @@ def _make(part: _Part, files: bool = True) -> Method:
 def _class_of(name: str, spec: str) -> type[Any]:
     if not name:
         raise UsageError(
-            f"An empty method in {spec!r}; write {NONE}, or NAME:KNOB=VALUE joined by '+'."
+            f"An empty method in {spec!r}; write {NONE}, or NAME:PARAMETER=VALUE joined by '+'."
         )
     if name == NONE:
         raise UsageError(
@@ -301,7 +312,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 def _spell_one(method: Method) -> str:
     """One method; one that is no dataclass is told by what its object holds."""
-    knobs = []
+    parameters = []
     if dataclasses.is_dataclass(method):
         fields = [(field.name, field.default) for field in dataclasses.fields(method)]
     else:
@@ -309,8 +320,8 @@ def _spell_one(method: Method) -> str:
     for name, default in fields:
         value = getattr(method, name)
         if value != default:
-            knobs.append(f"{name}={_spell_value(value)}")
-    return f"{method.name}:{','.join(knobs)}" if knobs else method.name
+            parameters.append(f"{name}={_spell_value(value)}")
+    return f"{method.name}:{','.join(parameters)}" if parameters else method.name
 
 
 def _spell_value(value: object) -> str:

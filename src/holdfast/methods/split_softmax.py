@@ -23,7 +23,7 @@ class SplitSoftmax(TableMethod):
         heads: (layer, head) pairs; None for all.
 
     Raises:
-        KnobOutOfRange: `exponent` lies outside [0, 1].
+        ParameterOutOfRange: `exponent` lies outside [0, 1].
     """
 
     name: ClassVar[str] = "split-softmax"

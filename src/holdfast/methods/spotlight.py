@@ -25,7 +25,7 @@ class Spotlight(TableMethod):
         heads: (layer, head) pairs; None for all.
 
     Raises:
-        KnobOutOfRange: `target` lies outside [0, 1).
+        ParameterOutOfRange: `target` lies outside [0, 1).
     """
 
     name: ClassVar[str] = "spotlight"

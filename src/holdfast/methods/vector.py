@@ -40,7 +40,7 @@ class Vector:
         layers: behind which it is added; None for the one that the file chose.
 
     Raises:
-        KnobOutOfRange: a parameter outside its range.
+        ParameterOutOfRange: a parameter outside its range.
         UsageError: the file is none, or was fitted for another method.
     """
 

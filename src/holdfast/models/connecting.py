@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.answers import Endpoint, MalformedAnswer, read_models
 from holdfast.models.endpoint import EndpointModel, Wire
@@ -67,12 +67,12 @@ def connect(
         UsageError: `base_url` is not a web address, or a number lies outside its range.
         ModelError: the environment variable holds no usable key, or the model has to be named.
     """
-    knobs.whole_number("an endpoint", "concurrency", concurrency, 1)
-    knobs.whole_number("an endpoint", "max_retries", max_retries, 0)
-    timeout = knobs.number_between("an endpoint", "timeout", timeout, 0, above_low=True)
+    ranges.whole_number("an endpoint", "concurrency", concurrency, 1)
+    ranges.whole_number("an endpoint", "max_retries", max_retries, 0)
+    timeout = ranges.number_between("an endpoint", "timeout", timeout, 0, above_low=True)
     pace = _Pace(0)
     if requests_per_minute is not None:
-        rate = knobs.number_between(
+        rate = ranges.number_between(
             "an endpoint", "requests_per_minute", requests_per_minute, 0, above_low=True
         )
         pace = _Pace(60 / rate)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.attention import install, layers_with_attention
 from holdfast.chat.templates import read_template
 from holdfast.engine.state_layers import ATTENDING, HELD
@@ -192,11 +192,11 @@ def load(
             device, or is a GGUF that transformers cannot read.
         UsageError: an unknown device, dtype or device map, or one that is not there; a chat
             template that cannot be read.
-        KnobOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
+        ParameterOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
     """
-    knobs.whole_number("a model", "batch_size", batch_size, 1)
+    ranges.whole_number("a model", "batch_size", batch_size, 1)
     if prefix_memory is not None:
-        knobs.whole_number("a model", "prefix_memory", prefix_memory, 0)
+        ranges.whole_number("a model", "prefix_memory", prefix_memory, 0)
     source = find_source(_name_of(name_or_path))
     template = None if chat_template is None else read_template(chat_template)
     placement = placement_of(device, dtype, device_map)

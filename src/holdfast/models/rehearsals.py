@@ -176,7 +176,7 @@ def rehearsal_of(request: Request) -> Request:
         trace=True,
         emphasis=emphasis,
         room=1,
-        spelled=(),
+        reply_token_ids=(),
     )
 
 

@@ -320,7 +320,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
         PromptError: tokens that spell another text, or a chat that cannot be rendered.
     """
     known: tuple[CachedDialog, ...] = ()
-    for number, token_ids in request.spelled:
+    for number, token_ids in request.reply_token_ids:
         reply = request.messages[number]["content"]
         text = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
         if text != reply:
@@ -330,7 +330,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
             )
         emphasis = tuple(part for part in request.emphasis if part[0] < number)
         answered = replace(
-            request, messages=request.messages[:number], emphasis=emphasis, spelled=()
+            request, messages=request.messages[:number], emphasis=emphasis, reply_token_ids=()
         )
         (before,) = all_rendered(render([answered], [""], [known], tokenizer, traces=False))
         known = before.known((), token_ids, reply)

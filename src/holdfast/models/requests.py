@@ -8,10 +8,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
 from holdfast.chat.messages import SYSTEM_AS, Message, check_message, shortened
-from holdfast.errors import KnobOutOfRange, UsageError
+from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, resamples, spell
 from holdfast.sampling import Sampling
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
 
 
-Spelled = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
+ReplyTokens = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
 
 NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of endpoints' replies
 
@@ -101,15 +101,15 @@ class Request:
             attention methods then hold on to `emphasis` alone.
         room: tokens that the model's context must have left for the reply, at most a quarter of the
             context; `Session.run` tells where it has not. An endpoint has a rule of its own.
-        spelled: (message from 0, token ids) of replies among the messages, in their order, as the
-            model wrote them. One text can be spelled by several sequences of tokens, and a dialog
-            that goes on from another one goes on otherwise. A `thread` knows its own.
+        reply_token_ids: (message from 0, token ids) of replies among the messages, in their order,
+            as the model generated them. One text has several tokenizations, and a dialog that goes
+            on from another one would continue differently. A `thread` keeps its own.
 
     Raises:
         PromptError: emphasis that is in no message.
         UsageError: a message without a role or a text, or something else that is not as described.
-        KnobOutOfRange: a seed below 0 or from 2**128 upwards, which the generator of draws has no
-            room for.
+        ParameterOutOfRange: a seed below 0 or from 2**128 upwards, for which the generator of
+            draws has no room.
     """
 
     messages: tuple[Message, ...]
@@ -125,7 +125,7 @@ class Request:
     marks: bool = False
     plain: bool = False
     room: int = 1
-    spelled: tuple[Spelled, ...] = ()
+    reply_token_ids: tuple[ReplyTokens, ...] = ()
 
     if TYPE_CHECKING:  # what it takes is more than what it keeps
 
@@ -144,7 +144,7 @@ class Request:
             marks: bool = False,
             plain: bool = False,
             room: int = 1,
-            spelled: Sequence[Spelled] = (),
+            reply_token_ids: Sequence[ReplyTokens] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -164,9 +164,11 @@ class Request:
                 f"A request takes sampling as Sampling(...), not {shortened(self.sampling)}; see"
                 " holdfast.Sampling."
             )
-        if knobs.whole_number("a request", "seed", self.seed, 0) >= 2**128:
-            raise KnobOutOfRange(f"a request takes seed below 2**128, not {shortened(self.seed)}.")
-        knobs.whole_number("a request", "room", self.room, 1)
+        if ranges.whole_number("a request", "seed", self.seed, 0) >= 2**128:
+            raise ParameterOutOfRange(
+                f"a request takes seed below 2**128, not {shortened(self.seed)}."
+            )
+        ranges.whole_number("a request", "room", self.room, 1)
         if self.system_as not in SYSTEM_AS:
             raise UsageError(
                 f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not"
@@ -174,7 +176,7 @@ class Request:
             )
         if self.plain:
             self._check_plain()
-        self._check_spelled()
+        self._check_reply_tokens()
         marked: tuple[Part, ...] = ()
         if self.marks:
             plain, marked = read_marks(self.messages)
@@ -221,9 +223,9 @@ class Request:
                     " use an attention method."
                 )
 
-    def _check_spelled(self) -> None:
+    def _check_reply_tokens(self) -> None:
         last = 0
-        for number, _ in self.spelled:
+        for number, _ in self.reply_token_ids:
             if (
                 not last < number < len(self.messages)
                 or self.messages[number]["role"] != "assistant"

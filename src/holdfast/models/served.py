@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import place_system
-from holdfast.client import SPELLINGS, Asked
+from holdfast.client import WIRE_FORMATS, SteeringRequest
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Kind, Method, edit_messages, holds_span, of_kind, spell
 from holdfast.methods.spec import NONE
@@ -31,7 +31,7 @@ class Served:
     """The steering that a server offers; without arguments, that of an ordinary endpoint.
 
     Args:
-        spelling: how it is asked, of `client.SPELLINGS`; "" where it does not steer.
+        wire_format: how it is asked, of `client.WIRE_FORMATS`; "" where it does not steer.
         offers: what methods can use of it.
         methods: the names of those that it knows.
         default: the method that it applies where a request names none.
@@ -40,7 +40,7 @@ class Served:
             is known never to.
     """
 
-    spelling: str = ""
+    wire_format: str = ""
     offers: frozenset[Ability] = ENDPOINT
     methods: tuple[str, ...] = ()
     default: str = NONE
@@ -50,8 +50,8 @@ class Served:
     @property
     def identity(self) -> str:
         """The part that may change replies, for the fingerprint; "" for ordinary endpoints."""
-        engine = "" if self.spelling == "holdfast" else f"{self.spelling} "
-        return f"Holdfast {engine}{self.fingerprint}".rstrip() if self.spelling else ""
+        engine = "" if self.wire_format == "holdfast" else f"{self.wire_format} "
+        return f"Holdfast {engine}{self.fingerprint}".rstrip() if self.wire_format else ""
 
 
 def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> Served:
@@ -98,15 +98,15 @@ def read_served(text: str) -> Served:
         return Served()
     if refusal := answer.get("refusal"):
         return Served(unsure=f"cannot steer now ({refusal})")
-    spelling = answer.get("spelling", "holdfast")
-    if not isinstance(spelling, str) or spelling not in SPELLINGS:
-        return Served(unsure=f"is asked in a way that is not known here ({spelling!r})")
+    wire_format = answer.get("spelling", "holdfast")
+    if not isinstance(wire_format, str) or wire_format not in WIRE_FORMATS:
+        return Served(unsure=f"is asked in a way that is not known here ({wire_format!r})")
     methods = [
         method for method in listed if isinstance(method, dict) and isinstance(method["name"], str)
     ]
     needs = {need for method in methods for need in method.get("needs", ())}
     return Served(
-        spelling,
+        wire_format,
         ENDPOINT | {ability for ability in Ability if ability.value in needs},
         tuple(method["name"] for method in methods),
         str(answer.get("default") or NONE),
@@ -165,20 +165,24 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     repeat is emphasised in every place.
     """
     shown, emphasis = _edited(request)
-    if not served.spelling:
+    if not served.wire_format:
         placed = place_system(shown, request.system_as)
         return {"messages": _sendable(placed), "seed": request.seed % _SEEDS}
     spans = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
     steering = _steering(request.methods, spans)
     trace = request.trace and spans
-    if served.spelling == "vllm":
+    if served.wire_format == "vllm":
         texts = _texts(shown, emphasis, request.system_as) if spans else ()
         return {
             "messages": _sendable(place_system(shown, request.system_as)),
             "seed": request.seed % _SEEDS,
-            "extra_body": _for_vllm(SPELLINGS["vllm"](Asked(steering, texts, trace)), request.seed),
+            "extra_body": _for_vllm(
+                WIRE_FORMATS["vllm"](SteeringRequest(steering, texts, trace)), request.seed
+            ),
         }
-    fields = SPELLINGS[served.spelling](Asked(steering, emphasis if spans else (), trace))
+    fields = WIRE_FORMATS[served.wire_format](
+        SteeringRequest(steering, emphasis if spans else (), trace)
+    )
     if request.system_as != "role":
         fields["system_as"] = request.system_as
     return {"messages": _sendable(shown), "seed": request.seed, "extra_body": fields}
@@ -239,7 +243,7 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
 
 
 def _steering(methods: Sequence[Method], spans: bool) -> str:
-    """The spelling of what is not applied here; what holds on to a span does nothing without."""
+    """The wire_format of what is not applied here; what holds on to a span does nothing without."""
     rest = [method for method in methods if method not in of_kind([method], Kind.MESSAGES)]
     if not spans:
         rest = [method for method in rest if not holds_span(method)]

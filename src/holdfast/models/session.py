@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
     HoldfastError,
-    KnobOutOfRange,
     ModelError,
+    ParameterOutOfRange,
     PromptTooLong,
 )
 from holdfast.models.given_replies import GivenReplies
@@ -82,7 +82,7 @@ class LocalSession:
                 no room for a reply in the model's context.
             ModelError: a method cannot be applied to this model.
             UsageError: heads that the model does not have.
-            KnobOutOfRange: more log-probabilities than are told.
+            ParameterOutOfRange: more log-probabilities than are told.
         """
         return self.enter(self.render(request, top_logprobs))
 
@@ -94,9 +94,9 @@ class LocalSession:
             PromptError, ModelError, UsageError: as `submit`.
         """
         if top_logprobs is not None:
-            knobs.whole_number("a request", "top_logprobs", top_logprobs, 0)
+            ranges.whole_number("a request", "top_logprobs", top_logprobs, 0)
             if top_logprobs > MOST_LOGPROBS:
-                raise KnobOutOfRange(
+                raise ParameterOutOfRange(
                     f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}."
                 )
         self._reader.check_weights()

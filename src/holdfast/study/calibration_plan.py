@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast import drift, knobs
+from holdfast import drift, ranges
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.errors import KnobOutOfRange, UnknownName, UsageError
+from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError
 from holdfast.measures.text import plural
 from holdfast.records import MANIFEST
 from holdfast.records.manifest import read_manifest
@@ -42,7 +42,7 @@ class Plan:
             for other prompts of the same kind; those of draws hold for the prompts that talk.
 
     Raises:
-        KnobOutOfRange: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
         UsageError: an unknown reading.
     """
 
@@ -59,12 +59,12 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("draws", "rounds", "ask_at", "batch"):
-            knobs.whole_number("calibrate", name, getattr(self, name), 1)
-        knobs.whole_number("calibrate", "seed", self.seed, 0)
+            ranges.whole_number("calibrate", name, getattr(self, name), 1)
+        ranges.whole_number("calibrate", "seed", self.seed, 0)
         if self.conversations is not None:
-            knobs.whole_number("calibrate", "conversations", self.conversations, 4)
+            ranges.whole_number("calibrate", "conversations", self.conversations, 4)
         if self.ask_at > self.rounds + 1:
-            raise KnobOutOfRange(
+            raise ParameterOutOfRange(
                 f"calibrate takes ask_at up to {self.rounds + 1}, with"
                 f" {plural(self.rounds, 'round')} before it, not {self.ask_at}."
             )

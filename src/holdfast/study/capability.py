@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.files import read_json_lines
 from holdfast.seeds import seed_of
@@ -88,11 +88,11 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
     Raises:
         UnknownName: no such capability.
         UsageError: a file is missing or malformed, or a package that has to be installed.
-        KnobOutOfRange: fewer than 4 questions.
+        ParameterOutOfRange: fewer than 4 questions.
         HoldfastError: the hub could not be reached.
     """
-    knobs.whole_number("calibrate", "questions", questions, 4)
-    knobs.whole_number("calibrate", "shots", shots, 0)
+    ranges.whole_number("calibrate", "questions", questions, 4)
+    ranges.whole_number("calibrate", "shots", shots, 0)
     kind, _, where = spec.partition(":")
     if shots and kind != "mmlu":
         raise UsageError(f"Only MMLU has shots, not {spec!r}; leave --shots out.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast import drift, knobs
+from holdfast import drift, ranges
 from holdfast.analysis.decay import Dialog
 from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError, UsageError
@@ -32,7 +32,7 @@ class Sizes:
         divergence: whether the divergence from a fresh dialog is measured too.
 
     Raises:
-        KnobOutOfRange: a number below that.
+        ParameterOutOfRange: a number below that.
     """
 
     conversations: int = 40
@@ -41,9 +41,9 @@ class Sizes:
     divergence: bool = False
 
     def __post_init__(self) -> None:
-        knobs.whole_number("trace", "conversations", self.conversations, 2)
-        knobs.whole_number("trace", "rounds", self.rounds, 2)
-        knobs.whole_number("trace", "seed", self.seed, 0)
+        ranges.whole_number("trace", "conversations", self.conversations, 2)
+        ranges.whole_number("trace", "rounds", self.rounds, 2)
+        ranges.whole_number("trace", "seed", self.seed, 0)
 
 
 def hold(

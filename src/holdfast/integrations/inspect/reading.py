@@ -18,7 +18,7 @@ from holdfast.chat.messages import Message, shortened
 from holdfast.errors import UsageError
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
-from holdfast.models.requests import Spelled
+from holdfast.models.requests import ReplyTokens
 from holdfast.serve.bodies import ChatBody, read_body
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.requests import Submission, dialog_seed, read_chat
@@ -92,7 +92,7 @@ def read_call(
     # seeds name draws here, one for each call; what a method repeats is decided once per dialog
     identity: dict[str, Any] = {
         "conversation_seed": dialog_seed(chat.chat),
-        "spelled": _token_ids_of(messages, model),
+        "reply_token_ids": _token_ids_of(messages, model),
     }
     requests = tuple(replace(request, **identity) for request in submission.requests)
     return replace(submission, requests=requests)
@@ -107,9 +107,9 @@ def tokens_of(token_ids: Sequence[int], text: str, model: LocalModel) -> dict[st
     return {TOKENS: {"model": model.fingerprint, "ids": list(token_ids)}}
 
 
-def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[Spelled, ...]:
+def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[ReplyTokens, ...]:
     """The tokens of replies that this model has written, and nobody changed since."""
-    token_ids = list[Spelled]()
+    token_ids = list[ReplyTokens]()
     for index, message in enumerate(messages):
         kept = (message.metadata or {}).get(TOKENS)
         if not index or message.role != "assistant" or kept is None:

@@ -70,7 +70,7 @@ def read_settings(given: Mapping[str, Any]) -> Settings:
 
     Raises:
         UnknownName: a setting that there is not.
-        KnobOutOfRange, UsageError: as `drift.Settings`.
+        ParameterOutOfRange, UsageError: as `drift.Settings`.
     """
     check_names("setting of holdfast/drift", given, (*_SETTINGS, *_SAMPLING))
     sampling = Sampling(**{name: given[name] for name in given if name in _SAMPLING})

@@ -9,7 +9,7 @@ import socket
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.model import RayModel, Resources
@@ -55,7 +55,7 @@ def connect(
         raise UsageError("--ray needs ray, which is not installed; pip install 'holdfast[ray]'.")
     for name, number in (("replicas", replicas), ("processors", processors)):
         if number is not None:
-            knobs.whole_number("a run on Ray", name, number, 1)
+            ranges.whole_number("a run on Ray", name, number, 1)
     import ray
 
     ours = not ray.is_initialized()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.errors import UsageError
 
 Array = np.ndarray
@@ -76,15 +76,15 @@ def random_cone(
     """A cone in a random direction of R^dimension.
 
     Raises:
-        UsageError, KnobOutOfRange: a rank beyond the dimension, or an angle or eps outside its
+        UsageError, ParameterOutOfRange: a rank beyond the dimension, or an angle or eps outside its
             range.
     """
     if not 1 <= rank <= dimension:
         raise UsageError(
             f"A cone in {dimension} dimensions has a rank from 1 to {dimension}, not {rank!r}."
         )
-    knobs.number_between("a cone", "angle", angle, 0, math.pi / 2, above_low=True)
-    knobs.number_between("a cone", "eps", eps, 0, 1 - 1e-12)
+    ranges.number_between("a cone", "angle", angle, 0, math.pi / 2, above_low=True)
+    ranges.number_between("a cone", "eps", eps, 0, 1 - 1e-12)
     basis = np.linalg.qr(rng.standard_normal((dimension, rank)))[0]
     axis = basis @ rng.standard_normal(rank)
     return Cone(basis, axis / np.linalg.norm(axis), angle, eps)
@@ -183,9 +183,9 @@ def enough_points(dimension: int, eta: float) -> int:
     1 - eta (Proposition A.1).
 
     Raises:
-        KnobOutOfRange: `eta` is no probability above 0.
+        ParameterOutOfRange: `eta` is no probability above 0.
     """
-    knobs.number_between("the bound", "eta", eta, 0, 1, above_low=True)
+    ranges.number_between("the bound", "eta", eta, 0, 1, above_low=True)
     return math.ceil(4 * dimension + 2 * math.log(1 / eta))
 
 

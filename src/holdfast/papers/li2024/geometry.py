@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from holdfast import drift, knobs
+from holdfast import drift, ranges
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
 from holdfast.errors import ModelError
@@ -253,7 +253,7 @@ class GeometrySizes:
         seed: of everything.
 
     Raises:
-        KnobOutOfRange: a number below 1 (the seed: below 0).
+        ParameterOutOfRange: a number below 1 (the seed: below 0).
     """
 
     instances: int = 20
@@ -265,8 +265,8 @@ class GeometrySizes:
 
     def __post_init__(self) -> None:
         for name in ("instances", "generated", "trials", "conversations", "rounds"):
-            knobs.whole_number("geometry", name, getattr(self, name), 1)
-        knobs.whole_number("geometry", "seed", self.seed, 0)
+            ranges.whole_number("geometry", name, getattr(self, name), 1)
+        ranges.whole_number("geometry", "seed", self.seed, 0)
 
 
 def study(

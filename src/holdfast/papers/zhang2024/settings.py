@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast import knobs
 from holdfast import methods as steering
+from holdfast import ranges
 from holdfast.chat.messages import Message
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods import Kind, Method, kind_of
@@ -54,7 +54,7 @@ class TaskSettings:
             fluency and consistency.
 
     Raises:
-        KnobOutOfRange: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
         UsageError: an unknown or doubled choice, or an instruction that a task does not have.
     """
 
@@ -71,8 +71,8 @@ class TaskSettings:
 
     def __post_init__(self) -> None:
         for name in ("samples", "demonstrations", "draws", "batch"):
-            knobs.whole_number("tasks", name, getattr(self, name), 1)
-        knobs.whole_number("tasks", "seed", self.seed, 0)
+            ranges.whole_number("tasks", name, getattr(self, name), 1)
+        ranges.whole_number("tasks", "seed", self.seed, 0)
         _refuse_unknown("task", self.tasks, CATALOGUE)
         _refuse_unknown("baseline", self.baselines, BASELINES)
         _refuse_unknown("split", (self.split,), SPLITS)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.errors import UsageError
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, Biography, ChangedFact, Data
 from holdfast.seeds import seed_of
@@ -199,7 +199,7 @@ class TextShape:
             upwards.
 
     Raises:
-        KnobOutOfRange, UsageError: a number outside its range.
+        ParameterOutOfRange, UsageError: a number outside its range.
     """
 
     sentences: tuple[int, int] = (5, 10)
@@ -209,7 +209,7 @@ class TextShape:
     def __post_init__(self) -> None:
         low, high = self.sentences
         for number in (low, high):
-            knobs.whole_number("a biography", "sentences", number, 1)
+            ranges.whole_number("a biography", "sentences", number, 1)
         if low > high:
             raise UsageError(
                 f"A biography takes sentences as (least, most), not {self.sentences!r}; turn them"
@@ -220,8 +220,8 @@ class TextShape:
                 f"A biography has sentences for 16 at most behind the first, not {high}; give a"
                 " smaller number."
             )
-        knobs.number_between("a biography", "distraction", self.distraction, 0, 1)
-        knobs.whole_number("a changed fact", "asides", self.asides, 0)
+        ranges.number_between("a biography", "distraction", self.distraction, 0, 1)
+        ranges.whole_number("a changed fact", "asides", self.asides, 0)
 
 
 def part_of(value: str) -> str:

@@ -33,7 +33,7 @@ function parseSpec(spec, methods) {
   const method = methods.find((entry) => entry.name === name);
   if (!method || split(spec, "+").length > 1) return null;
   const pairs = (listed ? split(listed, ",") : []).map((pair) => pair.match(/^([^=]*)=(.*)$/s));
-  if (!pairs.every((pair) => pair && Object.hasOwn(method.knobs.properties, pair[1]))) return null;
+  if (!pairs.every((pair) => pair && Object.hasOwn(method.parameters.properties, pair[1]))) return null;
   return { method, values: Object.fromEntries(pairs.map(([, key, value]) => [key, value])) };
 }
 
@@ -50,7 +50,7 @@ function firstSpec(method) {
     if (type === "array") return "[split-softmax:exponent=0.5]";
     return String(maximum === undefined ? minimum + 1 : (minimum + maximum) / 2);
   };
-  const { required, properties } = method.knobs;
+  const { required, properties } = method.parameters;
   const values = required.map((name) => [name, first(properties[name])]);
   return specOf(method, Object.fromEntries(values));
 }
@@ -80,8 +80,8 @@ export function columnHead(column, methods, actions) {
         steer(specOf(method, Object.assign(read.values, { [name]: value })));
       return parameterInput(name, schema, read.values[name] ?? "", change);
     };
-    const needs = ([name]) => method.knobs.required.includes(name);
-    const all = Object.entries(method?.knobs.properties ?? {});
+    const needs = ([name]) => method.parameters.required.includes(name);
+    const all = Object.entries(method?.parameters.properties ?? {});
     const first = all.filter(needs).map(input);
     if (!read) first.push(textInput("methods", column.steering, (text) => steer(text || "none")));
     if (!first.length) first.push(make("p.about", "the model as it is"));

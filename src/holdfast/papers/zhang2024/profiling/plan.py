@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast import knobs
+from holdfast import ranges
 from holdfast.errors import UsageError
 from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
 from holdfast.methods.heads import Head, HeadSet, with_heads
@@ -38,7 +38,7 @@ class ProfilingPlan:
 
     Raises:
         UsageError: an unknown `by`, or another kind of method.
-        KnobOutOfRange: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
     """
 
     method: ShiftsAttention = Pasta(0.01)
@@ -59,8 +59,8 @@ class ProfilingPlan:
                 "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
                 f" {self.method!r}."
             )
-        knobs.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
-        knobs.whole_number("profile", "seed", self.seed, 0)
+        ranges.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
+        ranges.whole_number("profile", "seed", self.seed, 0)
 
     def steering(self, head: Head) -> tuple[ShiftsAttention, ...]:
         """The method on one head alone."""

@@ -28,7 +28,7 @@ class Scale:
     Args:
         profiled: training samples of each task that heads are ranked on; the paper has 1,000.
         fewer: of Table 14; the paper has 200.
-        validated: validation samples of each task that heads and knobs are chosen on.
+        validated: validation samples of each task that heads and parameters are chosen on.
         tested: test samples of each task; the paper has 5,000.
         draws: of few-shot demonstrations.
         shares: of all heads, the k of the rankings.

@@ -156,7 +156,7 @@ class Study:
         return chosen
 
     @cached_property
-    def knobs(self) -> dict[tuple[str, str], Method]:
+    def parameters(self) -> dict[tuple[str, str], Method]:
         """By method and task, the best on validation samples: on all heads, and split-softmax and
         Boost on PASTA's.
         """
@@ -172,7 +172,7 @@ class Study:
                 heads = self.heads[strategy, name]
                 options[row] = tuple(Boost(factor, heads=heads) for factor in _FACTORS)
             scores = self._validate(
-                "knobs", name, [method for some in options.values() for method in some]
+                "parameters", name, [method for some in options.values() for method in some]
             )
             for kind, some in options.items():
                 chosen[kind, name] = max(some, key=lambda method: scores[method].mean())
@@ -185,7 +185,7 @@ class Study:
             for strategy in self.setup.strategies
         }
         return rows | {
-            _TOLD[kind]: method for (kind, task), method in self.knobs.items() if task == name
+            _TOLD[kind]: method for (kind, task), method in self.parameters.items() if task == name
         }
 
     @cached_property

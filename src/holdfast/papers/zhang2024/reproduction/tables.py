@@ -171,7 +171,7 @@ def table_1(study: Study) -> Figure:
         "1",
         "methods by task (Tables 1 and 2 of the paper)",
         "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
-        " does not have, each at its best validated knob. Average of the tasks, paired, with 95 %"
+        " does not have, each at its best validated parameter. Average of the tasks, paired, 95 %"
         f" intervals: {by_task}."
         + " Of one task, the heads that all tasks share (multi-task) are its own."
         * (len(study.setup.tasks) == 1),

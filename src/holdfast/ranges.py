@@ -6,14 +6,14 @@ import math
 import sys
 from typing import Any
 
-from holdfast.errors import KnobOutOfRange
+from holdfast.errors import ParameterOutOfRange
 
 _LEAST_PERCENTAGE = 5  # what is a little above 1 is more likely a share that is too large
 
 
 def number_between(
     owner: str,
-    knob: str,
+    name: str,
     value: Any,
     low: float,
     high: float = math.inf,
@@ -25,7 +25,7 @@ def number_between(
     `above_low` or `below_high` leaves out.
 
     Raises:
-        KnobOutOfRange: names `owner`, `knob`, the value and the range.
+        ParameterOutOfRange: names `owner`, `name`, the value and the range.
     """
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if (
@@ -34,10 +34,10 @@ def number_between(
         and not (above_low and value == low)
         and not (below_high and value == high)
     ):
-        return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values are spelled alike
+        return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
     taken = range_in_words(low, high, above_low=above_low, below_high=below_high)
     hint = share_meant(value) if number and high == 1 else ""
-    raise KnobOutOfRange(f"{owner} takes {knob} {taken}, not {value!r}{hint or '.'}")
+    raise ParameterOutOfRange(f"{owner} takes {name} {taken}, not {value!r}{hint or '.'}")
 
 
 def share_meant(value: Any) -> str:
@@ -57,14 +57,14 @@ def range_in_words(
     return f"{first} to {'below ' if below_high else ''}{high:g}"
 
 
-def whole_number(owner: str, knob: str, value: Any, low: int) -> int:
+def whole_number(owner: str, name: str, value: Any, low: int) -> int:
     """Returns `value` when it is a whole number of at least `low`.
 
     Raises:
-        KnobOutOfRange: names `owner`, `knob`, the value and the range.
+        ParameterOutOfRange: names `owner`, `name`, the value and the range.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value >= low:
         return int(value)
-    raise KnobOutOfRange(
-        f"{owner} takes {knob} as a whole number from {low} upwards, not {value!r}."
+    raise ParameterOutOfRange(
+        f"{owner} takes {name} as a whole number from {low} upwards, not {value!r}."
     )
