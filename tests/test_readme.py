@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
+
 from code_blocks import README, ROOT, blocks_of, commands_of
 
 TEXT = README.read_text()
@@ -36,3 +39,11 @@ def test_every_page_is_linked():
     for page in (ROOT / "docs").glob("*.md"):
         if page.name != "index.md":
             assert f"(docs/{page.name}" in TEXT, f"README.md has no link to {page.name}"
+
+
+def test_every_object_of_the_python_page_exists():
+    page = (ROOT / "docs" / "python.md").read_text()
+    names = re.findall(r"^::: (\S+)$", page, re.MULTILINE)
+    assert len(names) > 20
+    for name in names:
+        assert pkgutil.resolve_name(name) is not None
