@@ -386,7 +386,7 @@ def test_the_end_of_the_context_is_an_answer(model):
         ({"reasoning_effort": "high"}, "take no reasoning_effort, and it is 'high'"),
         ({"extra_body": {"steerin": "none"}}, "'steerin', unknown here; did you mean 'steering'?"),
         ({"extra_body": {"steering": "bost:factor=2"}}, "no method 'bost'; did you mean 'boost'?"),
-        ({"top_p": 2.0}, "top_p is above 0 to 1, not 2.0."),
+        ({"top_p": 2.0}, "top_p has to be a number above 0 to 1, not 2.0."),
     ],
 )
 def test_a_field_that_cannot_be_heeded_is_refused_by_name(model, config, told):
