@@ -264,16 +264,6 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     return row
 
 
-def scores(records, method: str, count: int) -> np.ndarray:
-    """Mean stability over the rounds, [conversation]."""
-    values = np.full(count, np.nan)
-    for record in records:
-        if record["method"] == method:
-            asked = [p["score"] for p in record["probes"] if p["kind"] == "stability"]
-            values[record["conversation"]] = np.mean(asked)
-    return values
-
-
 def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[dict]:
     """A row per setting of `explore` or `confirm`, all of them paired with none."""
     half, _, talks, each, sweeps = STAGES[stage]
@@ -300,8 +290,8 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     right_known = by_conversation(asked.records, talks, is_known)
     rows = []
     for place, name in enumerate(names):
-        score = {m: scores(stability.records, m, talks) for m in (name, "none")}
         rounds = {m: by_round(stability.records, m, talks) for m in (name, "none")}
+        score = {m: np.nanmean(values, 1) for m, values in rounds.items()}
         broken = np.full(talks, np.nan)
         for record in stability.records:
             if record["method"] == name:

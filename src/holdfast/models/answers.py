@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.chat.messages import shortened
 from holdfast.models.requests import Reply
 
 _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are those of other servers
@@ -126,7 +127,7 @@ def read_ending(reason: object) -> str:
     if reason == "content_filter":
         raise FilteredReply
     if not isinstance(reason, str) or reason not in _STOP_REASONS:
-        raise MalformedAnswer(f"finish_reason {_shown(reason)}")
+        raise MalformedAnswer(f"finish_reason {shortened(reason)}")
     return _STOP_REASONS[reason]
 
 
@@ -179,12 +180,6 @@ def read_models(text: str) -> list[str]:
     if not isinstance(models, list):
         raise MalformedAnswer("no list of models")
     return [name for model in models if isinstance(name := as_fields(model).get("id"), str)]
-
-
-def _shown(value: object) -> str:
-    """A value in a sentence, cut."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def as_fields(value: object) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,17 +165,23 @@ def _pngs(paths: Sequence[Path]) -> list[Path]:
     return [path for path in paths if path.suffix == ".png"]
 
 
+def _by_task(
+    draw: Callable[[Study, str], tuple[Sequence[Path], Sequence[Claim]]],
+    study: Study,
+    names: Sequence[str],
+) -> tuple[tuple[Path, ...], tuple[Claim, ...]]:
+    """The figures and the claims of several tasks."""
+    drawn = [draw(study, name) for name in names]
+    images = tuple(path for paths, _ in drawn for path in paths)
+    return images, tuple(claim for _, claims in drawn for claim in claims)
+
+
 _ROBUST = 0.1  # a metric that changes by less is called robust
 
 
 def figure_2(study: Study) -> Figure:
     """All heads, a layer, one head (Figures 2, 4, 5 and 6, one per task)."""
-    images: list[Path] = []
-    claims: list[Claim] = []
-    for name in study.setup.tasks:
-        task_images, task_claims = _which_heads(study, name)
-        images += task_images
-        claims += task_claims
+    images, claims = _by_task(_which_heads, study, study.setup.tasks)
     return Figure(
         number="2",
         title="all heads, an entire layer, a single head (Figures 2, 4, 5 and 6 of the paper)",
@@ -183,8 +189,8 @@ def figure_2(study: Study) -> Figure:
             "Change against zero-shot: single heads on the training samples they are profiled on,"
             " everything else on test samples."
         ),
-        images=tuple(images),
-        claims=tuple(claims),
+        images=images,
+        claims=claims,
     )
 
 
@@ -244,18 +250,13 @@ def _single_heads(study: Study, name: str) -> np.ndarray:
 
 def figure_3(study: Study) -> Figure:
     """How many heads, and how strongly."""
-    images: list[Path] = []
-    claims: list[Claim] = []
-    for name in study.setup.free:
-        task_images, task_claims = _how_many_heads(study, name)
-        images += task_images
-        claims += task_claims
+    images, claims = _by_task(_how_many_heads, study, study.setup.free)
     return Figure(
         number="3",
         title="how many heads, and how strongly they are steered",
         how="Heads shared by the best k of all tasks, for every k; alpha on the heads of Table 1.",
-        images=tuple(images),
-        claims=tuple(claims),
+        images=images,
+        claims=claims,
     )
 
 
