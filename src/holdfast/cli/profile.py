@@ -92,7 +92,7 @@ class _ProfileFitData(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import ranges
+    from holdfast import drift, ranges
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.papers.zhang2024.profiling import check_folder, estimate, profile
     from holdfast.report import write_summary
@@ -115,15 +115,8 @@ def run(arguments: argparse.Namespace) -> None:
     rankings, lines_by_task = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
-            result = profile(
-                model,
-                some,
-                arguments.out / name,
-                plan,
-                command=command_line(),
-                progress=bar,
-                tell=bar.tell,
-            )
+            running = drift.Running(progress=bar, command=command_line())
+            result = profile(model, some, arguments.out / name, plan, running, bar.tell)
         rankings.append(result.ranking)
         lines = write_profile(arguments.out / name)
         print(*lines, sep="\n")

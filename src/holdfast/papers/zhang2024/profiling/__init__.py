@@ -7,8 +7,8 @@ can be killed and repeated at any moment.
 
 samples.py    choices and questions: from Python, a file, or PASTA's tasks
 plan.py       parameters and stages; the samples as a model reads them
+layout.py     prompts and continuations in columns, and the scores read from logits
 scoring.py    choices and questions scored under every head, by the passes of head_passes.py
-              over a copy of the model (shared_weights.py)
 run.py        stages, records, resuming; analysis/profile.py ranks the heads by them
 """
 

@@ -2,289 +2,81 @@
 is computed once.
 
 Steering a head of layer l changes nothing below layer l, and nothing for tokens in front of the
-span, which cannot see it. So:
-
-1. Prompts are forwarded once unsteered; what enters each layer is kept, and all keys and values.
-2. The heads of layer l, in rows of one batch, are forwarded from layer l on, and from the first
-   token of the span on. In layer l itself the heads' outputs differ, and what they are made of does
-   not, so its attention is computed once per prompt, as it is and with all heads steered.
-3. Behind the attention of the last layer only the tokens go on whose logits are read.
-
-Continuations stand behind their prompt in the same pass, hidden from each other.
+span, which cannot see it. So prompts are forwarded once unsteered, and what enters each layer is
+kept, with all keys and values. Then the heads of layer l, in rows of one batch, are forwarded from
+layer l on and from the first token of the span on; of the last layer, only from the first token on
+whose logits are read. Continuations stand behind their prompt in the same pass, hidden from each
+other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+import copy
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import MethodType
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Module, ModuleList
 from transformers.cache_utils import Cache, DynamicLayer
 
 from holdfast.attention import SteeringSpec, steered
+from holdfast.engine.runner import Runner
+from holdfast.errors import ModelError
 from holdfast.methods import ShiftsAttention
-from holdfast.methods.heads import Head, HeadSet, with_heads
-from holdfast.papers.zhang2024.profiling.shared_weights import (
-    SharedWeightsCopy,
-    heads_apart,
-    last_columns,
-    noted,
+from holdfast.methods.heads import Head
+from holdfast.papers.zhang2024.profiling.layout import (
+    MOST_TOKENS,
+    Group,
+    ScoredPrompt,
+    group_prompts,
+    lay_out,
+    read_scores,
 )
 
-# tokens of padding that cost about as much as another group's passes do beside their tokens
-_PASS = 256
-_LOGITS = 2**25  # held at a time, as far as rows can be fewer
-MOST_TOKENS = 4_096  # of one pass, padding included, unless the heads of one prompt have more
-
-
-@dataclass(frozen=True)
-class ScoredPrompt:
-    """A prompt, and the continuations to score behind it.
-
-    Args:
-        token_ids: of the prompt.
-        span: True on the tokens to hold on to, at least one.
-        continuations: token ids, at least one each.
-    """
-
-    token_ids: tuple[int, ...]
-    span: tuple[bool, ...]
-    continuations: tuple[tuple[int, ...], ...]
-
-    @property
-    def before_span(self) -> int:
-        """Tokens in front of the span, which no steering changes."""
-        return self.span.index(True)
-
-    @property
-    def behind(self) -> int:
-        """Tokens of all continuations but the last of each, which has nothing to foretell."""
-        return sum(len(tokens) - 1 for tokens in self.continuations)
-
-    @property
-    def changing(self) -> int:
-        """Tokens that a steered pass forwards."""
-        return len(self.token_ids) - self.before_span + self.behind
-
-
-@dataclass(frozen=True)
-class ColumnRange:
-    """The columns of prompts side by side.
-
-    Args:
-        end: where all prompts end; continuations stand from here on.
-        columns: of all.
-        first: from which on steering can change anything.
-    """
-
-    end: int
-    columns: int
-    first: int
-
-    @property
-    def read(self) -> int:
-        """How many columns, the last ones, have logits that are read."""
-        return self.columns - self.end + 1
-
-
-@dataclass(frozen=True)
-class Group:
-    """Prompts side by side that end at the same column; continuations without their last token
-    stand behind, hidden from each other.
-
-    Args:
-        prompts: one per row, or per run of rows.
-        ids, positions: [row, column].
-        mask: bool [row, 1, column, column].
-        span: bool [row, column].
-        extent: where what stands.
-    """
-
-    prompts: Sequence[ScoredPrompt]
-    ids: Tensor
-    positions: Tensor
-    mask: Tensor
-    span: Tensor
-    extent: ColumnRange
-
-    def spread(self, copies: int) -> Group:
-        """The same with each row so often, in a run."""
-        states = (self.ids, self.positions, self.mask, self.span)
-        ids, positions, mask, span = (state.repeat_interleave(copies, 0) for state in states)
-        return Group(self.prompts, ids, positions, mask, span, self.extent)
-
-
-def extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
-    """The columns that these prompts take side by side."""
-    end = max(len(prompt.token_ids) for prompt in prompts)
-    first = min(end - len(prompt.token_ids) + prompt.before_span for prompt in prompts)
-    return ColumnRange(end, end + max(prompt.behind for prompt in prompts), first)
-
-
-def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
-    """Which prompts go together: those with about as many tokens to forward, so that little is
-    padding.
-
-    Args:
-        prompts: in any order.
-        heads: rows that each may have in a pass.
-        vocabulary: of the model, whose logits are held.
-    """
-    groups: list[list[int]] = []
-    for index in sorted(
-        range(len(prompts)), key=lambda i: (prompts[i].changing, len(prompts[i].token_ids), i)
-    ):
-        joined = [*groups[-1], index] if groups else []
-        if joined and _fit([prompts[number] for number in joined], heads, vocabulary):
-            groups[-1] = joined
-        else:
-            groups.append([index])
-    return groups
-
-
-def _fit(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> bool:
-    extent = extent_of(prompts)
-    changing, rows = extent.columns - extent.first, len(prompts) * heads
-    padding = heads * sum(changing - prompt.changing for prompt in prompts)
-    return (
-        rows * changing <= MOST_TOKENS
-        and rows * extent.read * vocabulary <= _LOGITS
-        and padding <= _PASS
-    )
-
-
-def lay_out(prompts: Sequence[ScoredPrompt], device: torch.device) -> Group:
-    """Puts prompts and their continuations into columns."""
-    extent = extent_of(prompts)
-    ids, positions = torch.zeros(2, len(prompts), extent.columns, dtype=torch.long)
-    span = torch.zeros(len(prompts), extent.columns, dtype=torch.bool)
-    # 0: the prompt; 1, 2, ...: its continuations; -1: padding
-    owner = torch.full((len(prompts), extent.columns), -1)
-    for row, prompt in enumerate(prompts):
-        length, column = len(prompt.token_ids), extent.end
-        columns = slice(column - length, column)
-        ids[row, columns] = torch.tensor(prompt.token_ids)
-        positions[row, columns] = torch.arange(length)
-        span[row, columns] = torch.tensor(prompt.span)
-        owner[row, columns] = 0
-        for number, tokens in enumerate(prompt.continuations, 1):
-            behind = slice(column, column + len(tokens) - 1)
-            ids[row, behind] = torch.tensor(tokens[:-1], dtype=torch.long)
-            positions[row, behind] = torch.arange(length, length + len(tokens) - 1)
-            owner[row, behind] = number
-            column = behind.stop
-    ids, positions, mask, span = (
-        state.to(device) for state in (ids, positions, _mask(owner), span)
-    )
-    return Group(prompts, ids, positions, mask, span, extent)
-
-
-def _mask(owner: Tensor) -> Tensor:
-    """Who sees whom, bool [row, 1, query, key]: the prompt is seen by all behind it, a continuation
-    by itself; padding sees itself, for a query that sees nothing has no output.
-    """
-    columns = owner.shape[1]
-    same = (owner[:, None, :] == owner[:, :, None]) & (owner[:, None, :] > 0)
-    sees = (owner[:, None, :] == 0) | same
-    causal = torch.ones(columns, columns, dtype=torch.bool).tril()
-    return ((sees & causal) | torch.eye(columns, dtype=torch.bool))[:, None]
-
-
-def read_scores(
-    logits: Tensor, prompts: Sequence[ScoredPrompt], copies: int
-) -> list[list[tuple[float, ...]]]:
-    """The log-probability of each continuation, by copy and prompt.
-
-    Args:
-        logits: [prompt * copies, column, vocabulary], from the prompts' last token on.
-        prompts: in the order of their rows.
-        copies: rows of each prompt.
-    """
-    scores: list[list[tuple[float, ...]]] = [[] for _ in range(copies)]
-    logits = logits.float()
-    totals = logits.logsumexp(-1)
-    for index, prompt in enumerate(prompts):
-        columns, tokens, owners = _places(prompt)
-        rows = slice(index * copies, (index + 1) * copies)
-        values = (logits[rows][:, columns, tokens] - totals[rows][:, columns]).double().cpu()
-        sums = values.new_zeros(copies, len(prompt.continuations))
-        sums.index_add_(1, torch.tensor(owners), values)
-        for copy, row in zip(scores, sums.tolist(), strict=True):
-            copy.append(tuple(row))
-    return scores
-
-
-def _places(prompt: ScoredPrompt) -> tuple[list[int], list[int], list[int]]:
-    """Of every token of the continuations: the column that foretells it, counted from the prompt's
-    last token; the token; and the number of its continuation.
-    """
-    columns: list[int] = []
-    tokens: list[int] = []
-    owners: list[int] = []
-    column = 1
-    for number, continuation in enumerate(prompt.continuations):
-        behind = len(continuation) - 1
-        columns += [0, *range(column, column + behind)]
-        tokens += continuation
-        owners += [number] * len(continuation)
-        column += behind
-    return columns, tokens, owners
-
-
+_NEEDED = {"position_ids", "logits_to_keep"}
 KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
-@dataclass(frozen=True)
-class _Base:
-    """Results of the unsteered pass of a group.
-
-    Args:
-        entering: what enters each layer, [prompt, column, width].
-        computed: the keys and values of each layer.
-        logits: of the columns that are read.
-    """
-
-    entering: Sequence[Tensor]
-    computed: Sequence[KeysValues]
-    logits: Tensor
-
-
 class HeadPasses:
-    """The passes over a model's layers.
+    """Passes over the layers of a copy of a model that has modules of its own and the same weights,
+    so that the model knows nothing of them, whoever uses it meanwhile.
 
     Args:
         hf_model: a causal language model with full attention whose layers stand in one list.
-        share: whether the attention of the steered layer is computed once per prompt, where its
-            output is a linear map of its heads'.
 
     Attributes:
         forwarded: tokens so far, each counted by the share of the layers that it went through.
 
     Raises:
-        ModelError: no such list.
+        ModelError: no such list, weights that are elsewhere, or no say about positions and logits.
     """
 
-    def __init__(self, hf_model: Any, share: bool = True):
+    def __init__(self, hf_model: Any):
         config = hf_model.config.get_text_config()
         self.device: torch.device = hf_model.device
         self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
-        self.share, self.forwarded = share, 0.0
-        self._twin = SharedWeightsCopy(hf_model)
-        self._layers = self._twin.layers
+        self.forwarded = 0.0
+        model: Any = copy_modules(hf_model)
+        self._runner = Runner(model)
+        lists = {path: part for path, part in model.named_modules() if isinstance(part, ModuleList)}
+        path = next((p for p in lists if len(lists[p]) == config.num_hidden_layers), None)
+        elsewhere = any(weight.is_meta for weight in hf_model.parameters())
+        if path is None or elsewhere or _NEEDED - self._runner.accepts:
+            raise ModelError(
+                f"The layers of {type(hf_model).__name__} cannot be forwarded apart; profile one"
+                " head at a time."
+            )
+        parent, _, self._list_name = path.rpartition(".")
+        self._parent = model.get_submodule(parent)
+        self._layers: list[Module] = list(lists[path])
 
     def groups(self, prompts: Sequence[ScoredPrompt]) -> list[list[int]]:
         """Which prompts go together in `scores`."""
         return group_prompts(prompts, self.heads, self.vocabulary)
-
-    def work(self, prompts: Sequence[ScoredPrompt], heads: Iterable[Head]) -> float:
-        """The number of tokens that `scores` adds to `forwarded`."""
-        extent, count = extent_of(prompts), len(self._layers)
-        columns = [extent.columns - self._first(extent, layer) for layer in range(count)]
-        through = sum(columns[layer] * (count - layer) for layer, _ in heads) / count
-        return len(prompts) * (extent.columns + through)
 
     @torch.inference_mode()
     def scores(
@@ -298,90 +90,103 @@ class HeadPasses:
             methods: by head; each touches its head alone.
         """
         group = lay_out(prompts, self.device)
-        base = self._unsteered(group)
-        yield None, read_scores(base.logits, prompts, 1)[0]
-        changing = group.extent.columns - group.extent.first
-        rows = max(1, MOST_TOKENS // (len(prompts) * changing))
+        caches: list[Any] = [DynamicLayer() for _ in self._layers]
+        with ExitStack() as hooks, steered(None):
+            entering = [hooks.enter_context(_input_of(layer)) for layer in self._layers]
+            logits = self._forward(0, group, 0, caches, {"input_ids": group.ids})
+        yield None, read_scores(logits, prompts, 1)[0]
+
+        extent = group.extent
+        computed = [(cache.keys, cache.values) for cache in caches]
+        rows = max(1, MOST_TOKENS // (len(prompts) * (extent.columns - extent.first)))
         for layer in sorted({layer for layer, _ in methods}):
             heads = sorted(head for head in methods if head[0] == layer)
+            is_last = layer == len(self._layers) - 1
+            first = extent.columns - extent.read if is_last else extent.first
             for start in range(0, len(heads), rows):
                 some = heads[start : start + rows]
-                logits = self._steered(group, base, layer, [methods[head] for head in some])
+                spread = group.spread(len(some))
+                in_rows = [methods[head] for _ in prompts for head in some]
+                spec = SteeringSpec(spread.span, in_rows, prompt=[extent.end] * len(in_rows))
+                copied = [_Rows(states, len(some), first) for states in computed]
+                hidden = entering[layer][0].repeat_interleave(len(some), 0)[:, first:]
+                with steered(spec), _entered(self._layers[layer], hidden):
+                    logits = self._forward(layer, spread, first, copied, {"inputs_embeds": hidden})
                 yield from zip(some, read_scores(logits, prompts, len(some)), strict=True)
-
-    def _unsteered(self, group: Group) -> _Base:
-        cache: list[Any] = [DynamicLayer() for _ in self._layers]
-        with noted(self._layers) as entering:
-            logits = self._forward(0, group, slice(None), Cache(layers=cache), ids=group.ids)
-        return _Base(entering, [(layer.keys, layer.values) for layer in cache], logits)
-
-    def _steered(
-        self, group: Group, base: _Base, layer: int, methods: Sequence[Sequence[ShiftsAttention]]
-    ) -> Tensor:
-        """The logits that are read, [prompt * method, column, vocabulary], with each method of this
-        layer in a row of its own.
-        """
-        copies, first = len(methods), self._first(group.extent, layer)
-        attending = self._twin.attending[layer] if self.share else None
-        cache: list[Any] = [_Rows(computed, copies, first) for computed in base.computed]
-        steering = None
-        with ExitStack() as inside:
-            if attending is None:
-                steering = _spec(group, [row for _ in group.prompts for row in methods], copies)
-            else:
-                cache[layer] = _Rows(base.computed[layer], 1, first)
-                heads, together = _together(methods)
-                spec = _spec(group, [together] * len(group.prompts), 1)
-                inside.enter_context(heads_apart(attending, spec, heads))
-            inside.enter_context(last_columns(self._twin.by_column, group.extent.read))
-            return self._forward(
-                layer,
-                group.spread(copies),
-                slice(first, None),
-                Cache(layers=cache),
-                steering,
-                hidden=base.entering[layer].repeat_interleave(copies, 0)[:, first:],
-            )
-
-    def _first(self, extent: ColumnRange, layer: int) -> int:
-        """The first column that goes on from a layer when a head of it is steered."""
-        is_last = layer == len(self._layers) - 1
-        return extent.columns - extent.read if is_last else extent.first
 
     def _forward(
         self,
         layer: int,
         group: Group,
-        columns: slice,
-        cache: Cache,
-        steering: SteeringSpec | None = None,
-        **read: Tensor,
+        first: int,
+        caches: Sequence[Any],
+        inputs: Mapping[str, Tensor],
     ) -> Tensor:
-        """A pass of these columns through all layers from this one on: the logits that are read."""
-        layers, positions = self._layers[layer:], group.positions[:, columns]
+        """A pass of the columns from `first` on through all layers from this one on: the logits
+        that are read, [row, column, vocabulary].
+        """
+        layers, positions = self._layers[layer:], group.positions[:, first:]
         self.forwarded += positions.numel() * len(layers) / len(self._layers)
-        mask = group.mask[:, :, columns]
-        with steered(steering):
-            return self._twin.forward(layers, mask, positions, cache, group.extent.read, **read)
+        setattr(self._parent, self._list_name, ModuleList(layers))
+        mask, read = group.mask[:, :, first:], group.extent.read
+        output = self._runner.call(inputs, positions, mask, Cache(layers=list(caches)), read)
+        logits: Tensor = output.logits
+        return logits[:, -read:]
 
 
-def _spec(group: Group, methods: Sequence[Sequence[ShiftsAttention]], copies: int) -> SteeringSpec:
-    """The steering of a pass with so many rows of each prompt; `methods` has those of every row."""
-    span = group.span.repeat_interleave(copies, 0)
-    return SteeringSpec(span, methods, prompt=[group.extent.end] * len(methods))
+def copy_modules(model: Module) -> Module:
+    """A copy of every module, hooks included, over the same parameters, buffers and config."""
+    copies = {module: copy.copy(module) for module in model.modules()}
+    for module in copies.values():
+        for name, value in vars(module).items():
+            vars(module)[name] = _rebound(value, copies)
+        for name, part in module._modules.items():
+            module._modules[name] = None if part is None else copies[part]
+    return copies[model]
 
 
-def _together(
-    methods: Sequence[Sequence[ShiftsAttention]],
-) -> tuple[list[int], tuple[ShiftsAttention, ...]]:
-    """The head of each row, and the one method that steers them all.
-
-    Args:
-        methods: per row one, the same but for its head.
+def _rebound(value: Any, copies: Mapping[Module, Module]) -> Any:
+    """An attribute of a module for its copy: a dict of its own, and what accelerate binds to the
+    module (`forward` as a partial, the forward behind it as a method) bound to the copy.
     """
-    heads = [head for (method,) in methods for head in method.heads or ()]
-    every = with_heads(methods[0][0], HeadSet(heads))
-    return [head for _, head in heads], (every,)
+    if isinstance(value, dict):
+        return copy.copy(value)
+    if isinstance(value, MethodType) and isinstance(value.__self__, Module):
+        return MethodType(value.__func__, copies[value.__self__])
+    if isinstance(value, functools.partial):
+        bound = [copies[part] if isinstance(part, Module) else part for part in value.args]
+        partial = functools.partial(value.func, *bound, **value.keywords)
+        return functools.update_wrapper(partial, value)
+    return value
+
+
+@contextmanager
+def _input_of(layer: Module) -> Iterator[list[Tensor]]:
+    """Inside, lists the hidden states that the layer is called with."""
+    seen: list[Tensor] = []
+
+    def note(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        seen.append(args[0] if args else kwargs["hidden_states"])
+
+    handle = layer.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def _entered(layer: Module, hidden: Tensor) -> Iterator[None]:
+    """Inside, `hidden` enters the layer, whatever the model hands to it."""
+
+    def put(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return ((hidden, *args[1:]), kwargs) if args else ((), {**kwargs, "hidden_states": hidden})
+
+    handle = layer.register_forward_pre_hook(put, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 class _Rows(DynamicLayer):
@@ -390,7 +195,7 @@ class _Rows(DynamicLayer):
     Args:
         computed: of the prompts.
         copies: rows of each prompt.
-        first: the first column that is the rows' own.
+        first: the first column of the rows themselves.
     """
 
     def __init__(self, computed: KeysValues, copies: int, first: int):

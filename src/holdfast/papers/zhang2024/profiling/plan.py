@@ -1,6 +1,4 @@
-"""How heads are profiled, which samples are scored before heads are dropped, and the samples as a
-model reads them: chats, tokens, and the steering of each head alone.
-"""
+"""How heads are profiled, in which stages, and the samples as a model reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
 from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.papers.zhang2024.profiling.head_passes import ScoredPrompt
+from holdfast.papers.zhang2024.profiling.layout import ScoredPrompt
 from holdfast.papers.zhang2024.profiling.samples import Choice, Samples
 from holdfast.seeds import seed_of
 
@@ -68,8 +66,7 @@ class ProfilingPlan:
 
 
 def stages_of(count: int, plan: ProfilingPlan) -> list[list[int]]:
-    """Which of so many samples are scored before heads are dropped, before they are dropped again,
-    and at last.
+    """Which of so many samples are scored in each stage; between two stages heads are dropped.
 
     Raises:
         UsageError: too few of them to drop heads.
@@ -87,14 +84,7 @@ Methods: TypeAlias = Mapping[Head | None, tuple[ShiftsAttention, ...]]
 
 @dataclass(frozen=True)
 class Material:
-    """Samples as a model reads them.
-
-    Args:
-        model: whose heads are steered.
-        plan: how.
-        samples: of one kind.
-        requests, prompts: of each sample.
-    """
+    """Samples of one kind, and the requests and prompts that a model makes of them."""
 
     model: LocalModel
     plan: ProfilingPlan
@@ -105,14 +95,10 @@ class Material:
     @property
     def fingerprint(self) -> str:
         """Another one where the model reads anything else, or another reply is right."""
+        answers = [sample.right if isinstance(sample, Choice) else None for sample in self.samples]
         content = [
-            (
-                prompt.token_ids,
-                prompt.span,
-                prompt.continuations,
-                sample.right if isinstance(sample, Choice) else None,
-            )
-            for prompt, sample in zip(self.prompts, self.samples, strict=True)
+            (prompt.token_ids, prompt.span, prompt.continuations, right)
+            for prompt, right in zip(self.prompts, answers, strict=True)
         ]
         return f"{seed_of(content):x}"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+from holdfast import drift
 from holdfast.analysis.profile import Profile, profile_of, read_profile
 from holdfast.attention import layers_with_attention
 from holdfast.errors import AnotherRun, ModelError, RequestFailed
@@ -25,52 +26,33 @@ from holdfast.papers.zhang2024.profiling.plan import (
     stages_of,
 )
 from holdfast.papers.zhang2024.profiling.samples import Question, Samples, check_samples
-from holdfast.papers.zhang2024.profiling.scoring import (
-    PlainPasses,
-    Replies,
-    Scorer,
-    SharedPasses,
-    find_passes,
-)
-from holdfast.records import Run, RunData, open_run, read_run, refuse_early, resume
+from holdfast.papers.zhang2024.profiling.scoring import Scorer, estimate_line, scorer_of
+from holdfast.records import PendingBatch, RunData, open_run, read_run, refuse_early, resume
 
 
+@dataclass
 class Scoring:
     """Work whose units are numbers of samples, and the heads that they are scored under.
 
-    What a model makes of the samples is kept as long as it is the same model, and does not travel.
-
-    Args:
-        samples, plan: as of `profile`.
+    A model's scorer is kept as long as it is the same model, and does not travel.
     """
 
+    samples: Samples
+    plan: ProfilingPlan
     together: ClassVar[int] = 1
+    _scorer: Scorer | None = field(default=None, init=False)
 
-    def __init__(self, samples: Samples, plan: ProfilingPlan):
-        self.samples, self.plan = samples, plan
-        self._model: LocalModel | None = None
-        self._material: Material | None = None
-        self._scorer: Scorer | None = None
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_scorer": None}
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Scoring, (self.samples, self.plan)
-
-    def material(self, model: LocalModel) -> Material:
-        """The samples as a model reads them.
+    def scorer(self, model: LocalModel) -> Scorer:
+        """The fastest way that gives this model's own scores.
 
         Raises:
             UsageError: a sample has nothing to steer to.
         """
-        if self._material is None or self._model is not model:
-            self._model, self._scorer = model, None
-            self._material = read_material(model, self.samples, self.plan)
-        return self._material
-
-    def scorer(self, model: LocalModel) -> Scorer:
-        """The fastest way that gives this model's own scores."""
-        material = self.material(model)
-        if self._scorer is None:
-            self._scorer = scorer_of(material)
+        if self._scorer is None or self._scorer.material.model is not model:
+            self._scorer = scorer_of(read_material(model, self.samples, self.plan))
         return self._scorer
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
@@ -86,22 +68,12 @@ class Scoring:
             listener.over(unit)
 
 
-def scorer_of(material: Material) -> Scorer:
-    """The fastest way that gives this model's own scores."""
-    if isinstance(material.samples[0], Question):
-        return Replies(material)
-    passes = find_passes(material)
-    return PlainPasses(material) if passes is None else SharedPasses(material, passes)
-
-
 def profile(
     model: LocalModel,
     samples: Samples,
     out: Path | str,
     plan: ProfilingPlan = ProfilingPlan(),
-    *,
-    command: str = "",
-    progress: Callable[[int, int], None] = lambda samples, tokens: None,
+    running: drift.Running = drift.Running(),
     tell: Callable[[str], None] = lambda line: None,
 ) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
@@ -111,8 +83,7 @@ def profile(
         samples: of one task, all of one kind.
         out: the run's folder; finished samples are kept there, and not scored again.
         plan: how.
-        command: of the manifest.
-        progress: told the samples and tokens just finished.
+        running: takes the samples and tokens just finished; no traces are kept.
         tell: takes one line at a time: an estimate before the start, and what halving gave up.
 
     Raises:
@@ -122,23 +93,53 @@ def profile(
     """
     plan = _checked(model, samples, plan)
     stages = stages_of(len(samples), plan)
-    shared_out, scoring = replicas_of(model), Scoring(samples, plan)
-    identity, heads = shared_out.ask(_prepare, scoring)
-    about = {"command": "profile", "argv": command, **told_of(model)}
+    replicas, scoring = replicas_of(model), Scoring(samples, plan)
+    identity, heads, groups = replicas.ask(_prepare, scoring, stages)
+    about = {"command": "profile", "argv": running.command, **told_of(model)}
     with open_run(Path(out), identity, about) as run:
         _check_scores(read_run(out), samples)
-        kept = heads
-        for number in range(len(stages)):
-            work = _Stage(run, shared_out, scoring, stages, number, kept, progress)
-            work.score(tell)
-            if number + 1 < len(stages):
-                kept = _better_half(read_run(out), kept, number + 1)
-                seen = sum(map(len, stages[: number + 1]))
+        for number, stage in enumerate(stages):
+            if number:
+                kept = _better_half(read_run(out), heads, number)
                 tell(
-                    f"After {seen} of {len(samples)} samples the better {len(kept)} heads go on;"
-                    f" the other {len(heads) - len(kept)} are ranked by what they showed so far."
+                    f"After {sum(map(len, stages[:number]))} of {len(samples)} samples the better"
+                    f" {len(kept)} heads go on; the other {len(heads) - len(kept)} are ranked by"
+                    " what they showed so far."
                 )
+                heads = kept
+            every = resume(run, _name_of_stage(number), groups[number])
+            left = [batch for batch in every if batch.again]
+            if left and not number:
+                again = [batch.again for batch in left]
+                tell(replicas.ask(_estimate, scoring, again, heads, _further(stages)))
+            running.progress(len(stage) - sum(len(batch.again) for batch in left), 0)
+            if left:
+                _score(replicas, scoring, left, heads, running.progress)
     return read_profile(out)
+
+
+def _score(
+    replicas: Replicas,
+    scoring: Scoring,
+    batches: Sequence[PendingBatch],
+    heads: Sequence[Head],
+    progress: Callable[[int, int], None],
+) -> None:
+    """Scores and records batches of samples under these heads.
+
+    Raises:
+        ModelError: samples that no replica could score.
+    """
+
+    def lost(unit: int, error: RequestFailed) -> None:
+        some = ", ".join(str(number + 1) for number in batches[unit].again)
+        raise ModelError(f"Sample {some} could not be scored: {error}")
+
+    def keep(unit: int, record: dict[str, Any]) -> None:
+        batches[unit].keep(record)
+
+    units = {unit: (batch.again, heads) for unit, batch in enumerate(batches)}
+    replicas.work(scoring, units, Listener(keep, progress=progress, lost=lost))
 
 
 def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command: str = "") -> None:
@@ -149,6 +150,20 @@ def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command
     """
     known = {"samples": len(samples), **_identity_of_plan(plan)}
     refuse_early(out, known, {"command": "profile", "argv": command})
+
+
+def estimate(model: LocalModel, samples: Samples, plan: ProfilingPlan = ProfilingPlan()) -> str:
+    """Estimates the cost of `profile` in one line, from a small piece of it, which is not kept.
+
+    Raises:
+        HoldfastError: as `profile`.
+    """
+    plan = _checked(model, samples, plan)
+    stages = stages_of(len(samples), plan)
+    replicas, scoring = replicas_of(model), Scoring(samples, plan)
+    _, heads, groups = replicas.ask(_prepare, scoring, stages)
+    line: str = replicas.ask(_estimate, scoring, groups[0], heads, _further(stages))
+    return line
 
 
 def _checked(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> ProfilingPlan:
@@ -164,81 +179,12 @@ def _checked(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Profil
     return plan
 
 
-def estimate(model: LocalModel, samples: Samples, plan: ProfilingPlan = ProfilingPlan()) -> str:
-    """Estimates the cost of `profile` in one line, from a small piece of it, which is not kept.
-
-    Raises:
-        HoldfastError: as `profile`.
-    """
-    plan = _checked(model, samples, plan)
-    stages = stages_of(len(samples), plan)
-    where, scoring = replicas_of(model), Scoring(samples, plan)
-    groups = where.ask(_groups, scoring, stages[0])
-    line: str = where.ask(_estimate, scoring, groups, where.ask(_heads, scoring), _further(stages))
-    return line
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """The samples of a stage under the heads that are left.
-
-    Args:
-        run: where records go.
-        replicas: of the model, which score.
-        scoring: how samples are scored.
-        stages: the samples of each.
-        number: which of them, from 0.
-        heads: those left.
-        progress: as of `profile`.
-    """
-
-    run: Run
-    replicas: Replicas
-    scoring: Scoring
-    stages: Sequence[Sequence[int]]
-    number: int
-    heads: Sequence[Head]
-    progress: Callable[[int, int], None]
-
-    def score(self, tell: Callable[[str], None]) -> None:
-        """Scores and records what the run does not have yet.
-
-        Raises:
-            ModelError: samples that no replica could score.
-        """
-        numbers = self.stages[self.number]
-        groups = self.replicas.ask(_groups, self.scoring, numbers)
-        every = resume(self.run, name_of_stage(self.number), groups)
-        left = [batch for batch in every if batch.again]
-        if left and not self.number:
-            again = [batch.again for batch in left]
-            further = _further(self.stages)
-            tell(self.replicas.ask(_estimate, self.scoring, again, self.heads, further))
-        self.progress(len(numbers) - sum(len(batch.again) for batch in left), 0)
-
-        def lost(unit: int, error: RequestFailed) -> None:
-            some = ", ".join(str(number + 1) for number in left[unit].again)
-            raise ModelError(f"Sample {some} could not be scored: {error}")
-
-        units = {unit: (batch.again, self.heads) for unit, batch in enumerate(left)}
-        keep = Listener(
-            lambda unit, record: left[unit].keep(record), progress=self.progress, lost=lost
-        )
-        if units:
-            self.replicas.work(self.scoring, units, keep)
-
-
-def _prepare(model: LocalModel, scoring: Scoring) -> tuple[dict[str, Any], list[Head]]:
-    """The identity of a run, and the heads that are scored; the samples are read for it."""
-    return _identity(scoring.material(model)), _steerable_heads(model)
-
-
-def _heads(model: LocalModel, scoring: Scoring) -> list[Head]:
-    return _steerable_heads(model)
-
-
-def _groups(model: LocalModel, scoring: Scoring, numbers: Sequence[int]) -> list[list[int]]:
-    return scoring.scorer(model).groups(numbers)
+def _prepare(
+    model: LocalModel, scoring: Scoring, stages: Sequence[Sequence[int]]
+) -> tuple[dict[str, Any], list[Head], list[list[list[int]]]]:
+    """The identity of a run, the heads that are scored, and the groups of each stage's samples."""
+    scorer, heads = scoring.scorer(model), _steerable_heads(model)
+    return _identity(scorer.material), heads, [scorer.groups(stage) for stage in stages]
 
 
 def _estimate(
@@ -248,10 +194,10 @@ def _estimate(
     heads: Sequence[Head],
     further: float,
 ) -> str:
-    return scoring.scorer(model).estimate(groups, heads, further)
+    return estimate_line(scoring.scorer(model), groups, heads, further)
 
 
-def name_of_stage(number: int) -> str:
+def _name_of_stage(number: int) -> str:
     """As records name a stage, counted from 0 here and from 1 there."""
     return f"stage {number + 1}"
 
@@ -264,7 +210,7 @@ def _further(stages: Sequence[Sequence[int]]) -> float:
 
 def _better_half(run: RunData, heads: Sequence[Head], stages: int) -> list[Head]:
     """The better half of the heads by the records of so many stages."""
-    ranked = profile_of(run, [name_of_stage(number) for number in range(stages)]).ranking
+    ranked = profile_of(run, [_name_of_stage(number) for number in range(stages)]).ranking
     return sorted(ranked.heads[: -(-len(heads) // 2)])
 
 

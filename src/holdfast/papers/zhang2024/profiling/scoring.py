@@ -52,6 +52,10 @@ class SampleScores:
 class Scorer(Protocol):
     """One way to score samples, which it calls by their numbers."""
 
+    @property
+    def material(self) -> Material:
+        """The samples as the model reads them."""
+
     def groups(self, numbers: Sequence[int]) -> list[list[int]]:
         """Samples that are scored together."""
 
@@ -62,16 +66,48 @@ class Scorer(Protocol):
         forwarded.
         """
 
-    def estimate(
-        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
-    ) -> str:
-        """How long these groups will take, from a piece of the work just done.
 
-        Args:
-            groups: of the first stage.
-            heads: all.
-            further: the work of later stages, as a part of the first one's.
-        """
+def scorer_of(material: Material) -> Scorer:
+    """The fastest way that gives this model's own scores."""
+    if isinstance(material.samples[0], Question):
+        return Replies(material)
+    passes = _find_passes(material)
+    return PlainPasses(material) if passes is None else SharedPasses(material, passes)
+
+
+def estimate_line(
+    scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
+) -> str:
+    """How long these groups will take, from one of them, scored and not kept.
+
+    Args:
+        scorer: scores them.
+        groups: of the first stage.
+        heads: all.
+        further: the work of later stages, as a part of the first one's.
+    """
+    plan, middle = scorer.material.plan, groups[len(groups) // 2]
+    tried, few = scorer, min(_TRIED, plan.max_new_tokens)
+    if isinstance(scorer, Replies):
+        tried = Replies(replace(scorer.material, plan=replace(plan, max_new_tokens=few)))
+    began = time.monotonic()
+    tried.score(middle, heads)
+    per_sample = (time.monotonic() - began) / len(middle)
+    least = per_sample * sum(map(len, groups)) * (1 + further)
+    what = f"{len(heads)} heads x {len(scorer.material.samples)} samples: "
+    if not isinstance(scorer, Replies):
+        return f"{what}about {_duration(least)} at the speed of the samples just timed."
+    most = least * plan.max_new_tokens / few
+    return (
+        f"{what}{_duration(least)} to {_duration(most)} at the speed of the samples just timed, by"
+        " the length of the replies."
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)
@@ -94,26 +130,6 @@ class SharedPasses:
         scored = _scored(self.material, numbers, self.passes.scores(prompts, methods))
         return scored, round(self.passes.forwarded - before)
 
-    def estimate(
-        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
-    ) -> str:
-        prompts, middle = self.material.prompts, groups[len(groups) // 2]
-        layer = self.material.model.shape.layers // 2
-        some = [head for head in heads if head[0] == layer]
-        began = time.monotonic()
-        self.score(middle, some)
-        seconds = time.monotonic() - began
-        tokens = self.passes.work([prompts[number] for number in middle], some)
-        work = (1 + further) * sum(
-            self.passes.work([prompts[number] for number in group], heads) for group in groups
-        )
-        alone = sum(len(prompt.token_ids) + prompt.behind for prompt in prompts)
-        return (
-            f"{len(heads)} heads x {len(prompts)} samples: {work:,.0f} tokens through the whole"
-            f" model (one head at a time: {alone * (len(heads) + 1):,}), about"
-            f" {duration(work * seconds / tokens)} at the speed of the pieces just timed."
-        )
-
 
 @dataclass(frozen=True)
 class PlainPasses:
@@ -129,26 +145,14 @@ class PlainPasses:
     ) -> tuple[list[SampleScores], int]:
         methods = self.material.methods(heads)
         passes = (
-            (head, plain_scores(self.material, numbers, steering))
+            (head, _plain_scores(self.material, numbers, steering))
             for head, steering in methods.items()
         )
         tokens = sum(len(self.material.prompts[number].token_ids) for number in numbers)
         return _scored(self.material, numbers, passes), tokens * len(methods)
 
-    def estimate(
-        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
-    ) -> str:
-        began = time.monotonic()
-        self.score(groups[0][:1], heads)
-        per_group = (time.monotonic() - began) * (1 + further)
-        seconds = per_group * sum(map(len, groups))
-        return (
-            f"{len(heads)} heads x {len(self.material.samples)} samples: about {duration(seconds)}"
-            " at the speed of the sample just timed."
-        )
 
-
-def find_passes(material: Material) -> HeadPasses | None:
+def _find_passes(material: Material) -> HeadPasses | None:
     """Head passes, where they give this model's scores of its shortest sample; else None."""
     model = material.model
     if not (model.reuses_cache and model.runner.sees_all):
@@ -157,23 +161,21 @@ def find_passes(material: Material) -> HeadPasses | None:
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
     shortest = lengths.index(min(lengths))
     plain = {
-        head: plain_scores(material, [shortest], steering)
+        head: _plain_scores(material, [shortest], steering)
         for head, steering in material.methods(heads).items()
     }
+    try:
+        passes = HeadPasses(model.hf_model)
+        methods = {head: material.plan.steering(head) for head in heads}
+        shared = dict(passes.scores([material.prompts[shortest]], methods))
+    except _UNFIT:
+        return None
     limit = _APART if model.hf_model.dtype.itemsize >= 4 else _APART_IN_HALF
-    for share in (True, False):
-        try:
-            passes = HeadPasses(model.hf_model, share)
-            methods = {head: material.plan.steering(head) for head in heads}
-            shared = dict(passes.scores([material.prompts[shortest]], methods))
-        except _UNFIT:
-            continue
-        if max(_apart(shared[head][0], plain[head][0]) for head in plain) <= limit:
-            return passes
-    return None
+    apart = max(_apart(shared[head][0], plain[head][0]) for head in plain)
+    return passes if apart <= limit else None
 
 
-def plain_scores(
+def _plain_scores(
     material: Material, numbers: Sequence[int], steering: tuple[ShiftsAttention, ...]
 ) -> list[_Options]:
     """Of each sample, the log-probabilities of its continuations, without sharing more than a
@@ -190,7 +192,7 @@ def _scored(
     numbers: Sequence[int],
     passes: Iterable[tuple[Head | None, Sequence[_Options]]],
 ) -> list[SampleScores]:
-    """The scores of samples from what continuations have under each head."""
+    """The scores of samples from the log-probabilities of continuations under each head."""
     scored = [SampleScores() for _ in numbers]
     for head, samples in passes:
         for sample, number, options in zip(scored, numbers, samples, strict=True):
@@ -211,13 +213,6 @@ def _apart(values: Sequence[float], others: Sequence[float]) -> float:
     """The greatest difference, relative where numbers are greater than 1."""
     pairs = zip(values, others, strict=True)
     return max(abs(value - other) / max(1.0, abs(other)) for value, other in pairs)
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, for people."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)
@@ -242,22 +237,6 @@ class Replies:
             scored[position].scores[head_name(head)] = float(question.score(text))
             tokens += forwarded
         return scored, tokens
-
-    def estimate(
-        self, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
-    ) -> str:
-        plan = self.material.plan
-        few = replace(plan, max_new_tokens=min(_TRIED, plan.max_new_tokens))
-        began = time.monotonic()
-        Replies(replace(self.material, plan=few)).score(groups[0][:1], heads)
-        per_group = (time.monotonic() - began) * (1 + further)
-        least = per_group * sum(map(len, groups))
-        most = least * plan.max_new_tokens / few.max_new_tokens
-        return (
-            f"{len(heads)} heads x {len(self.material.samples)} samples: {duration(least)} to"
-            f" {duration(most)} at the speed of the sample just timed, by the length of the"
-            " replies."
-        )
 
     def _rows(self, numbers: Sequence[int], heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
         """Every sample under every head, a sample's heads in a run."""

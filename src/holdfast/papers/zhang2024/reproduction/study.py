@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast import drift
 from holdfast.analysis.tasks import ZERO_SHOT, Result, read_results
 from holdfast.errors import UsageError
 from holdfast.methods import (
@@ -78,7 +79,8 @@ class Study:
             samples, plan = self.profiling_of(name)
             folder = self.profile_folder(name)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
-                done = profile(self.setup.model, samples, folder, plan, progress=progress)
+                running = drift.Running(progress=progress)
+                done = profile(self.setup.model, samples, folder, plan, running)
             rankings[name] = done.ranking
         return rankings
 
