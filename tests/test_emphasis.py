@@ -149,7 +149,7 @@ def test_marks_are_read_and_taken_out(text, plain, held):
             UsageError,
             ["Message 1", "nothing", "character 0"],
         ),
-        (lambda: Pasta(0), ParameterOutOfRange, ["alpha", "not 0", "0.01"]),
+        (lambda: Pasta(0), ParameterOutOfRange, ["alpha", "above 0 to 1", "not 0"]),
     ),
 )
 def test_what_cannot_be_emphasised_is_refused_by_name(made, error, named):

@@ -15,7 +15,7 @@ from holdfast import files
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import RecordsError
 from holdfast.files import write_whole
-from holdfast.methods.head_files import write_heads
+from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import write_findings
 from holdfast.report.figures import save
 

@@ -15,7 +15,7 @@ def catalogue_table() -> str:
     for method in METHODS:
         parameters = {name: told for name, told in parameters_of(method).items() if name != "heads"}
         told = "<br>".join(
-            f"`{name}` {parameter.values.words()}: {parameter.description}"
+            f"`{name}` {parameter.values.words}: {parameter.description}"
             for name, parameter in parameters.items()
         )
         lines.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import ParameterOutOfRange
@@ -11,50 +12,56 @@ from holdfast.errors import ParameterOutOfRange
 _LEAST_PERCENTAGE = 5  # what is a little above 1 is more likely a share that is too large
 
 
-def number_between(
-    owner: str,
-    name: str,
-    value: Any,
-    low: float,
-    high: float = math.inf,
-    *,
-    above_low: bool = False,
-    below_high: bool = False,
-) -> float:
-    """Returns `value` as a float when it is a finite number in [low, high], without the end that
-    `above_low` or `below_high` leaves out.
-
-    Raises:
-        ParameterOutOfRange: names `owner`, `name`, the value and the range.
+@dataclass(frozen=True)
+class Range:
+    """The finite numbers from `low` to `high`, without the end that `above_low` or `below_high`
+    leaves out.
     """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if (
-        number
-        and low <= value <= min(high, sys.float_info.max)
-        and not (above_low and value == low)
-        and not (below_high and value == high)
-    ):
-        return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
-    taken = range_in_words(low, high, above_low=above_low, below_high=below_high)
-    hint = share_meant(value) if number and high == 1 else ""
-    raise ParameterOutOfRange(f"{owner} takes {name} {taken}, not {value!r}{hint or '.'}")
+
+    low: float
+    high: float = math.inf
+    above_low: bool = False
+    below_high: bool = False
+
+    def check(self, owner: str, name: str, value: Any) -> float:
+        """Returns `value` as a float.
+
+        Raises:
+            ParameterOutOfRange: names `owner`, `name`, the value and the range.
+        """
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if (
+            is_number
+            and self.low <= value <= min(self.high, sys.float_info.max)
+            and not (self.above_low and value == self.low)
+            and not (self.below_high and value == self.high)
+        ):
+            return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
+        hint = share_meant(value) if is_number and self.high == 1 else ""
+        raise ParameterOutOfRange(f"{owner} takes {name} {self.words}, not {value!r}{hint or '.'}")
+
+    @property
+    def words(self) -> str:
+        """The range in words: "from 0 to below 1"."""
+        first = f"above {self.low:g}" if self.above_low else f"from {self.low:g}"
+        if not math.isfinite(self.high):
+            return f"{first} upwards"
+        return f"{first} to {'below ' if self.below_high else ''}{self.high:g}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The range as JSON Schema."""
+        ends = {"exclusiveMinimum" if self.above_low else "minimum": self.low}
+        if math.isfinite(self.high):
+            ends["exclusiveMaximum" if self.below_high else "maximum"] = self.high
+        return {"type": "number", **ends}
 
 
 def share_meant(value: Any) -> str:
-    """'; did you mean 0.9?' of 90 in place of a share, which is likely a percentage; else ""."""
+    """'; did you mean 0.9?' for 90 in place of a share, which is likely a percentage; else ""."""
     if not isinstance(value, (int, float)) or not _LEAST_PERCENTAGE <= value < 100:
         return ""
     return f"; did you mean {value / 100:g}?"
-
-
-def range_in_words(
-    low: float, high: float = math.inf, *, above_low: bool = False, below_high: bool = False
-) -> str:
-    """A range as sentences name it: "from 0 to below 1"."""
-    first = f"above {low:g}" if above_low else f"from {low:g}"
-    if not math.isfinite(high):
-        return f"{first} upwards"
-    return f"{first} to {'below ' if below_high else ''}{high:g}"
 
 
 def whole_number(owner: str, name: str, value: Any, low: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast import ranges
+from holdfast.ranges import Range, whole_number
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Sampling:
     max_new_tokens: int = 400
 
     def __post_init__(self) -> None:
-        temperature = ranges.number_between("sampling", "temperature", self.temperature, 0)
-        top_p = ranges.number_between("sampling", "top_p", self.top_p, 0, 1, above_low=True)
-        ranges.whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1)
+        temperature = Range(0).check("sampling", "temperature", self.temperature)
+        top_p = Range(0, 1, above_low=True).check("sampling", "top_p", self.top_p)
+        whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "top_p", top_p)

@@ -134,7 +134,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         ParameterOutOfRange: a negative budget.
         UsageError: a half without questions.
     """
-    budget = ranges.number_between("calibrate", "budget", budget, 0)
+    budget = ranges.Range(0).check("calibrate", "budget", budget)
     here, there = ~calibration.report, calibration.report
     none = calibration.none
     if any(np.isnan(none.capability[half]).all() for half in (here, there)):

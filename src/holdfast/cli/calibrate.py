@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_prices(arguments)
     out, page = arguments.out, page_path(arguments, arguments.out)
-    budget = ranges.number_between(
-        "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget, 0
+    budget = ranges.Range(0).check(
+        "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget
     )
     plan = _plan_of(arguments)
     named = arguments.prompts.split(",") if arguments.prompts else ()

@@ -74,7 +74,7 @@ def method_lines(name: str) -> list[str]:
     rows = [
         (
             parameter,
-            declared.values.words(),
+            declared.values.words,
             _default(method, parameter, required),
             declared.description,
         )

@@ -110,7 +110,7 @@ def _service(arguments: argparse.Namespace) -> Service:
     from holdfast.drift.suites import load_suite
     from holdfast.methods import parse
     from holdfast.methods.fitted import read_any_fitted
-    from holdfast.ranges import number_between, whole_number
+    from holdfast.ranges import Range, whole_number
     from holdfast.serve.service import Limits
 
     for path in arguments.fitted or ():
@@ -120,7 +120,7 @@ def _service(arguments: argparse.Namespace) -> Service:
     suite = load_suite(arguments.suite) if arguments.suite else None
     limits = Limits(
         whole_number("serve", "max_tokens", arguments.max_tokens, 1),
-        number_between("serve", "timeout", arguments.timeout, 0, above_low=True),
+        Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
     )
     queue = whole_number("serve", "queue", arguments.queue, 0)
     watched = whole_number("serve", "watch", arguments.watch, 0)

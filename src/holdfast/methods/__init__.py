@@ -13,12 +13,19 @@ from holdfast.methods.anchoring import Anchoring
 from holdfast.methods.boost import Boost
 from holdfast.methods.capping import Capping
 from holdfast.methods.directer import Directer
-from holdfast.methods.fitted import Fitted, FittedOn, read_fitted, write_fitted
+from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
 from holdfast.methods.gate import Gate
 from holdfast.methods.gcad import Gcad
 from holdfast.methods.guidance import Guidance
-from holdfast.methods.head_files import read_heads, write_heads
-from holdfast.methods.heads import HeadSet, LayerSet, Ranking, Shape, intersection, union
+from holdfast.methods.heads import (
+    HeadSet,
+    Ranking,
+    Shape,
+    intersection,
+    read_heads,
+    union,
+    write_heads,
+)
 from holdfast.methods.hold import Floors, Hold
 from holdfast.methods.kinds import (
     Ability,
@@ -43,7 +50,6 @@ from holdfast.methods.protocols import (
     EditsLogits,
     EditsMessages,
     EditsOutputs,
-    GatesTokens,
     MakesTrials,
     Method,
     NeedsWarmup,
@@ -63,7 +69,6 @@ from holdfast.methods.spec import (
 )
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
-from holdfast.methods.trials import Outputs, Step, Trial
 from holdfast.methods.vector import Vector
 
 __all__ = [
@@ -83,17 +88,14 @@ __all__ = [
     "FittedOn",
     "Floors",
     "Gate",
-    "GatesTokens",
     "Gcad",
     "Guidance",
     "HeadSet",
     "Hold",
     "Kind",
-    "LayerSet",
     "MakesTrials",
     "Method",
     "NeedsWarmup",
-    "Outputs",
     "Pasta",
     "Prism",
     "PromptStrength",
@@ -104,9 +106,7 @@ __all__ = [
     "ShiftsAttention",
     "SplitSoftmax",
     "Spotlight",
-    "Step",
     "Sweep",
-    "Trial",
     "Vector",
     "affects_pre_span",
     "attention_methods",
@@ -122,7 +122,6 @@ __all__ = [
     "of_kind",
     "parse",
     "parse_sweep",
-    "read_fitted",
     "read_heads",
     "read_method_file",
     "read_methods",
@@ -143,7 +142,7 @@ def edit_messages(
 
     Args:
         messages: the chat as people see it; not changed.
-        methods: of any kind; those that do not edit messages are passed over.
+        methods: of any kind; those that do not edit messages are skipped.
         seed: the same for all turns of one conversation (`Request.editing_seed`).
     """
     for method in of_kind(methods, Kind.MESSAGES):

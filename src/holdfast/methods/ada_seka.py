@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.key_heads import chosen_heads, layers_of_heads
-from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import (
-    KEY_HEADS,
-    Number,
-    Whole,
-    check_parameters,
-    fitted_file,
-    parameter,
-)
+from holdfast.methods.key_heads import KeyMethod, chosen_heads, layers_of_heads
+from holdfast.methods.parameters import KEY_HEADS, fitted_file, method, number, parameter, whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,8 +15,8 @@ if TYPE_CHECKING:
 _EPSILON = 1e-12  # of a routing weight's denominator
 
 
-@dataclass(frozen=True)
-class AdaSeka:
+@method
+class AdaSeka(KeyMethod):
     """Amplifies the keys of the span along directions of experts, mixed by the prompt's last query.
 
     Published: k' = k + g P k with P = sum over experts m of alpha_m U_m U_m^T, where U_m are the
@@ -33,47 +24,25 @@ class AdaSeka:
     the greatest magnitude of any expert's sum; q is the query of the prompt's last token before
     rotation, averaged over the query heads that read the key-value head. Ours: q is that of the
     pass itself, steered below this layer, where the authors read an unsteered pass of its own; the
-    number of directions; the experts that `holdfast fit ada-seka` learns; and that a direction
-    points to where relevant keys lie, while the authors' has the sign that the decomposition left.
-    As in their program the sum is not divided by the number of experts, and so directions that
-    these have in common, such as that of the mean key, are moved by up to as many gains. The keys
-    of the span depend on the whole prompt so, and are computed anew for every turn.
-
-    Args:
-        file: what `holdfast fit ada-seka` wrote.
-        gain: g, at least 0; 0 changes nothing. The default is small since the gains of experts add
-            up.
-        directions: how many first singular vectors of each expert, at least 1; all of the file's
-            where it has fewer.
-        threshold: delta_min, as of `Seka`; the distance is that of all experts' data.
-        heads: (layer, key-value head) pairs, as of `Seka`; None for all.
-
-    Raises:
-        ParameterOutOfRange: a parameter outside its range.
-        UsageError: the file is none, or was fitted for another method.
+    number of directions (all of the file's where it has fewer); the experts that `holdfast fit
+    ada-seka` learns; and that a direction points to where relevant keys lie, while the authors' has
+    the sign that the decomposition left. As in their program the sum is not divided by the number
+    of experts, and so directions that these have in common, such as that of the mean key, are moved
+    by up to as many gains, which is why the default gain is small. The keys of the span depend on
+    the whole prompt so, and are computed anew for every turn.
     """
 
     name: ClassVar[str] = "ada-seka"
-    kind: ClassVar[Kind] = Kind.KEYS
     source: ClassVar[str] = "Li et al. 2026, arXiv 2603.01281"
     reads_query: ClassVar[bool] = True
-    edits_values: ClassVar[bool] = False
 
-    file: Fitted = field(metadata=fitted_file("ada-seka"))
-    gain: float = field(default=0.1, metadata=parameter("g; 0 changes nothing", Number(0), "0.1"))
-    directions: int = field(
-        default=5, metadata=parameter("how many directions of each expert", Whole(1), "5")
+    file: Fitted = parameter(*fitted_file("ada-seka"))
+    gain: float = parameter("g; 0 changes nothing", number(0), "0.1", default=0.1)
+    directions: int = parameter("how many directions of each expert", whole(1), "5", default=5)
+    threshold: float = parameter(
+        "the least distance of relevant from irrelevant keys in a head", number(0), default=0.0
     )
-    threshold: float = field(
-        default=0.0,
-        metadata=parameter(
-            "the least distance of relevant from irrelevant keys in a head", Number(0)
-        ),
-    )
-    heads: HeadSet | None = field(default=None, metadata=KEY_HEADS)
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
+    heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
 
     @property
     def touched_layers(self) -> frozenset[int]:
@@ -87,22 +56,16 @@ class AdaSeka:
         if self.gain == 0:
             return keys
         assert query is not None, "a method that reads queries is given them"
-        wide, index = torch.promote_types(keys.dtype, torch.float32), self.file.index_of(layer)
-        kept = self.directions
-        vectors = self.file.tensor("vectors", keys.device)[index, ..., :kept].to(wide)
-        values = self.file.tensor("values", keys.device)[index, ..., :kept].to(wide)
-        heads = keys.shape[2]
-        shared = query.to(wide).reshape(query.shape[0], heads, -1, query.shape[-1])
+        x = keys.to(torch.promote_types(keys.dtype, torch.float32))
+        index, kept = self.file.index_of(layer), self.directions
+        vectors = self.file.tensor("vectors", keys.device)[index, ..., :kept].to(x.dtype)
+        values = self.file.tensor("values", keys.device)[index, ..., :kept].to(x.dtype)
+        shared = query.to(x.dtype).reshape(len(query), keys.shape[2], -1, query.shape[-1])
         grouped = shared.mean(2)  # over the query heads of a key-value head: [row, head, size]
         # h: head, m: expert, i: direction
         sums = torch.einsum("rhd,hmdi,hmi->rhm", grouped, vectors, values)
         weights = sums / sums.abs().amax(-1, keepdim=True).clamp(min=_EPSILON)
         chosen = chosen_heads(self.file, self.threshold, self.heads, layer, keys.device)
         weights = self.gain * weights * chosen[:, None]
-        x = keys.to(wide)
         along = torch.einsum("rthd,hmdi->rthmi", x, vectors) * weights[:, None, :, :, None]
         return (x + torch.einsum("rthmi,hmdi->rthd", along, vectors)).to(keys.dtype)
-
-    def edit_values(self, values: Tensor, layer: int) -> Tensor:
-        """The values as they are."""
-        return values

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.guidance import contrasted, without_system
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import Number, check_parameters, parameter
+from holdfast.methods.parameters import method, number, parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
+@method
 class AdaCad:
     """Contrasts the model with and without the system prompt, the more the two disagree.
 
@@ -24,27 +23,15 @@ class AdaCad:
     with a scale of 1 + alpha, where alpha is the Jensen-Shannon divergence of the two distributions
     of this token, with logarithms to base 2, so from 0 to 1. The authors contrast with and without
     a retrieved context; here it is the system prompt. `strength` is ours.
-
-    Args:
-        strength: a factor on alpha of at least 0; 0 changes nothing, 1 is the paper's.
-
-    Raises:
-        ParameterOutOfRange: `strength` is below 0.
     """
 
     name: ClassVar[str] = "adacad"
     kind: ClassVar[Kind] = Kind.STREAM
     source: ClassVar[str] = "AdaCAD, Wang et al. 2024, arXiv 2409.07394"
 
-    strength: float = field(
-        default=1.0,
-        metadata=parameter(
-            "a factor on alpha; 0 changes nothing, 1 is the paper's", Number(0), "1"
-        ),
+    strength: float = parameter(
+        "a factor on alpha; 0 changes nothing, 1 is the paper's", number(0), "1", default=1.0
     )
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat without its system prompt."""

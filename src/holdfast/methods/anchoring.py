@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.guidance import PLAUSIBILITY, contrasted
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import Number, check_parameters, parameter
+from holdfast.methods.parameters import method, number, parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
+@method
 class Anchoring:
     """Contrasts the model with itself where the span is masked: w * f(x) + (1 - w) * f(x, masked).
 
@@ -24,13 +23,6 @@ class Anchoring:
     end-of-text token), so that positions stay. The authors' package writes one mask token for a
     whole text and hides it from attention; here every token keeps its place, as in the paper. The
     plausibility threshold is ours, as `guidance` has it.
-
-    Args:
-        strength: w of at least 0; 1 changes nothing, 0 is the model that does not see the span.
-        plausibility: in [0, 1]; 0 sets no threshold.
-
-    Raises:
-        ParameterOutOfRange: a parameter outside its range.
     """
 
     name: ClassVar[str] = "anchoring"
@@ -38,20 +30,15 @@ class Anchoring:
     source: ClassVar[str] = "SPA, Tian and Zhang 2025, arXiv 2408.09121"
     masks_span: ClassVar[bool] = True
 
-    strength: float = field(
-        metadata=parameter(
-            "w; 1 changes nothing, 0 is the model without the span", Number(0), "1.5"
-        )
+    strength: float = parameter(
+        "w; 1 changes nothing, 0 is the model without the span", number(0), "1.5"
     )
-    plausibility: float = field(default=0.0, metadata=PLAUSIBILITY)
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
+    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The same chat, of which the engine masks the span."""
         return tuple(messages)
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
-        """Log-probabilities, float32 [row, vocabulary], of the logits with the span and without."""
+        """Log-probabilities, float32 [row, vocabulary], from logits with the span and without."""
         return contrasted(logits, other, self.strength, self.plausibility)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import LAYERS, Number, check_parameters, fitted_file, parameter
+from holdfast.methods.parameters import LAYERS, fitted_file, method, number, parameter
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
 
-@dataclass(frozen=True)
+@method
 class Capping:
     """Caps hidden states along the direction that leads away from following the prompt.
 
@@ -25,19 +24,8 @@ class Capping:
     negative of their "assistant axis", the mean difference of the default assistant's replies and
     those of other characters, at the 25th percentile of the axis, which is the 75th of its
     negative. Ours: v leads from replies under a system prompt to replies without, tau is a
-    percentile of the projections of tokens under one, and `strength`.
-
-    Args:
-        file: what `holdfast fit capping` wrote.
-        percentile: of the projections of prompted replies, from 0 to 100: where tau is; a lower
-            one caps more.
-        strength: from 0 to 1, how much of what exceeds tau is taken away; 0 changes nothing, 1 is
-            the paper's.
-        layers: behind which hidden states are capped; None for those that the file chose.
-
-    Raises:
-        ParameterOutOfRange: a parameter outside its range.
-        UsageError: the file is none, or was fitted for another method.
+    percentile of the projections of tokens under one (a lower one caps more), and `strength`, of
+    which 0 changes nothing and 1 is the paper's.
     """
 
     name: ClassVar[str] = "capping"
@@ -45,21 +33,17 @@ class Capping:
     source: ClassVar[str] = "Lu et al. 2026, arXiv 2601.10387"
     reply_only: ClassVar[bool] = False
 
-    file: Fitted = field(metadata=fitted_file("capping"))
-    percentile: float = field(
+    file: Fitted = parameter(*fitted_file("capping"))
+    percentile: float = parameter(
+        "where the cap is among the projections of prompted replies",
+        number(0, 100),
+        "75",
         default=75.0,
-        metadata=parameter(
-            "where the cap is among the projections of prompted replies", Number(0, 100), "75"
-        ),
     )
-    strength: float = field(
-        default=1.0,
-        metadata=parameter("how much of what exceeds the cap is taken away", Number(0, 1), "1"),
+    strength: float = parameter(
+        "how much of what exceeds the cap is taken away", number(0, 1), "1", default=1.0
     )
-    layers: LayerSet | None = field(default=None, metadata=LAYERS)
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
+    layers: LayerSet | None = parameter(*LAYERS, default=None)
 
     @property
     def touched_layers(self) -> frozenset[int]:
@@ -72,10 +56,9 @@ class Capping:
 
         if self.strength == 0:
             return hidden
-        wide = torch.promote_types(hidden.dtype, torch.float32)
-        direction = self.file.tensor("direction", hidden.device)[self.file.index_of(layer)].to(wide)
-        h = hidden.to(wide)
-        excess = (h @ direction - _cap(self, layer, hidden.device).to(wide)).clamp(min=0)
+        h = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+        direction = self.file.tensor("direction", h.device)[self.file.index_of(layer)].to(h.dtype)
+        excess = (h @ direction - _cap(self, layer, h.device).to(h.dtype)).clamp(min=0)
         return (h - self.strength * excess[..., None] * direction).to(hidden.dtype)
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.kinds import Ability, Kind
-from holdfast.methods.parameters import Number, check_parameters, parameter
+from holdfast.methods.parameters import method, number, parameter
 from holdfast.methods.trials import AttentionEnds, Outputs, Step, Trial, Trials
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
+@method
 class Directer:
     """Multiplies the scores on the span, in as many layers as the unsteered model finds plausible.
 
@@ -33,13 +32,6 @@ class Directer:
     is taken; no step is tried in vain, the first one included; what is no number is not taken;
     layers without attention are left out; and with other methods, what they make is the unsteered
     model.
-
-    Args:
-        scale: alpha, at least 1; 1 changes nothing, 100 is the paper's.
-        threshold: beta, in [0, 1]; 0 takes every steered token, 1 none.
-
-    Raises:
-        ParameterOutOfRange: a parameter outside its range.
     """
 
     name: ClassVar[str] = "directer"
@@ -49,15 +41,10 @@ class Directer:
     keeps_trials: ClassVar[bool] = False
     judges_tokens: ClassVar[bool] = False
 
-    scale: float = field(
-        metadata=parameter("alpha; 1 changes nothing, 100 is the paper's", Number(1), "100")
+    scale: float = parameter("alpha; 1 changes nothing, 100 is the paper's", number(1), "100")
+    threshold: float = parameter(
+        "beta; 0 takes every steered token, 1 none", number(0, 1), default=0.5
     )
-    threshold: float = field(
-        default=0.5, metadata=parameter("beta; 0 takes every steered token, 1 none", Number(0, 1))
-    )
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     def process(self, step: Step) -> Trials:
         """The outputs of the most layers that are plausible, or the unsteered ones, per row."""
@@ -96,40 +83,26 @@ class Directer:
             step.memory[row]["ranking"] = tuple(step.attending[number] for number in order)
 
     def may_change(self, unsteered: Tensor) -> Tensor:
-        """Whether the unsteered model finds a second token plausible, bool [row].
-
-        Args:
-            unsteered: logits [row, vocabulary].
-        """
+        """Whether unsteered logits [row, vocabulary] make a second token plausible, bool [row]."""
         best = unsteered.float().softmax(-1).topk(2).values
         return best[:, 1] >= self.threshold * best[:, 0]
 
     def is_plausible(self, steered: Tensor, unsteered: Tensor) -> Tensor:
-        """Whether the unsteered model finds the steered one's best token plausible, bool [row].
+        """Whether the steered pass's best token is plausible to the unsteered model, bool [row].
 
-        Args:
-            steered, unsteered: logits [row, vocabulary].
+        Both are logits, [row, vocabulary].
         """
         chances = unsteered.float().softmax(-1)
         best = chances.gather(-1, steered.argmax(-1, keepdim=True))[:, 0]
         return (best > self.threshold * chances.amax(-1)) & ~steered.isnan().any(-1)
 
     def layers_at(self, trial: int, ranking: tuple[int, ...]) -> tuple[int, ...]:
-        """The layers that a trial steers; () where there is none to try.
-
-        Args:
-            trial: counted from 0.
-            ranking: all layers, those that stay longest first.
-        """
+        """The layers that a trial, counted from 0, steers, of a ranking of all; () for none."""
         count = len(ranking) >> trial
         return ranking[:count] if count > 1 else ()
 
     def disturbance(self, plain: AttentionEnds, steered: AttentionEnds) -> Tensor:
-        """How far a steered pass is from the unsteered one at one layer's attention, [row].
-
-        Args:
-            plain, steered: what goes into attention and what comes out, [row, size].
-        """
+        """How far a steered pass is from the unsteered one at one layer's attention, [row]."""
         import torch
 
         wide = torch.promote_types(plain.before.dtype, torch.float32)

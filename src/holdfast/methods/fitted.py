@@ -1,8 +1,8 @@
 """Files that hold what a method has learned from a model: safetensors, named by their content.
 
 The header's one key, `holdfast`, is JSON: the method, the model it was fitted on and that model's
-form, and what it was fitted on. Nothing in a file runs when it is read. Two files
-with the same bytes are the same, wherever they lie: a spelling names the content, not the path.
+form, and what it was fitted on. Nothing in a file runs when it is read. Two files with the same
+bytes are the same, wherever they are: a spec string names the content, not the path.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 HEADER = "holdfast"
 SUFFIX = ".safetensors"
-_DIGITS = 16  # of the digest in a spelling
+_DIGITS = 16  # of the digest in a spec string
 _DIGEST = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
-_LONGEST_HEADER = 100_000_000  # bytes, as safetensors itself allows
 _KNOWN: dict[str, Fitted] = {}  # by digest, those that this process has read
 
 
@@ -78,7 +77,7 @@ class Fitted:
         return _again, (str(self.path), self.digest)
 
     def index_of(self, layer: int) -> int:
-        """Where a layer stands in the first dimension of the tensors."""
+        """Where a layer is in the first dimension of the tensors."""
         return self.layers.index(layer)
 
     def tensor(self, name: str, device: torch.device | str = "cpu") -> Tensor:
@@ -92,12 +91,6 @@ class Fitted:
                 self._load()
             self._tensors[name, str(device)] = self._tensors[name, "cpu"].to(device)
         return self._tensors[name, str(device)]
-
-    def names(self) -> tuple[str, ...]:
-        """The names of its tensors."""
-        if not self._tensors:
-            self._load()
-        return tuple(name for name, device in self._tensors if device == "cpu")
 
     def _load(self) -> None:
         import torch
@@ -115,7 +108,7 @@ class Fitted:
 
 
 def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
-    """The file that a spelling names, by its path or by its content's digest.
+    """The file that a spec string names, by its path or by its content's digest.
 
     A digest is looked for among the files that this process has read, then among those of the
     working folder that `holdfast fit` wrote.
@@ -131,10 +124,10 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
     if text.endswith(SUFFIX):
         if not files:
             raise UsageError(
-                f"{text!r} names a file, and none is read for a spelling that comes from"
+                f"{text!r} names a file, and none is read for a spec string that comes from"
                 " elsewhere; write the digest of a file that was read here."
             )
-        fitted = _read(Path(text))
+        fitted = read_any_fitted(text)
     else:
         fitted = _by_digest(text, method, files)
     if fitted.method != method:
@@ -146,12 +139,33 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
 
 
 def read_any_fitted(path: Path | str) -> Fitted:
-    """A file of whatever method; from now on a spelling may name it by its digest.
+    """A file of whatever method; from now on a spec string may name it by its digest.
 
     Raises:
         UsageError: it cannot be read, or `holdfast fit` did not write it.
     """
-    return _read(Path(path))
+    path = Path(path)
+    digest = _digest(_content(path))
+    try:
+        header = json.loads(_metadata(path)[HEADER])
+        fitted = Fitted(
+            digest,
+            str(header["method"]),
+            FittedOn(**header["on"]),
+            tuple(map(int, header["layers"])),
+            tuple(map(int, header["chosen"])),
+            header["made_from"],
+            path,
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(
+            f"{str(path)!r} is not a file that `holdfast fit` wrote"
+            f" ({type(error).__name__}: {error}); make one with it."
+        ) from None
+    known = _KNOWN.get(digest)
+    if known is None or known.path != path:  # the newer path is the one that still exists
+        _KNOWN[digest] = fitted
+    return _KNOWN[digest]
 
 
 def write_fitted(
@@ -179,66 +193,43 @@ def write_fitted(
 
     if not str(path).endswith(SUFFIX):
         raise UsageError(f"What is fitted goes into a {SUFFIX} file, not {str(path)!r}.")
-    header_fields = {
+    header = {
         "method": method,
         "on": asdict(on),
-        "layers": list(layers),
-        "chosen": list(chosen),
+        "layers": layers,
+        "chosen": chosen,
         "made_from": dict(made_from),
     }
     ready = {name: tensor.float().contiguous().cpu() for name, tensor in tensors.items()}
     # a single key: those of a header have no order of their own
-    header = {HEADER: json.dumps(header_fields, sort_keys=True)}
-    write_whole(path, save(ready, header), "another place with --out")
-    return _read(Path(path))
+    content = save(ready, {HEADER: json.dumps(header, sort_keys=True)})
+    write_whole(path, content, "another place with --out")
+    return read_any_fitted(path)
 
 
 def _by_digest(text: str, method: str, files: bool) -> Fitted:
-    if _DIGEST.fullmatch(text) and text not in _KNOWN and files:
-        for path in sorted(Path().glob(f"*{SUFFIX}")):
-            if HEADER in _header(path):
-                _read(path)
-    if text in _KNOWN:
-        return _KNOWN[text]
     if not _DIGEST.fullmatch(text):
         raise UsageError(
             f"{method} takes file as the path of a {SUFFIX} file, not {text!r}; make one with"
             f" `holdfast fit {method}`."
         )
-    where = (
-        "here or in this folder" if files else "here; a server knows those that it was started with"
+    if text not in _KNOWN and files:
+        for path in sorted(Path().glob(f"*{SUFFIX}")):
+            if HEADER in _metadata(path):
+                read_any_fitted(path)
+    if text in _KNOWN:
+        return _KNOWN[text]
+    where, cure = (
+        ("here or in this folder", "; give its path")
+        if files
+        else ("here; a server knows those that it was started with", "")
     )
-    cure = "; give its path" if files else ""
     raise UsageError(f"No fitted file with the content {text} was read {where}{cure}.")
-
-
-def _read(path: Path) -> Fitted:
-    content = _content(path)
-    try:
-        header = json.loads(_header_of(content)[HEADER])
-        fitted = Fitted(
-            _digest(content),
-            str(header["method"]),
-            FittedOn(**header["on"]),
-            tuple(map(int, header["layers"])),
-            tuple(map(int, header["chosen"])),
-            header["made_from"],
-            path,
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        raise UsageError(
-            f"{str(path)!r} is not a file that `holdfast fit` wrote"
-            f" ({type(error).__name__}: {error}); make one with it."
-        ) from None
-    known = _KNOWN.get(fitted.digest)
-    if known is None or known.path != path:  # the newer path is the one that still exists
-        _KNOWN[fitted.digest] = fitted
-    return _KNOWN[fitted.digest]
 
 
 def _again(path: str, digest: str) -> Fitted:
     """A file as another process reads it."""
-    return _KNOWN[digest] if digest in _KNOWN else _read(Path(path))
+    return _KNOWN[digest] if digest in _KNOWN else read_any_fitted(path)
 
 
 def _content(path: Path) -> bytes:
@@ -254,22 +245,12 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:_DIGITS]
 
 
-def _header_of(content: bytes) -> dict[str, Any]:
-    """The metadata of a safetensors file, whose header is its length in 8 bytes, then JSON."""
-    length = int.from_bytes(content[:8], "little")
-    if not 2 <= length <= min(len(content) - 8, _LONGEST_HEADER):
-        raise ValueError("it has no header")
-    return dict(json.loads(content[8 : 8 + length]).get("__metadata__", {}))
+def _metadata(path: Path) -> dict[str, str]:
+    """The metadata of a safetensors file; {} where it has none. Its tensors are not read."""
+    from safetensors import SafetensorError, safe_open
 
-
-def _header(path: Path) -> dict[str, Any]:
-    """The same of a file; {} of one that has none. Its tensors are not read."""
     try:
-        with path.open("rb") as file:
-            first = file.read(8)
-            length = int.from_bytes(first, "little")
-            if length > _LONGEST_HEADER:
-                return {}
-            return _header_of(first + file.read(length))
-    except (OSError, ValueError, AttributeError):
+        with safe_open(path, "numpy") as file:
+            return dict(file.metadata() or {})
+    except (OSError, SafetensorError):
         return {}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.kinds import Ability, Kind
-from holdfast.methods.parameters import AttentionMethods, Number, check_parameters, parameter
+from holdfast.methods.parameters import ATTENTION_METHODS, method, number, parameter
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.methods.trials import Outputs, Step, Trial, Trials
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
+@method
 class Gate:
     """Takes a steered token only if the unsteered model gives it at least `threshold` times its
     best token's probability.
@@ -25,14 +24,6 @@ class Gate:
     and ranks layers by a sensitivity analysis; here any attention methods are gated, and layers go
     by depth. The first token of a reply falls back to the unsteered model at once, for the prompt's
     pass is not repeated.
-
-    Args:
-        methods: the attention methods behind the gate, at least one.
-        threshold: in [0, 1]; 0 lets every token pass, 1 only those the unsteered model likes best.
-
-    Raises:
-        ParameterOutOfRange: `threshold` lies outside [0, 1].
-        UsageError: no methods, or others than attention methods.
     """
 
     name: ClassVar[str] = "gate"
@@ -42,21 +33,12 @@ class Gate:
     keeps_trials: ClassVar[bool] = True
     judges_tokens: ClassVar[bool] = True
 
-    methods: tuple[ShiftsAttention, ...] = field(
-        metadata=parameter(
-            "what the gate lets through", AttentionMethods(), "[split-softmax:exponent=0.5]"
-        )
+    methods: tuple[ShiftsAttention, ...] = parameter(
+        "what the gate lets through", ATTENTION_METHODS, "[split-softmax:exponent=0.5]"
     )
-    threshold: float = field(
-        metadata=parameter(
-            "0 lets every token pass, 1 only those the unsteered model likes best",
-            Number(0, 1),
-            "0.1",
-        )
+    threshold: float = parameter(
+        "0 lets every token pass, 1 only those the unsteered model likes best", number(0, 1), "0.1"
     )
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     def process(self, step: Step) -> Trials:
         """The steered outputs, or those of fewer layers, or the unsteered ones, per row."""
@@ -84,15 +66,7 @@ class Gate:
         return [row for row, yes in zip(rows, accepted.tolist(), strict=True) if not yes]
 
     def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
-        """Whether the unsteered model finds tokens plausible.
-
-        Args:
-            tokens: int64 [row].
-            other: logits of the unsteered stream, [row, vocabulary].
-
-        Returns:
-            bool [row].
-        """
+        """Whether tokens [row] are plausible by unsteered logits [row, vocabulary], bool [row]."""
         chances = other.float().softmax(-1)
         theirs = chances.gather(-1, tokens[:, None])[:, 0]
         return theirs >= self.threshold * chances.amax(-1)

@@ -6,21 +6,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import Number, check_parameters, parameter
+from holdfast.methods.parameters import method, number, parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-PLAUSIBILITY = parameter(
+PLAUSIBILITY = (
     "tokens that the prompted model finds less than this times as likely as its best are"
     " never drawn",
-    Number(0, 1),
+    number(0, 1),
 )
 
 
@@ -49,11 +48,11 @@ def contrasted(
 
 
 def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """A chat without its system prompts."""
+    """A chat without its system prompts; a template may not put its own in their place."""
     return tuple(message for message in messages if message["role"] != "system")
 
 
-@dataclass(frozen=True)
+@method
 class Guidance:
     """Contrasts the model with and without the system prompt: log p = log p_without + scale * (log
     p_with - log p_without).
@@ -61,36 +60,22 @@ class Guidance:
     Li et al. (2024), equation 5, with alpha = `scale`. The stream without the prompt is forwarded
     in the same batch. Published uses add a plausibility threshold (Li et al. 2022, arXiv
     2210.15097): tokens that the model with the prompt gives less than `plausibility` times its best
-    token's probability are never drawn.
-
-    Args:
-        scale: at least 0; 1 changes nothing, 0 is the model without the prompt.
-        plausibility: in [0, 1]; 0 sets no threshold.
-
-    Raises:
-        ParameterOutOfRange: a parameter outside its range.
+    token's probability are never drawn; 0 sets none.
     """
 
     name: ClassVar[str] = "guidance"
     kind: ClassVar[Kind] = Kind.STREAM
     source: ClassVar[str] = "Li et al. 2024, eq. 5"
 
-    scale: float = field(
-        metadata=parameter(
-            "alpha; 1 changes nothing, 0 is the model without the prompt", Number(0), "1.5"
-        )
+    scale: float = parameter(
+        "alpha; 1 changes nothing, 0 is the model without the prompt", number(0), "1.5"
     )
-    plausibility: float = field(default=0.0, metadata=PLAUSIBILITY)
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
+    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat without its system prompt; a template may not put its own in its place."""
+        """The chat without its system prompt."""
         return without_system(messages)
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
-        """Guided log-probabilities, float32 [row, vocabulary], of the logits with and without the
-        prompt.
-        """
+        """Log-probabilities, float32 [row, vocabulary], from logits with and without the prompt."""
         return contrasted(logits, other, self.scale, self.plausibility)

@@ -1,15 +1,20 @@
-"""Sets of attention heads, and of layers: which of them a method touches."""
+"""Sets of attention heads and of layers: which of them a method touches, how spec strings write
+them, and the files of head sets.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from holdfast import ranges
 from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.files import write_whole
 
 
 class _OnHeads(Protocol):
@@ -21,6 +26,8 @@ class _OnHeads(Protocol):
 
 M = TypeVar("M", bound=_OnHeads)
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
+MADE_FOR = "made_for"  # the one key of a head file that is no layer
+_MOST_HEADS = 100_000  # in a list; no model has as many
 
 
 @dataclass(frozen=True)
@@ -62,13 +69,9 @@ class HeadSet(frozenset[Head]):
     def __reduce__(self) -> tuple[object, ...]:
         return HeadSet, (tuple(self), self.made_for, self.file)
 
-    def intersection(self, *others: Iterable[object]) -> HeadSet:
-        """The heads in all of them."""
-        return HeadSet(super().intersection(*others), self.made_for)
 
-    def union(self, *others: Iterable[Head]) -> HeadSet:  # type: ignore[override]
-        """The heads in any of them."""
-        return HeadSet(super().union(*others), self.made_for)
+class LayerSet(frozenset[int]):
+    """Layers of a model, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,15 @@ def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
             models of different shapes.
     """
     _check_alike(rankings)
-    first, *others = (ranking.top(k) for ranking in rankings)
-    if shared := first.intersection(*others):
-        return shared
+
+    def shared(k: int) -> frozenset[Head]:
+        return frozenset.intersection(*(ranking.top(k) for ranking in rankings))
+
+    if heads := shared(k):
+        return HeadSet(heads, rankings[0].made_for)
     sizes: dict[int, int] = {}
     for larger in range(k + 1, min(len(ranking.heads) for ranking in rankings) + 1):
-        count = len(frozenset.intersection(*(ranking.top(larger) for ranking in rankings)))
+        count = len(shared(larger))
         if count and count not in sizes.values():
             sizes[larger] = count
     hints = ", ".join(f"k={larger} gives {count}" for larger, count in list(sizes.items())[:3])
@@ -132,18 +138,15 @@ def union(rankings: Sequence[Ranking], k: int) -> HeadSet:
         UsageError: the rankings are of models of different shapes.
     """
     _check_alike(rankings)
-    first, *others = (ranking.top(k) for ranking in rankings)
-    return first.union(*others)
+    heads = frozenset[Head]().union(*(ranking.top(k) for ranking in rankings))
+    return HeadSet(heads, rankings[0].made_for)
 
 
 def _check_alike(rankings: Sequence[Ranking]) -> None:
     if not rankings:
         raise UsageError("There is no ranking of heads to choose from ([]); give at least one.")
-    shapes = {
-        (ranking.made_for.layers, ranking.made_for.heads)
-        for ranking in rankings
-        if ranking.made_for
-    }
+    made_for = [ranking.made_for for ranking in rankings if ranking.made_for]
+    shapes = {(shape.layers, shape.heads) for shape in made_for}
     if len(shapes) > 1:
         first, second = sorted(shapes)[:2]
         raise UsageError(
@@ -161,20 +164,34 @@ def checked_heads(owner: str, heads: Any) -> HeadSet | None:
     if heads is None:
         return None
     try:
-        chosen = HeadSet(
-            ((layer, head) for layer, head in heads),
-            getattr(heads, "made_for", None),
-            getattr(heads, "file", ""),
-        )
-        right = all(type(part) is int and part >= 0 for pair in chosen for part in pair)
+        pairs = [(layer, head) for layer, head in heads]
     except (TypeError, ValueError):
-        chosen, right = HeadSet(), False
-    if not chosen or not right:
+        pairs = []
+    if not pairs or not all(map(_counts_from_0, itertools.chain(*pairs))):
         raise UsageError(
             f"{owner} takes heads as (layer, head) pairs counted from 0, at least one, not"
             f" {heads!r}."
         )
-    return chosen
+    return HeadSet(pairs, getattr(heads, "made_for", None), getattr(heads, "file", ""))
+
+
+def checked_layers(owner: str, layers: Any) -> LayerSet | None:
+    """Returns `layers` as a `LayerSet`, or None.
+
+    Raises:
+        UsageError: not whole numbers from 0, or none at all (which would silently do nothing).
+    """
+    if layers is None:
+        return None
+    if not isinstance(layers, Iterable) or not all(map(_counts_from_0, layers)) or not set(layers):
+        raise UsageError(
+            f"{owner} takes layers as whole numbers counted from 0, at least one, not {layers!r}."
+        )
+    return LayerSet(layers)
+
+
+def _counts_from_0(number: object) -> bool:
+    return type(number) is int and number >= 0
 
 
 def on_layers(methods: Sequence[M], layers: Sequence[int], heads: int) -> tuple[M, ...]:
@@ -182,12 +199,8 @@ def on_layers(methods: Sequence[M], layers: Sequence[int], heads: int) -> tuple[
     heads there fall away.
     """
     every = HeadSet(itertools.product(layers, range(heads)))
-    narrowed = []
-    for method in methods:
-        chosen = HeadSet(pair for pair in method.heads or every if pair[0] in layers)
-        if chosen:
-            narrowed.append(with_heads(method, chosen))
-    return tuple(narrowed)
+    chosen = [HeadSet(p for p in method.heads or every if p[0] in layers) for method in methods]
+    return tuple(with_heads(*pair) for pair in zip(methods, chosen, strict=True) if pair[1])
 
 
 def with_heads(method: M, heads: Iterable[Head] | None) -> M:
@@ -205,44 +218,128 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
     return chosen
 
 
-class LayerSet(frozenset[int]):
-    """Layers of a model, counted from 0."""
-
-    def __new__(cls, layers: Iterable[int] = ()) -> LayerSet:
-        return super().__new__(cls, layers)
-
-
 def read_layers(spec: str) -> LayerSet:
     """Reads "3/5/7".
 
     Raises:
-        UsageError: `spelled` has another form.
+        UsageError: `spec` has another form.
     """
     if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spec):
         raise UsageError(f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.")
     return LayerSet(map(int, spec.split("/")))
 
 
-def spell_layers(layers: Iterable[int]) -> str:
-    """The one spelling of a set of layers, in order."""
-    return "/".join(map(str, sorted(layers)))
+def read_heads(spec: str, *, files: bool = True) -> HeadSet:
+    """Reads "3.0/3.5/7.1" (layer 3 heads 0 and 5, layer 7 head 1), in which a number may be a range
+    ("20-29.0-8": heads 0 to 8 of layers 20 to 29); or a JSON file: [[3, 0], [3, 5]] or
+    {"3": [0, 5]}.
 
-
-def checked_layers(owner: str, layers: Any) -> LayerSet | None:
-    """Returns `layers` as a `LayerSet`, or None.
+    A file may say beside its layers what model it was made for, as `write_heads` does.
 
     Raises:
-        UsageError: not whole numbers from 0, or none at all (which would silently do nothing).
+        UsageError: `spec` has another form or too many heads, or names a file and may not; the file
+            cannot be read, or has a head twice, a negative or a too large one.
     """
-    if layers is None:
-        return None
-    try:
-        chosen = LayerSet(layers)
-        right = all(type(layer) is int and layer >= 0 for layer in chosen)
-    except TypeError:
-        chosen, right = LayerSet(), False
-    if not chosen or not right:
+    if spec.endswith(".json"):
+        if not files:
+            raise UsageError(
+                f"{spec!r} names a file, and none is read for a spec string that comes from"
+                " elsewhere; write the heads themselves."
+            )
+        return _read_file(Path(spec))
+    number = r"(\d{1,9})(?:-(\d{1,9}))?"
+    matches = [re.fullmatch(rf"{number}\.{number}", part) for part in spec.split("/")]
+    if not all(matches):
         raise UsageError(
-            f"{owner} takes layers as whole numbers counted from 0, at least one, not {layers!r}."
+            "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5 or heads=3-5.0-7, or name"
+            f" a JSON file, not {spec!r}."
         )
-    return chosen
+    rectangles = [
+        (range(int(a), int(b or a) + 1), range(int(c), int(d or c) + 1))
+        for a, b, c, d in (match.groups() for match in matches if match)
+    ]
+    counts = [len(layers) * len(heads) for layers, heads in rectangles]
+    if not all(counts) or sum(counts) > _MOST_HEADS:
+        raise UsageError(
+            f"A range of heads goes from the lower number to the higher one, and {_MOST_HEADS:,}"
+            f" heads are the most, not {spec!r}."
+        )
+    return HeadSet(itertools.chain(*(itertools.product(*sides) for sides in rectangles)))
+
+
+def spell_heads(heads: Iterable[Head]) -> str:
+    """The one spec of a head set, in order of layer and head: a range where it is the same heads,
+    more than one, of more than one layer, without a gap; else a list.
+    """
+    pairs = sorted(heads)
+    (first, low), (last, high) = pairs[0], pairs[-1]
+    full = itertools.product(range(first, last + 1), range(low, high + 1))
+    # a pair that is not in the rectangle ends the comparison, however large it is
+    if first < last and low < high and all(p == q for p, q in itertools.zip_longest(pairs, full)):
+        return f"{first}-{last}.{low}-{high}"
+    return "/".join(f"{layer}.{head}" for layer, head in pairs)
+
+
+def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None = None) -> None:
+    """Writes the published form, {"layer": [heads]}, and with `made_for` the model beside the
+    layers.
+
+    Raises:
+        UsageError: no heads, or no pairs of whole numbers.
+        RecordsError: the file cannot be written.
+    """
+    pairs = checked_heads(str(path), heads)
+    made_for = made_for or getattr(heads, "made_for", None)
+    listed: dict[str, object] = {
+        str(layer): [head for _, head in some]
+        for layer, some in itertools.groupby(sorted(pairs or ()), lambda pair: pair[0])
+    }
+    if made_for:
+        listed[MADE_FOR] = asdict(made_for)
+    write_whole(path, json.dumps(listed, indent=1) + "\n")
+
+
+def _read_file(path: Path) -> HeadSet:
+    made_for = None
+    form = 'give [[layer, head], ...] or {"layer": [head, ...]}'
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in pairs]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise UsageError(
+                f"{str(path)!r} names layer {twice} twice; put its heads into one list."
+            )
+        return dict(pairs)
+
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
+        if isinstance(listed, dict):
+            if (shape := listed.pop(MADE_FOR, None)) is not None:
+                made_for = _read_shape(shape)
+            listed = [(int(layer), head) for layer, heads in listed.items() for head in heads]
+        pairs = [(layer, head) for layer, head in listed]
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"Cannot read heads from {str(path)!r} ({error}); {form}.") from None
+    if not pairs:
+        raise UsageError(f"{str(path)!r} names no heads; {form}.")
+    for number, (layer, head) in enumerate(pairs):
+        named = f"{str(path)!r} names head {head!r} in layer {layer!r}"
+        if not (_counts_from_0(layer) and _counts_from_0(head)):
+            raise UsageError(f"{named}; both are whole numbers counted from 0.")
+        if (layer, head) in pairs[:number]:
+            raise UsageError(f"{named} twice; take one of them out.")
+        if made_for and (layer >= made_for.layers or head >= made_for.heads):
+            raise UsageError(
+                f"{named}, and the model it was made for has {made_for.layers} layers of"
+                f" {made_for.heads} heads, counted from 0; profile the model again."
+            )
+    return HeadSet(pairs, made_for, str(path))
+
+
+def _read_shape(fields: Any) -> Shape:
+    if not isinstance(fields, dict) or not {"layers", "heads"} <= fields.keys():
+        raise ValueError(f"{MADE_FOR} lacks layers or heads")
+    shape = Shape(**{name: fields[name] for name in Shape.__dataclass_fields__ if name in fields})
+    if any(type(number) is not int or number < 1 for number in (shape.layers, shape.heads)):
+        raise ValueError(f"{MADE_FOR} gives {shape.layers!r} layers of {shape.heads!r} heads")
+    return shape

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.heads import HeadSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import HEADS, Number, Whole, check_parameters, parameter
+from holdfast.methods.parameters import HEADS, method, number, parameter, whole
 from holdfast.methods.table import TableEntry, TableMethod
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Floors(TableMethod):
         return HeadSet(self.table_entries)
 
 
-@dataclass(frozen=True)
+@method
 class Hold:
     """Keeps each head's attention mass on the span from falling below that of a rehearsed first
     reply.
@@ -60,36 +60,22 @@ class Hold:
     Before a chat is answered, a reply to its first turn is rehearsed: greedy, unsteered, at most
     `tokens` tokens. With m the mean over these tokens of the mass that a head gives the span, no
     query of the chat gives it less than `fraction` * m there: x' = max(x, logit(fraction * m)).
-    What a head gives the prompt at the start of a dialog is so kept to its end, and without a
-    number to choose: each head has its own floor, and those that never looked have none to speak
-    of. The rehearsal is computed once per first turn, and remembered.
+    The mass that a head gives the prompt at the start of a dialog is so kept to its end, and
+    without a number to choose: heads that never looked have no floor to speak of. The rehearsal is
+    computed once per first turn, and remembered.
 
     The floor is Spotlight's (arXiv 2505.12025); one per head, taken from the model itself, is ours.
-
-    Args:
-        fraction: of the first reply's mass, from 0 upwards; 0 changes nothing.
-        tokens: of the rehearsed reply, at most.
-        heads: (layer, head) pairs; None for all.
-
-    Raises:
-        ParameterOutOfRange: a number outside its range.
     """
 
     name: ClassVar[str] = "hold"
     kind: ClassVar[Kind] = Kind.REHEARSED
     source: ClassVar[str] = "ours, with the floor of Spotlight, arXiv 2505.12025"
 
-    fraction: float = field(
-        default=1.0,
-        metadata=parameter("of the first reply's mass; 0 changes nothing", Number(0), "1"),
+    fraction: float = parameter(
+        "of the first reply's mass; 0 changes nothing", number(0), "1", default=1.0
     )
-    tokens: int = field(
-        default=24, metadata=parameter("how many tokens of a first reply are rehearsed", Whole(1))
-    )
-    heads: HeadSet | None = field(default=None, metadata=HEADS)
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
+    tokens: int = parameter("how many tokens of a first reply are rehearsed", whole(1), default=24)
+    heads: HeadSet | None = parameter(*HEADS, default=None)
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat that the rehearsed reply answers: everything up to the first user message."""
@@ -98,11 +84,7 @@ class Hold:
         return tuple(messages[:end])
 
     def resolve(self, mass: Tensor) -> Floors:
-        """The floors.
-
-        Args:
-            mass: on the span, of each token of the rehearsed reply, [layer, head, token].
-        """
+        """The floors, from the mass of each token of the rehearsed reply, [layer, head, token]."""
         floors = (mass.double().mean(-1) * self.fraction).clamp(0, _MAX_MASS)
         return Floors(
             tuple(tuple(_log_odds(value) for value in row) for row in floors.tolist()), self.heads
@@ -110,5 +92,4 @@ class Hold:
 
 
 def _log_odds(mass: float) -> float:
-    """Log-odds of a mass; -inf where there is as good as none."""
     return math.log(mass) - math.log1p(-mass) if mass > _MIN_MASS else -math.inf

@@ -1,4 +1,4 @@
-"""Fitted heads of methods that edit keys, chosen by how well they tell relevance.
+"""Fitted heads of methods that edit keys.
 
 A file of theirs has, per layer and key-value head, singular vectors and values of a covariance of
 keys, and the mean distance between keys of relevant and irrelevant tokens.
@@ -7,10 +7,12 @@ keys, and the mean distance between keys of relevant and irrelevant tokens.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import HeadSet
+from holdfast.methods.kinds import Kind
+from holdfast.methods.protocols import EditsKeys
 
 if TYPE_CHECKING:
     import torch
@@ -19,31 +21,43 @@ if TYPE_CHECKING:
 DISTANCE = "distance"  # tensor [layer, head]
 
 
+class KeyMethod(EditsKeys, Protocol):
+    """A key method that reads no query and leaves values as they are, unless it says otherwise."""
+
+    kind: ClassVar[Kind] = Kind.KEYS
+
+    @property
+    def reads_query(self) -> bool:
+        """Whether it is given the query of the prompt's last token."""
+        return False
+
+    @property
+    def edits_values(self) -> bool:
+        """Whether `edit_values` does anything."""
+        return False
+
+    def edit_values(self, values: Tensor, layer: int) -> Tensor:
+        """The values as they are."""
+        return values
+
+
 @lru_cache(maxsize=256)
 def layers_of_heads(file: Fitted, threshold: float, heads: HeadSet | None) -> frozenset[int]:
     """The layers that have a chosen head."""
     return frozenset(
-        layer
-        for layer in file.layers
-        if bool(chosen_heads(file, threshold, heads, layer, "cpu").any())
+        layer for layer in file.layers if chosen_heads(file, threshold, heads, layer, "cpu").any()
     )
 
 
 def chosen_heads(
-    file: Fitted,
-    threshold: float,
-    heads: HeadSet | None,
-    layer: int,
-    device: torch.device | str,
+    file: Fitted, threshold: float, heads: HeadSet | None, layer: int, device: torch.device | str
 ) -> Tensor:
     """Bool [head], True on those that are named and whose distance reaches the threshold."""
+    import torch
+
     distance = file.tensor(DISTANCE, device)[file.index_of(layer)]
-    chosen = distance >= threshold
-    if heads is not None:
-        for head in range(len(chosen)):
-            if (layer, head) not in heads:
-                chosen[head] = False
-    return chosen
+    named = [heads is None or (layer, head) in heads for head in range(len(distance))]
+    return (distance >= threshold) & torch.tensor(named, device=distance.device)
 
 
 def rank_covering(values: Tensor, coverage: float) -> Tensor:
@@ -57,19 +71,16 @@ def rank_covering(values: Tensor, coverage: float) -> Tensor:
     return (below.sum(-1) + 1).clamp(max=values.shape[-1])
 
 
-def projection(vectors: Tensor, kept: Tensor) -> Tensor:
-    """The projection U U^T, [..., size, size], on those columns of U that are kept, bool [...,
-    size].
+def projection(vectors: Tensor, values: Tensor, coverage: float, *, behind: bool = False) -> Tensor:
+    """The projection U U^T, [..., size, size], on the first columns of U, as many as cover the
+    values; with `behind`, on the others.
     """
-    columns = vectors * kept[..., None, :]
-    return columns @ columns.transpose(-1, -2)
-
-
-def first(rank: Tensor, size: int) -> Tensor:
-    """Bool [..., size], True on the first `rank` [...]."""
     import torch
 
-    return torch.arange(size, device=rank.device) < rank[..., None]
+    rank = rank_covering(values, coverage)[..., None]
+    kept = torch.arange(vectors.shape[-1], device=rank.device) < rank
+    columns = vectors * (~kept if behind else kept)[..., None, :]
+    return columns @ columns.transpose(-1, -2)
 
 
 def moved(states: Tensor, matrices: Tensor) -> Tensor:
@@ -81,7 +92,6 @@ def moved(states: Tensor, matrices: Tensor) -> Tensor:
     """
     import torch
 
-    wide = torch.promote_types(states.dtype, torch.float32)
-    x = states.to(wide)
-    added = torch.einsum("rthi,hji->rthj", x, matrices.to(wide))
+    x = states.to(torch.promote_types(states.dtype, torch.float32))
+    added = torch.einsum("rthi,hji->rthj", x, matrices.to(x.dtype))
     return (x + added).to(states.dtype)

@@ -11,6 +11,7 @@ declares no kind is of the kind whose function it has (`kind_of`), and needs wha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         NeedsWarmup,
         ShiftsAttention,
     )
+
+    Methods = Iterable[Method]
 
 
 class Kind(Enum):
@@ -65,16 +68,6 @@ class Ability(Enum):
 # what needs no model in this process
 EVERY_MODEL = frozenset({Ability.MESSAGES})
 
-MEMBERS: dict[Kind, tuple[str, ...]] = {
-    Kind.LOG_ODDS: ("name", "heads", "span_includes_generated", "shift"),
-    Kind.MESSAGES: ("name", "edit"),
-    Kind.STREAM: ("name", "other", "guide"),
-    Kind.TRIALS: ("name", "keeps_trials", "judges_tokens", "process"),
-    Kind.KEYS: ("name", "touched_layers", "reads_query", "edit_keys", "edit_values"),
-    Kind.RESIDUAL: ("name", "touched_layers", "reply_only", "edit_hidden"),
-    Kind.OUTPUTS: ("name", "touched_layers", "reply_only", "edit_outputs"),
-    Kind.REHEARSED: ("name", "tokens", "first_turn", "resolve"),
-}
 NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
     Kind.MESSAGES: frozenset({Ability.MESSAGES}),
@@ -85,21 +78,34 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.OUTPUTS: frozenset({Ability.OUTPUTS}),
     Kind.REHEARSED: frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}),
 }
-# those whose functions run inside a forward pass, under which its keys and values are made
-_IN_PASS = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
-_STATES = _IN_PASS - {Kind.LOG_ODDS}
-_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.TRIALS, Kind.KEYS, Kind.REHEARSED})
-_TOLD_BY = {
-    "shift": Kind.LOG_ODDS,
-    "edit": Kind.MESSAGES,
-    "guide": Kind.STREAM,
-    "other": Kind.STREAM,
-    "process": Kind.TRIALS,
-    "edit_keys": Kind.KEYS,
-    "edit_hidden": Kind.RESIDUAL,
-    "edit_outputs": Kind.OUTPUTS,
-    "resolve": Kind.REHEARSED,
+# the functions that no other kind has
+_FUNCTIONS: dict[Kind, tuple[str, ...]] = {
+    Kind.LOG_ODDS: ("shift",),
+    Kind.MESSAGES: ("edit",),
+    Kind.STREAM: ("other", "guide"),
+    Kind.TRIALS: ("process",),
+    Kind.KEYS: ("edit_keys",),
+    Kind.RESIDUAL: ("edit_hidden",),
+    Kind.OUTPUTS: ("edit_outputs",),
+    Kind.REHEARSED: ("resolve",),
 }
+_ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
+    Kind.LOG_ODDS: ("heads", "span_includes_generated"),
+    Kind.TRIALS: ("keeps_trials", "judges_tokens"),
+    Kind.KEYS: ("touched_layers", "reads_query", "edit_values"),
+    Kind.RESIDUAL: ("touched_layers", "reply_only"),
+    Kind.OUTPUTS: ("touched_layers", "reply_only"),
+    Kind.REHEARSED: ("tokens", "first_turn"),
+}
+# those whose functions run inside a forward pass, under which its keys and values are made
+_STATES = frozenset({Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
+_IN_PASS = _STATES | {Kind.LOG_ODDS}
+_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.TRIALS, Kind.KEYS, Kind.REHEARSED})
+
+
+def members_of(kind: Kind) -> tuple[str, ...]:
+    """The members that a method of a kind has."""
+    return ("name", *_ATTRIBUTES.get(kind, ()), *_FUNCTIONS[kind])
 
 
 def kinds_of(method: object) -> tuple[object, ...]:
@@ -108,7 +114,7 @@ def kinds_of(method: object) -> tuple[object, ...]:
     if declared is not None:
         return (declared,)
     return tuple(
-        dict.fromkeys(kind for function, kind in _TOLD_BY.items() if hasattr(method, function))
+        kind for kind, names in _FUNCTIONS.items() if any(hasattr(method, name) for name in names)
     )
 
 
@@ -132,55 +138,45 @@ def needs_of(method: object) -> frozenset[Ability]:
 
 
 @overload
-def of_kind(
-    methods: Iterable[Method], kind: Literal[Kind.LOG_ODDS]
-) -> tuple[ShiftsAttention, ...]: ...
+def of_kind(methods: Methods, kind: Literal[Kind.LOG_ODDS]) -> tuple[ShiftsAttention, ...]: ...
 @overload
-def of_kind(
-    methods: Iterable[Method], kind: Literal[Kind.MESSAGES]
-) -> tuple[EditsMessages, ...]: ...
+def of_kind(methods: Methods, kind: Literal[Kind.MESSAGES]) -> tuple[EditsMessages, ...]: ...
 @overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.STREAM]) -> tuple[EditsLogits, ...]: ...
+def of_kind(methods: Methods, kind: Literal[Kind.STREAM]) -> tuple[EditsLogits, ...]: ...
 @overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.TRIALS]) -> tuple[MakesTrials, ...]: ...
+def of_kind(methods: Methods, kind: Literal[Kind.TRIALS]) -> tuple[MakesTrials, ...]: ...
 @overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]: ...
+def of_kind(methods: Methods, kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]: ...
 @overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
+def of_kind(methods: Methods, kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
 @overload
-def of_kind(methods: Iterable[Method], kind: Literal[Kind.OUTPUTS]) -> tuple[EditsOutputs, ...]: ...
+def of_kind(methods: Methods, kind: Literal[Kind.OUTPUTS]) -> tuple[EditsOutputs, ...]: ...
 @overload
-def of_kind(
-    methods: Iterable[Method], kind: Literal[Kind.REHEARSED]
-) -> tuple[NeedsWarmup, ...]: ...
-def of_kind(methods: Iterable[Method], kind: Kind) -> tuple[Any, ...]:
+def of_kind(methods: Methods, kind: Literal[Kind.REHEARSED]) -> tuple[NeedsWarmup, ...]: ...
+def of_kind(methods: Methods, kind: Kind) -> tuple[Any, ...]:
     """The methods of one kind, in their order."""
     return tuple(method for method in methods if kind_of(method) is kind)
 
 
-def attention_methods(methods: Iterable[Method]) -> tuple[ShiftsAttention, ...]:
+def attention_methods(methods: Methods) -> tuple[ShiftsAttention, ...]:
     """The methods that steer attention, in their order, those behind a gate among them."""
-    steering: list[ShiftsAttention] = []
-    for method in methods:
-        steering += of_kind([method], Kind.LOG_ODDS)
-        steering += _tried_methods([method])
-    return tuple(steering)
+    pairs = [(*of_kind([method], Kind.LOG_ODDS), *_tried_methods([method])) for method in methods]
+    return tuple(itertools.chain(*pairs))
 
 
-def in_pass(methods: Iterable[Method]) -> tuple[InPass, ...]:
+def in_pass(methods: Methods) -> tuple[InPass, ...]:
     """The methods that act inside a forward pass, in their order, those behind a gate last."""
     methods = tuple(methods)
     acting: list[Any] = [method for method in methods if kind_of(method) in _IN_PASS]
     return (*acting, *_tried_methods(methods))
 
 
-def _tried_methods(methods: Iterable[Method]) -> list[ShiftsAttention]:
-    """The attention methods that others let through or not, as a gate does."""
+def _tried_methods(methods: Methods) -> list[ShiftsAttention]:
     trying = of_kind(methods, Kind.TRIALS)
     return [tried for method in trying for tried in getattr(method, "methods", ())]
 
 
-def states_methods(methods: Iterable[Method]) -> tuple[EditsStates, ...]:
+def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
     """The methods that edit keys, hidden states or attention outputs, in their order."""
     editing: list[Any] = [method for method in methods if kind_of(method) in _STATES]
     return tuple(editing)
@@ -196,13 +192,13 @@ def resamples(method: Method) -> bool:
     return kind_of(method) is Kind.TRIALS
 
 
-def gate_of(methods: Iterable[Method]) -> GatesTokens | None:
+def gate_of(methods: Methods) -> GatesTokens | None:
     """The gate among methods, under which a given reply has no probability; None without."""
     trying: tuple[Any, ...] = of_kind(methods, Kind.TRIALS)
     return next((method for method in trying if method.judges_tokens), None)
 
 
-def affects_pre_span(methods: Iterable[Method]) -> bool:
+def affects_pre_span(methods: Methods) -> bool:
     """Whether some method moves tokens in front of the span too, and with them their keys."""
     return any(kind_of(method) in (Kind.RESIDUAL, Kind.OUTPUTS) for method in methods)
 

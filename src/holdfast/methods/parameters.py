@@ -1,196 +1,183 @@
-"""The parameters of a method as data on its class: what they take, and what they do in a line.
+"""The parameters of a method as data on its class: the values they take, and a line about each.
 
-    factor: float = field(metadata=parameter("M; 1 changes nothing", Number(1), example="4"))
+    factor: float = parameter("the factor M; 1 changes nothing", number(1), "4")
 
-Checking, spelling, `holdfast methods` and `methods.schema` read them from there.
+Checking, spec strings, `holdfast methods` and `methods.schema` read them from there.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field
+from typing import Any, TypeVar, dataclass_transform
 
-from holdfast import ranges
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
-from holdfast.methods.heads import HeadSet, LayerSet, checked_heads, checked_layers
+from holdfast.methods.heads import checked_heads, checked_layers, read_heads, read_layers
 from holdfast.methods.kinds import Kind, kind_of
+from holdfast.ranges import Range, whole_number
+
+C = TypeVar("C")
 
 
-class Values(Protocol):
-    """The values that a parameter takes."""
-
-    def check(self, owner: str, parameter: str, value: Any) -> object:
-        """The value as it is kept.
-
-        Raises:
-            UsageError: names `owner`, `parameter`, the value and what is taken.
-        """
-
-    def words(self) -> str:
-        """The values in words; "" where the description says so."""
-
-    def schema(self) -> dict[str, Any]:
-        """The values as JSON Schema."""
+def _read_number(owner: str, name: str, text: str, files: bool) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{owner} takes a number as {name}, not {text!r}.") from None
 
 
 @dataclass(frozen=True)
-class Number:
-    """A finite number in [low, high]; `above_low` and `below_high` leave out an end."""
+class Values:
+    """The values that a parameter takes.
 
-    low: float
-    high: float = math.inf
-    above_low: bool = False
-    below_high: bool = False
+    Args:
+        words: the values as sentences name them.
+        schema: the values as JSON Schema.
+        check: from the method's name, the parameter's and a value, the value to keep; raises a
+            `UsageError` that names all three.
+        read: from the two names, the text in a spec string, and whether it may name files, the
+            value to check.
+    """
 
-    def check(self, owner: str, parameter: str, value: Any) -> float:
-        ends = {"above_low": self.above_low, "below_high": self.below_high}
-        return ranges.number_between(owner, parameter, value, self.low, self.high, **ends)
-
-    def words(self) -> str:
-        ends = {"above_low": self.above_low, "below_high": self.below_high}
-        return ranges.range_in_words(self.low, self.high, **ends)
-
-    def schema(self) -> dict[str, Any]:
-        least = "exclusiveMinimum" if self.above_low else "minimum"
-        most = "exclusiveMaximum" if self.below_high else "maximum"
-        ends = {least: self.low} | ({most: self.high} if math.isfinite(self.high) else {})
-        return {"type": "number", **ends}
+    words: str
+    schema: dict[str, Any]
+    check: Callable[[str, str, Any], object]
+    read: Callable[[str, str, str, bool], object] = _read_number
 
 
-@dataclass(frozen=True)
-class Whole:
-    """A whole number of at least `low`."""
-
-    low: int
-
-    def check(self, owner: str, parameter: str, value: Any) -> int:
-        whole = isinstance(value, float) and value.is_integer()
-        return ranges.whole_number(owner, parameter, int(value) if whole else value, self.low)
-
-    def words(self) -> str:
-        return f"a whole number from {self.low} upwards"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "integer", "minimum": self.low}
+def number(
+    low: float, high: float = math.inf, *, above_low: bool = False, below_high: bool = False
+) -> Values:
+    """The numbers of a `Range`."""
+    taken = Range(low, high, above_low, below_high)
+    return Values(taken.words, taken.schema, taken.check)
 
 
-@dataclass(frozen=True)
-class Word:
-    """One of several words."""
+def whole(low: int) -> Values:
+    """The whole numbers from `low` upwards."""
 
-    words_taken: tuple[str, ...]
+    def check(owner: str, name: str, value: Any) -> int:
+        is_whole = isinstance(value, float) and value.is_integer()
+        return whole_number(owner, name, int(value) if is_whole else value, low)
 
-    def check(self, owner: str, parameter: str, value: Any) -> str:
-        if value not in self.words_taken:
-            raise UsageError(f"{owner} takes {parameter} as {self.words()}, not {value!r}.")
+    words = f"a whole number from {low} upwards"
+    return Values(words, {"type": "integer", "minimum": low}, check)
+
+
+def word(*choices: str) -> Values:
+    """Any of several words."""
+    words = " or ".join(choices)
+
+    def check(owner: str, name: str, value: Any) -> str:
+        if value not in choices:
+            raise UsageError(f"{owner} takes {name} as {words}, not {value!r}.")
         return str(value)
 
-    def words(self) -> str:
-        return " or ".join(self.words_taken)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "enum": list(self.words_taken)}
+    schema = {"type": "string", "enum": list(choices)}
+    return Values(words, schema, check, lambda owner, name, text, files: text)
 
 
-@dataclass(frozen=True)
-class Text:
-    """Any text that is not empty; spelled in double quotes, as JSON has it."""
+def _check_text(owner: str, name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"{owner} takes {name} as a text, not {value!r}.")
+    return value
 
-    def check(self, owner: str, parameter: str, value: Any) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise UsageError(f"{owner} takes {parameter} as a text, not {value!r}.")
+
+def _read_text(owner: str, name: str, text: str, files: bool) -> str:
+    """A text as a spec string has it: as a JSON string, or as it is."""
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        raise UsageError(
+            f'{owner} takes {name} between double quotes, with \\" for one inside, not {text!r}.'
+        ) from None
+
+
+def _check_attention_methods(owner: str, name: str, value: Any) -> tuple[object, ...]:
+    methods = tuple(value)
+    wrong = [method for method in methods if kind_of(method) is not Kind.LOG_ODDS]
+    if wrong or not methods:
+        raise UsageError(
+            f"{owner} takes attention methods, at least one, not {wrong[0] if wrong else ()!r};"
+            " put other methods beside it."
+        )
+    return methods
+
+
+def _read_attention_methods(owner: str, name: str, text: str, files: bool) -> object:
+    from holdfast.methods.spec import parse  # which reads parameters itself
+
+    if not (text.startswith("[") and text.endswith("]")):
+        raise UsageError(
+            f"{owner} takes {name} in brackets, as in"
+            f" {owner}:{name}=[split-softmax:exponent=0.5], not {text!r}."
+        )
+    return parse(text[1:-1], files=files)
+
+
+def _check_fitted(owner: str, name: str, value: Any) -> Fitted:
+    if isinstance(value, Fitted) and value.method == owner:
         return value
-
-    def words(self) -> str:
-        return "a text"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1}
+    return read_fitted(str(value.path if isinstance(value, Fitted) else value), owner)
 
 
-@dataclass(frozen=True)
-class Heads:
-    """(layer, head) pairs, or None for all heads."""
+_NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_PAIR = _NUMBERS_FROM_0 | {"minItems": 2, "maxItems": 2}
 
-    def check(self, owner: str, parameter: str, value: Any) -> HeadSet | None:
-        return checked_heads(owner, value)
+TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, _read_text)
+ATTENTION_METHODS = Values(
+    "attention methods in brackets",
+    {
+        "type": "array",
+        "items": {"type": "string", "description": "an attention method as a spec string"},
+        "minItems": 1,
+    },
+    _check_attention_methods,
+    _read_attention_methods,
+)
+_HEADS = Values(
+    "LAYER.HEAD/LAYER.HEAD or FILE.json",
+    {"type": "array", "items": _PAIR, "minItems": 1},
+    lambda owner, name, value: checked_heads(owner, value),
+    lambda owner, name, text, files: read_heads(text, files=files),
+)
+_LAYERS = Values(
+    "LAYER/LAYER",
+    _NUMBERS_FROM_0 | {"minItems": 1},
+    lambda owner, name, value: checked_layers(owner, value),
+    lambda owner, name, text, files: read_layers(text),
+)
+_FITTED = Values(
+    f"FILE{SUFFIX} of holdfast fit",
+    {"type": "string", "description": "the digest of a file that the server has read"},
+    _check_fitted,
+    lambda owner, name, text, files: read_fitted(text, owner, files=files),
+)
 
-    def words(self) -> str:
-        return "LAYER.HEAD/LAYER.HEAD or FILE.json"
-
-    def schema(self) -> dict[str, Any]:
-        pair = {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 0},
-            "minItems": 2,
-            "maxItems": 2,
-        }
-        return {"type": "array", "items": pair, "minItems": 1}
-
-
-@dataclass(frozen=True)
-class Layers:
-    """Layers, or None for those that a fitted file chose."""
-
-    def check(self, owner: str, parameter: str, value: Any) -> LayerSet | None:
-        return checked_layers(owner, value)
-
-    def words(self) -> str:
-        return "LAYER/LAYER"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
-
-
-@dataclass(frozen=True)
-class FittedFile:
-    """A file that `holdfast fit` wrote for the method."""
-
-    def check(self, owner: str, parameter: str, value: Any) -> Fitted:
-        if isinstance(value, Fitted) and value.method == owner:
-            return value
-        return read_fitted(str(value.path if isinstance(value, Fitted) else value), owner)
-
-    def words(self) -> str:
-        return f"FILE{SUFFIX} of holdfast fit"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "description": "the digest of a file that the server has read"}
+# parameters that several methods have
+HEADS = ("the heads that it touches; all of them without", _HEADS)
+KEY_HEADS = (
+    "the key-value heads that it touches, each for all query heads that read it; all without",
+    _HEADS,
+)
+LAYERS = ("the layers that it touches; those that the file chose without", _LAYERS)
 
 
-@dataclass(frozen=True)
-class AttentionMethods:
-    """Attention methods, at least one."""
-
-    def check(self, owner: str, parameter: str, value: Any) -> tuple[object, ...]:
-        methods = tuple(value)
-        wrong = [method for method in methods if kind_of(method) is not Kind.LOG_ODDS]
-        if wrong or not methods:
-            raise UsageError(
-                f"{owner} takes attention methods, at least one, not {wrong[0] if wrong else ()!r};"
-                " put other methods beside it."
-            )
-        return methods
-
-    def words(self) -> str:
-        return "attention methods in brackets"
-
-    def schema(self) -> dict[str, Any]:
-        spelling = {"type": "string", "description": "an attention method as it is spelled"}
-        return {"type": "array", "items": spelling, "minItems": 1}
+def fitted_file(method: str) -> tuple[str, Values, str]:
+    """The parameter that names what `holdfast fit` has learned for a method."""
+    return "what was fitted on the model", _FITTED, f"{method}{SUFFIX}"
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """The declaration of a parameter.
-
-    Args:
-        description: what it is, in a few words.
-        values: what it takes.
-        example: a value as it is spelled, for sentences.
+    """The declaration of a parameter: a few words, the values that it takes, and one of them as a
+    spec string has it, for sentences.
     """
 
     description: str
@@ -198,23 +185,26 @@ class Parameter:
     example: str = ""
 
 
-def parameter(description: str, values: Values, example: str = "") -> dict[str, Parameter]:
-    """The metadata of a dataclass's field that is a parameter."""
-    return {"parameter": Parameter(description, values, example)}
+def parameter(description: str, values: Values, example: str = "", default: Any = MISSING) -> Any:
+    """A field of a method's class, with the arguments of `Parameter`."""
+    return field(default=default, metadata={"parameter": Parameter(description, values, example)})
 
 
-HEADS = parameter("the heads that it touches; all of them without", Heads())
+@dataclass_transform(frozen_default=True, field_specifiers=(parameter,))
+def method(cls: type[C]) -> type[C]:
+    """Makes a class with parameters a frozen dataclass that checks them.
 
-KEY_HEADS = parameter(
-    "the key-value heads that it touches, each for all query heads that read it; all without",
-    Heads(),
-)
-LAYERS = parameter("the layers that it touches; those that the file chose without", Layers())
+    An object with a value that its parameter does not take raises a `UsageError`; for a number, a
+    `ParameterOutOfRange`.
+    """
+    cls.__post_init__ = _check_parameters  # type: ignore[attr-defined]
+    return dataclass(frozen=True)(cls)
 
 
-def fitted_file(method: str) -> dict[str, Parameter]:
-    """The parameter that names what `holdfast fit` has learned for a method."""
-    return parameter("what was fitted on the model", FittedFile(), f"{method}{SUFFIX}")
+def _check_parameters(method: Any) -> None:
+    for name, declared in parameters_of(type(method)).items():
+        value = declared.values.check(method.name, name, getattr(method, name))
+        object.__setattr__(method, name, value)
 
 
 def parameters_of(method: type[Any]) -> dict[str, Parameter]:
@@ -228,16 +218,5 @@ def parameters_of(method: type[Any]) -> dict[str, Parameter]:
 
 def required_parameters(method: type[Any]) -> tuple[str, ...]:
     """The parameters that have no default."""
-    required = [f.name for f in dataclasses.fields(method) if f.default is dataclasses.MISSING]
+    required = [field.name for field in dataclasses.fields(method) if field.default is MISSING]
     return tuple(name for name in required if name in parameters_of(method))
-
-
-def check_parameters(method: Any) -> None:
-    """Puts the checked value into every parameter of a frozen dataclass; its `__post_init__`.
-
-    Raises:
-        UsageError: a value that its parameter does not take; a number is a `ParameterOutOfRange`.
-    """
-    for name, declared in parameters_of(type(method)).items():
-        value = declared.values.check(method.name, name, getattr(method, name))
-        object.__setattr__(method, name, value)

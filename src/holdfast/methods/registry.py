@@ -1,4 +1,4 @@
-"""The methods that there are: each by its class alone, which says all that is told of it."""
+"""The methods that there are: a class each, from which all descriptions follow."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def schema() -> list[dict[str, Any]]:
             "needs": [need.value for need in Ability if need in needs_of(method)],
             "description": summary(method),
             "source": method.source,
-            "parameters": _knobs_schema(method),
+            "parameters": _parameters_schema(method),
         }
         for method in METHODS
     ]
@@ -79,13 +79,17 @@ def summary(method: type[Any]) -> str:
     return " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())
 
 
-def _knobs_schema(method: type[Any]) -> dict[str, Any]:
+def _parameters_schema(method: type[Any]) -> dict[str, Any]:
     defaults = {field.name: field.default for field in dataclasses.fields(method)}
     required = required_parameters(method)
+
+    def has_example(parameter: Parameter) -> bool:
+        return bool(parameter.example) and parameter.values.schema["type"] == "number"
+
     properties = {
-        name: {"description": parameter.description, **parameter.values.schema()}
+        name: {"description": parameter.description, **parameter.values.schema}
         | ({} if name in required or defaults[name] is None else {"default": defaults[name]})
-        | _examples(parameter)
+        | ({"examples": [float(parameter.example)]} if has_example(parameter) else {})
         for name, parameter in parameters_of(method).items()
     }
     return {
@@ -94,10 +98,3 @@ def _knobs_schema(method: type[Any]) -> dict[str, Any]:
         "required": list(required),
         "additionalProperties": False,
     }
-
-
-def _examples(parameter: Parameter) -> dict[str, Any]:
-    """A number to begin with, where one is declared."""
-    if not parameter.example or parameter.values.schema()["type"] != "number":
-        return {}
-    return {"examples": [float(parameter.example)]}

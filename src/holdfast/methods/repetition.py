@@ -4,67 +4,49 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import Number, check_parameters, parameter
+from holdfast.methods.parameters import method, number, parameter
 
 
-@dataclass(frozen=True)
+@method
 class Repetition:
     """Repeats the system prompt before each user message, with a probability; only the model sees
     it.
 
     SPR of Li et al. (2024), section 6.1, which leaves the joint open: here an empty line. Every
-    user message has its own draw, named by the conversation's seed and the message's number, so
-    what was shown once is shown again at every later turn; and whatever a small probability
-    repeats, a larger one repeats too.
-
-    Args:
-        probability: in [0, 1]; 0 changes nothing, 1 repeats it before every user message, the first
-            included.
-
-    Raises:
-        ParameterOutOfRange: `probability` lies outside [0, 1].
+    user message, the first included, has its own draw, named by the conversation's seed and the
+    message's number, so what was shown once is shown again at every later turn; and whatever a
+    small probability repeats, a larger one repeats too.
     """
 
     name: ClassVar[str] = "repetition"
     kind: ClassVar[Kind] = Kind.MESSAGES
     source: ClassVar[str] = "Li et al. 2024, section 6.1"
 
-    probability: float = field(
-        metadata=parameter("that a user message gets it; 0 changes nothing", Number(0, 1), "0.5")
+    probability: float = parameter(
+        "that a user message gets it; 0 changes nothing", number(0, 1), "0.5"
     )
 
-    def __post_init__(self) -> None:
-        check_parameters(self)
-
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """Returns the messages with the repetitions in them; an empty system prompt leaves them
-        unchanged.
-
-        Args:
-            messages: a chat with a system message; not changed.
-            seed: the same for all turns of one conversation.
+        """The messages with the repetitions in them; an empty system prompt leaves them unchanged.
 
         Raises:
             PromptError: no message has the system role.
         """
-        system = next(
-            (message["content"] for message in messages if message["role"] == "system"), None
-        )
-        if system is None:
+        systems = [message["content"] for message in messages if message["role"] == "system"]
+        if not systems:
             raise PromptError(
                 "repetition has no system message to repeat in this chat; put one at its start."
             )
         edited, number = [], 0
         for message in messages:
             if message["role"] == "user":
-                if system and self._repeats(seed, number):
-                    message = {**message, "content": f"{system}\n\n{message['content']}"}
+                if systems[0] and self._repeats(seed, number):
+                    message = {**message, "content": f"{systems[0]}\n\n{message['content']}"}
                 number += 1
             edited.append(message)
         return tuple(edited)

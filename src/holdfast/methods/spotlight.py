@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.parameters import HEADS, Number, parameter
+from holdfast.methods.parameters import HEADS, method, number, parameter
 from holdfast.methods.table import TableEntry, TableMethod
 
 
-@dataclass(frozen=True)
+@method
 class Spotlight(TableMethod):
     """Raises the attention mass on the span to a target where it is lower, and leaves it where it
     is not.
@@ -19,23 +18,16 @@ class Spotlight(TableMethod):
     Spotlight (arXiv 2505.12025) adds log(psi / pi) to the scores of the span when its mass pi is
     below psi = `target`, which leaves less than psi after normalising. Here the mass becomes
     exactly psi: x' = max(x, logit(psi)).
-
-    Args:
-        target: psi in [0, 1); 0 changes nothing.
-        heads: (layer, head) pairs; None for all.
-
-    Raises:
-        ParameterOutOfRange: `target` lies outside [0, 1).
     """
 
     name: ClassVar[str] = "spotlight"
     source: ClassVar[str] = "Spotlight, arXiv 2505.12025, made exact"
     span_includes_generated: ClassVar[bool] = False
 
-    target: float = field(
-        metadata=parameter("the mass psi; 0 changes nothing", Number(0, 1, below_high=True), "0.3")
+    target: float = parameter(
+        "the mass psi; 0 changes nothing", number(0, 1, below_high=True), "0.3"
     )
-    heads: HeadSet | None = field(default=None, metadata=HEADS)
+    heads: HeadSet | None = parameter(*HEADS, default=None)
 
     @property
     def table_entry(self) -> TableEntry:

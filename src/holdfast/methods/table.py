@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast.errors import UsageError
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import check_parameters
 from holdfast.methods.protocols import ShiftsAttention
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class LayerTable:
 
         Infinities stay (a query that sees no span, or nothing else).
         """
-        bias, exponent, floor = self._numbers
+        bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
             # Beyond the tail, the gradient of what is not taken would be infinite.
@@ -133,7 +132,7 @@ class LayerTable:
 
     def mass(self, log_odds: Tensor) -> Tensor:
         """The moved mass, sigmoid(x'), by fewer operations."""
-        bias, exponent, floor = self._numbers
+        bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
             # A power of 0 of no mass at all would be 1.
@@ -146,7 +145,7 @@ class LayerTable:
 
     def log_rest(self, log_odds: Tensor) -> Tensor:
         """The logarithm of what is left for the rest, log(sigmoid(-x'))."""
-        bias, exponent, floor = self._numbers
+        bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
             left = _log_sigmoid(moved).mul_(exponent).expm1_().neg_().log_()
@@ -155,10 +154,6 @@ class LayerTable:
         if self.floors:
             left = left.minimum(_log_sigmoid(-floor))
         return left.masked_fill_(moved == -math.inf, 0.0)
-
-    @property
-    def _numbers(self) -> Tensor:
-        return self.numbers.unsqueeze(-1)
 
 
 def _log_sigmoid(log_odds: Tensor) -> Tensor:
@@ -172,9 +167,6 @@ class TableMethod(ShiftsAttention, Protocol):
 
     kind: ClassVar[Kind] = Kind.LOG_ODDS
 
-    def __post_init__(self) -> None:
-        check_parameters(self)
-
     @property
     def table_entry(self) -> TableEntry:
         """The entry of the heads that it touches; `table_entries` has those of single heads."""
@@ -182,8 +174,8 @@ class TableMethod(ShiftsAttention, Protocol):
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """The moved log-odds, [batch, head, query] like `log_odds`."""
-        like = log_odds.dtype, log_odds.device
         method: Any = self
+        like = log_odds.dtype, log_odds.device
         return _table_of_one(method, layer, log_odds.shape[1], *like).shift(log_odds)
 
 
@@ -218,22 +210,22 @@ class TableRow:
 def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
     """The methods of one row as numbers; None where their list is outside of the family.
 
-    It is outside where a method has no entry, where a bias stands behind a power on the same head,
-    and where some methods count generated tokens as the span and others do not.
+    It is outside where a method has no entry, where a bias follows a power on the same head, and
+    where some methods count generated tokens as the span and others do not.
     """
     sets = {method.span_includes_generated for method in methods}
     if len(sets) > 1 or not all(map(_has_entry, methods)):
         return None
     named = frozenset().union(*(method.heads or () for method in methods))
     everywhere = _composed(_entry(method) for method in methods if method.heads is None)
-    heads = {
-        pair: _composed(_entry(method, pair) for method in methods if _moves(method, pair))
-        for pair in named
-    }
-    if everywhere is None:
+    heads = dict[tuple[int, int], TableEntry]()
+    for pair in named:
+        entries = (_entry(m, pair) for m in methods if m.heads is None or pair in m.heads)
+        if (entry := _composed(entries)) is not None:
+            heads[pair] = entry
+    if everywhere is None or len(heads) < len(named):
         return None
-    inside = {pair: entry for pair, entry in heads.items() if entry is not None}
-    return TableRow(everywhere, inside, True in sets) if len(inside) == len(heads) else None
+    return TableRow(everywhere, heads, True in sets)
 
 
 def layer_table(rows: Sequence[tuple[ShiftsAttention, ...]], layer: int, heads: int) -> LayerTable:
@@ -265,10 +257,6 @@ def _table_of_one(
 
     with torch.inference_mode(False):  # it is kept for passes with gradients too
         return layer_table([(method,)], layer, heads).to(dtype, device)
-
-
-def _moves(method: ShiftsAttention, pair: tuple[int, int]) -> bool:
-    return method.heads is None or pair in method.heads
 
 
 def _has_entry(method: ShiftsAttention) -> bool:

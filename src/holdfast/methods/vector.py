@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import (
-    LAYERS,
-    Number,
-    Word,
-    check_parameters,
-    fitted_file,
-    parameter,
-)
+from holdfast.methods.parameters import LAYERS, fitted_file, method, number, parameter, word
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
+@method
 class Vector:
     """Adds to hidden states the mean difference that a system prompt makes.
 
@@ -29,37 +21,20 @@ class Vector:
     al. 2024, arXiv 2410.12877): h' = h + a v, with v the mean hidden state of replies under a
     prompt less that of replies without or under its opposite, in one layer; while a reply is
     generated. Ours: v is the mean over many prompts, the layer is the one in which both sides are
-    told apart best, and all tokens may be moved.
-
-    Args:
-        file: what `holdfast fit vector` wrote.
-        factor: a, at least 0; 0 changes nothing, 1 adds the mean difference, which is too much for
-            some models; half of it is the default.
-        tokens: "all", or "reply" for those that are being generated; once a reply is history, it
-            is read anew without.
-        layers: behind which it is added; None for the one that the file chose.
-
-    Raises:
-        ParameterOutOfRange: a parameter outside its range.
-        UsageError: the file is none, or was fitted for another method.
+    told apart best, and all tokens may be moved. With `tokens="reply"`, a reply that is history is
+    read anew without. Adding the whole difference is too much for some models: the default is half.
     """
 
     name: ClassVar[str] = "vector"
     kind: ClassVar[Kind] = Kind.RESIDUAL
     source: ClassVar[str] = "after arXiv 2507.21509 and arXiv 2410.12877"
 
-    file: Fitted = field(metadata=fitted_file("vector"))
-    factor: float = field(
-        default=0.5,
-        metadata=parameter("a; 0 changes nothing, 1 adds the difference", Number(0), "0.5"),
+    file: Fitted = parameter(*fitted_file("vector"))
+    factor: float = parameter(
+        "a; 0 changes nothing, 1 adds the difference", number(0), "0.5", default=0.5
     )
-    tokens: str = field(
-        default="all", metadata=parameter("which tokens are moved", Word(("all", "reply")))
-    )
-    layers: LayerSet | None = field(default=None, metadata=LAYERS)
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
+    tokens: str = parameter("which tokens are moved", word("all", "reply"), default="all")
+    layers: LayerSet | None = parameter(*LAYERS, default=None)
 
     @property
     def touched_layers(self) -> frozenset[int]:

@@ -69,11 +69,11 @@ def connect(
     """
     ranges.whole_number("an endpoint", "concurrency", concurrency, 1)
     ranges.whole_number("an endpoint", "max_retries", max_retries, 0)
-    timeout = ranges.number_between("an endpoint", "timeout", timeout, 0, above_low=True)
+    timeout = ranges.Range(0, above_low=True).check("an endpoint", "timeout", timeout)
     pace = _Pace(0)
     if requests_per_minute is not None:
-        rate = ranges.number_between(
-            "an endpoint", "requests_per_minute", requests_per_minute, 0, above_low=True
+        rate = ranges.Range(0, above_low=True).check(
+            "an endpoint", "requests_per_minute", requests_per_minute
         )
         pace = _Pace(60 / rate)
     address = _read_address(base_url)

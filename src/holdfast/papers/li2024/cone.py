@@ -83,8 +83,8 @@ def random_cone(
         raise UsageError(
             f"A cone in {dimension} dimensions has a rank from 1 to {dimension}, not {rank!r}."
         )
-    ranges.number_between("a cone", "angle", angle, 0, math.pi / 2, above_low=True)
-    ranges.number_between("a cone", "eps", eps, 0, 1 - 1e-12)
+    ranges.Range(0, math.pi / 2, above_low=True).check("a cone", "angle", angle)
+    ranges.Range(0, 1 - 1e-12).check("a cone", "eps", eps)
     basis = np.linalg.qr(rng.standard_normal((dimension, rank)))[0]
     axis = basis @ rng.standard_normal(rank)
     return Cone(basis, axis / np.linalg.norm(axis), angle, eps)
@@ -185,7 +185,7 @@ def enough_points(dimension: int, eta: float) -> int:
     Raises:
         ParameterOutOfRange: `eta` is no probability above 0.
     """
-    ranges.number_between("the bound", "eta", eta, 0, 1, above_low=True)
+    ranges.Range(0, 1, above_low=True).check("the bound", "eta", eta)
     return math.ceil(4 * dimension + 2 * math.log(1 / eta))
 
 

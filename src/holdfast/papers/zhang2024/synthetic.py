@@ -220,7 +220,7 @@ class TextShape:
                 f"A biography has sentences for 16 at most behind the first, not {high}; give a"
                 " smaller number."
             )
-        ranges.number_between("a biography", "distraction", self.distraction, 0, 1)
+        ranges.Range(0, 1).check("a biography", "distraction", self.distraction)
         ranges.whole_number("a changed fact", "asides", self.asides, 0)
 
 
