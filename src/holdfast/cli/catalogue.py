@@ -99,7 +99,7 @@ def measure_lines(name: str) -> list[str]:
     Raises:
         UnknownName: there is no such measure; suggests the nearest.
     """
-    from holdfast.measures.registry import REGISTRY, catalogue
+    from holdfast.measures.registry import REGISTRY, catalogue, expected_of
     from holdfast.report.wording import aligned
 
     if name in _BUILT:
@@ -110,11 +110,11 @@ def measure_lines(name: str) -> list[str]:
     entry = REGISTRY[name]
     rows = [
         (
-            argument.name,
-            argument.label,
-            "must be given" if argument.required else json.dumps(argument.default),
+            argument,
+            expected_of(field),
+            "must be given" if field.is_required() else json.dumps(field.default),
         )
-        for argument in entry.parameters
+        for argument, field in entry.arguments.items()
     ]
     heads = ("argument", "takes", "default")
     published = (line for beginning, line in PUBLISHED.items() if name.startswith(beginning))
@@ -132,10 +132,11 @@ def measure_example(name: str) -> str:
     """A measure as a suite's file has it, with a value for every argument that must be given."""
     from holdfast.measures.registry import REGISTRY
 
-    needed = [argument for argument in REGISTRY[name].parameters if argument.required]
+    fields = REGISTRY[name].arguments.items()
+    needed = {argument: field.examples or [] for argument, field in fields if field.is_required()}
     if not needed:
         return name
-    given = ", ".join(f"{argument.name}: {json.dumps(argument.example)}" for argument in needed)
+    given = ", ".join(f"{argument}: {json.dumps(some[0])}" for argument, some in needed.items())
     return f"{{{given}}}" if name == "regex" else f"{{name: {name}, {given}}}"
 
 

@@ -14,164 +14,25 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+_ASSETS = files("holdfast") / "assets"
 # the languages that a reply can be asked to be in: codes of the package `py3langid`, and names
 NAMES = dict(
     line.split(" ", 1)
-    for line in """\
-ace Acehnese
-af Afrikaans
-am Amharic
-an Aragonese
-ar Arabic
-ary Moroccan Arabic
-arz Egyptian Arabic
-as Assamese
-az Azerbaijani
-ba Bashkir
-bcl Central Bikol
-be Belarusian
-bg Bulgarian
-bn Bengali
-br Breton
-bs Bosnian
-ca Catalan
-crh Crimean Tatar
-cs Czech
-cy Welsh
-da Danish
-de German
-dz Dzongkha
-el Greek
-en English
-eo Esperanto
-es Spanish
-et Estonian
-eu Basque
-ext Extremaduran
-fa Persian
-fi Finnish
-fo Faroese
-fr French
-fuv Nigerian Fulfulde
-fy West Frisian
-ga Irish
-gcf Guadeloupean Creole
-gcr Guianese Creole
-gd Scottish Gaelic
-gl Galician
-gom Goan Konkani
-grc Ancient Greek
-gu Gujarati
-gug Guarani
-guw Gun
-ha Hausa
-hbo Ancient Hebrew
-he Hebrew
-hi Hindi
-hr Croatian
-ht Haitian Creole
-hu Hungarian
-hy Armenian
-id Indonesian
-ig Igbo
-is Icelandic
-it Italian
-ja Japanese
-jv Javanese
-ka Georgian
-kab Kabyle
-kik Kikuyu
-kk Kazakh
-km Khmer
-kn Kannada
-ko Korean
-ku Kurdish
-ky Kyrgyz
-la Latin
-lb Luxembourgish
-lg Ganda
-lij Ligurian
-ln Lingala
-lo Lao
-lt Lithuanian
-ltg Latgalian
-lv Latvian
-mg Malagasy
-mk Macedonian
-ml Malayalam
-mn Mongolian
-mr Marathi
-ms Malay
-mt Maltese
-my Burmese
-ne Nepali
-nl Dutch
-nn Norwegian Nynorsk
-no Norwegian
-nso Northern Sotho
-oc Occitan
-om Oromo
-or Odia
-pa Punjabi
-pcm Nigerian Pidgin
-pl Polish
-ps Pashto
-pt Portuguese
-qu Quechua
-ro Romanian
-ru Russian
-rw Kinyarwanda
-sa Sanskrit
-sdh Southern Kurdish
-se Northern Sami
-si Sinhala
-sk Slovak
-sl Slovenian
-sn Shona
-so Somali
-sq Albanian
-sr Serbian
-st Southern Sotho
-sv Swedish
-sw Swahili
-ta Tamil
-te Telugu
-tg Tajik
-th Thai
-tk Turkmen
-tl Tagalog
-tr Turkish
-tt Tatar
-ug Uyghur
-uk Ukrainian
-ur Urdu
-uz Uzbek
-uzs Southern Uzbek
-vec Venetian
-vi Vietnamese
-vo Volapük
-wa Walloon
-wuu Wu Chinese
-xh Xhosa
-yo Yoruba
-yue Cantonese
-zh Chinese
-zu Zulu""".splitlines()
+    for line in (_ASSETS / "languages.txt").read_text(encoding="utf-8").splitlines()
 )
 
 
 @cache
 def list_names() -> tuple[str, ...]:
     """The names of the shipped lists."""
-    folder = files("holdfast") / "assets" / "words"
-    listed = (entry.name for entry in folder.iterdir() if entry.name.endswith(".txt"))
-    return tuple(sorted(name.removesuffix(".txt") for name in listed))
+    listed = (entry.name for entry in (_ASSETS / "words").iterdir())
+    return tuple(sorted(name.removesuffix(".txt") for name in listed if name.endswith(".txt")))
 
 
 @cache
 def shipped_list(name: str) -> tuple[str, ...]:
     """The words or phrases of one shipped list; lines that start with '#' are remarks."""
-    text = (files("holdfast") / "assets" / "words" / f"{name}.txt").read_text(encoding="utf-8")
+    text = (_ASSETS / "words" / f"{name}.txt").read_text(encoding="utf-8")
     entries = [line.strip() for line in text.splitlines() if not line.startswith("#")]
     return tuple(entry for line in entries for entry in line.split(", ") if entry)
 
@@ -227,6 +88,8 @@ Number = Annotated[int, takes(_COUNT.format(0), 2, ge=0, le=_MOST)]
 Counts = Annotated[
     Sequence[Count], takes("a list of whole numbers of at least 1", [3, 5, 7], min_length=1)
 ]
+MaybeCount = Annotated[Count | None, takes(_COUNT.format(1), 3)]
+MaybeTexts = Annotated[Texts | None, takes("a list of texts", ["by the sea", "at home"])]
 Share = Annotated[float, takes("a number above 0 and up to 1", 0.5, gt=0, le=1)]
 Flag = Annotated[bool, takes("true or false", True)]
 LanguageCode = Annotated[

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.errors import UsageError
-from holdfast.measures.arguments import Count, Flag, Flags, Text, Texts
+from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
 from holdfast.measures.registry import Score, compiled, measure, share
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
@@ -54,13 +54,13 @@ def wrapped_in(text: str, open: Text, close: Text) -> Score:
 
 
 @measure
-def bullet_list(text: str, count: Count | None = None) -> Score:
+def bullet_list(text: str, count: MaybeCount = None) -> Score:
     """Share of lines that are bullets; `count` of them if given."""
     return listing([bool(BULLET.match(line)) for line in lines_of(text)], count, "bullets")
 
 
 @measure
-def numbered_list(text: str, count: Count | None = None) -> Score:
+def numbered_list(text: str, count: MaybeCount = None) -> Score:
     """Share of lines that are numbered in order from 1; `count` of them if given."""
     marks, expected = [], 1
     for line in lines_of(text):
@@ -98,7 +98,7 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
 
 
 @measure
-def json_object(text: str, keys: Texts | None = None) -> Score:
+def json_object(text: str, keys: MaybeTexts = None) -> Score:
     """1 if the reply is a JSON object and nothing else, with just these keys in this order if
     given.
 

@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import ValidationError, create_model
@@ -56,61 +56,48 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
     return Score(min(1.0, part / whole / full), reason)
 
 
-@dataclass(frozen=True)
-class Argument:
-    """One argument of a measure.
-
-    Args:
-        name: in a spec.
-        annotation: its type, for Pydantic.
-        default: `...` where it must be given.
-    """
-
-    name: str
-    annotation: Any
-    default: Any
-
-    @property
-    def required(self) -> bool:
-        return self.default is ...
-
-    @property
-    def label(self) -> str:
-        """Its values in words."""
-        return str(self._field.json_schema_extra["expected"])
-
-    @property
-    def example(self) -> Any:
-        return self._field.examples[0]
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The texts that it takes, where they are a few."""
-        kind = getattr(self.annotation, "__origin__", None)
-        return get_args(kind) if get_origin(kind) is Literal else ()
-
-    @property
-    def _field(self) -> Any:
-        """Its `takes`, inside `Annotated[...]` or `Annotated[...] | None`."""
-        holders = (self.annotation, *get_args(self.annotation))
-        described = (part for holder in holders for part in getattr(holder, "__metadata__", ()))
-        return next(part for part in described if isinstance(part, FieldInfo))
-
-    def __str__(self) -> str:
-        if not self.required:
-            return f"{self.name}={json.dumps(self.default)}"
-        return ": ".join(filter(None, (self.name, "|".join(self.choices))))
-
-
-@dataclass(frozen=True)
+@dataclass
 class Entry:
     """One registered measure."""
 
     function: Callable[..., Score]
-    parameters: tuple[Argument, ...]
-    summary: str
     empty_is_zero: bool
     check: Callable[..., Any] | None
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the function's docstring, on one line."""
+        return " ".join((inspect.getdoc(self.function) or "").split("\n\n")[0].split())
+
+    @cached_property
+    def model(self) -> type[StrictModel]:
+        """Its arguments as a Pydantic model."""
+        hints = get_type_hints(self.function, include_extras=True)
+        fields: dict[str, Any] = {
+            p.name: (hints[p.name], ... if p.default is p.empty else p.default)
+            for p in list(inspect.signature(self.function).parameters.values())[1:]
+        }
+        return create_model(self.function.__name__, __base__=StrictModel, **fields)
+
+    @property
+    def arguments(self) -> dict[str, FieldInfo]:
+        """The arguments by name; `expected_of` has their values in words."""
+        return self.model.model_fields
+
+
+def expected_of(argument: FieldInfo) -> str:
+    """The values of an argument, in words."""
+    extra: Any = argument.json_schema_extra
+    return str(extra["expected"])
+
+
+def _written(name: str, argument: FieldInfo) -> str:
+    """An argument in the catalogue: `name`, `name: this|that` or `name=default`."""
+    if not argument.is_required():
+        return f"{name}={json.dumps(argument.default)}"
+    if get_origin(argument.annotation) is Literal:
+        return f"{name}: {'|'.join(get_args(argument.annotation))}"
+    return name
 
 
 F = TypeVar("F", bound=Callable[..., Score])
@@ -169,13 +156,7 @@ def measure(
     """
 
     def register(wrapped: F) -> F:
-        hints = get_type_hints(wrapped, include_extras=True)
-        parameters = tuple(
-            Argument(p.name, hints[p.name], ... if p.default is p.empty else p.default)
-            for p in list(inspect.signature(wrapped).parameters.values())[1:]
-        )
-        summary = " ".join((inspect.getdoc(wrapped) or "").split("\n\n")[0].split())
-        REGISTRY[wrapped.__name__] = Entry(wrapped, parameters, summary, empty_is_zero, check)
+        REGISTRY[wrapped.__name__] = Entry(wrapped, empty_is_zero, check)
         return wrapped
 
     return register if function is None else register(function)
@@ -184,7 +165,7 @@ def measure(
 def catalogue() -> list[tuple[str, str, str]]:
     """Every built-in measure as (name, arguments, what it scores), in alphabetical order."""
     rows = [
-        (name, ", ".join(map(str, entry.parameters)), entry.summary)
+        (name, ", ".join(_written(*pair) for pair in entry.arguments.items()), entry.summary)
         for name, entry in REGISTRY.items()
     ]
     built = [
@@ -217,7 +198,9 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     if name not in REGISTRY:
         raise UnknownName("measure", name, [*REGISTRY, *BUILDERS])
     entry = REGISTRY[name]
-    arguments = fill_in(name, entry, arguments)
+    check_fields(entry.model, arguments, f"The measure {name!r}", f"of the measure {name!r}")
+    filled = {key: arguments.get(key, field.default) for key, field in entry.arguments.items()}
+    arguments = {k: list(v) if isinstance(v, tuple) else v for k, v in filled.items()}
     if entry.check is not None:
         entry.check(**arguments)
     return Measure(name, arguments, entry.function, entry.empty_is_zero)
@@ -265,26 +248,6 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             " 'judge'."
         )
     return name, arguments
-
-
-def fill_in(name: str, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with defaults filled in.
-
-    Raises:
-        UsageError: about the first that is wrong, unknown or missing.
-    """
-    check_fields(_model_of(name), arguments, f"The measure {name!r}", f"of the measure {name!r}")
-    filled = {p.name: arguments.get(p.name, p.default) for p in entry.parameters}
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in filled.items()
-    }
-
-
-@cache
-def _model_of(name: str) -> type[StrictModel]:
-    """A measure's arguments as a Pydantic model."""
-    fields: dict[str, Any] = {p.name: (p.annotation, p.default) for p in REGISTRY[name].parameters}
-    return create_model(name, __base__=StrictModel, **fields)
 
 
 def check_fields(
