@@ -329,6 +329,18 @@ def test_adacad_equals_its_formula_and_is_the_model_where_its_streams_agree():
     assert chances.isfinite().all() and not chances[:, 7].any()
 
 
+@pytest.mark.parametrize("method", [Guidance(s) for s in (0.0, 0.5, 1.0, 2.5)] + [AdaCad(2.0)])
+def test_a_token_that_only_one_stream_finds_impossible_leaves_numbers(method):
+    torch.manual_seed(1)
+    first, second = torch.randn(2, 1, 12)
+    first[:, 3] = second[:, 5] = -math.inf
+    guided = method.guide(first, second)
+    assert not guided.isnan().any() and guided[0, 3] == -math.inf
+    keeps = getattr(method, "scale", 1) >= 1  # below 1 it is as impossible as to the other stream
+    assert guided[0, 5] == (first.log_softmax(-1)[0, 5] if keeps else -math.inf)
+    assert guided.softmax(-1).isfinite().all()
+
+
 def test_anchoring_masks_what_is_emphasised_and_not_the_system_prompt():
     tiny, greedy = model(), Sampling(temperature=0, max_new_tokens=12)
     messages = chat("always talk about cheese", "the old town by the river")

@@ -29,7 +29,9 @@ def contrasted(
     """log p = log p_other + scale * (log p - log p_other), float32 [row, vocabulary].
 
     Tokens that the first stream gives less than `plausibility` times its best token's probability
-    are never drawn (Li et al. 2022, arXiv 2210.15097).
+    are never drawn (Li et al. 2022, arXiv 2210.15097). A token that the second stream alone finds
+    impossible cannot be contrasted: it keeps the first stream's probability at a scale of at least
+    1, and has none below.
 
     Args:
         logits, other: of the two streams, [row, vocabulary].
@@ -39,8 +41,9 @@ def contrasted(
     first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
     same = isinstance(scale, (int, float)) and scale == 1
     made = first if same else second + scale * (first - second)
-    # where both are impossible, their difference is not a number
-    made = made.masked_fill(first == -math.inf, -math.inf)
+    # where either is impossible, their difference is infinite or not a number
+    lone = -math.inf if isinstance(scale, (int, float)) and scale < 1 else first
+    made = made.where(second > -math.inf, lone).masked_fill(first == -math.inf, -math.inf)
     if plausibility:
         least = first.amax(-1, keepdim=True) + math.log(plausibility)
         made = made.masked_fill(first < least, -math.inf)
