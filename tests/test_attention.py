@@ -4,8 +4,6 @@ and `generate()`.
 
 from __future__ import annotations
 
-import threading
-
 import oracles
 import pytest
 import torch
@@ -421,34 +419,6 @@ def test_leaving_restores_the_model_after_an_exception_too(attention):
     assert all("_attn" not in vars(module) for module in gptj.modules())
 
 
-def test_threads_of_one_block_run_at_once():
-    model, (ids, _, span) = hugging_face(), prompts()
-    both = threading.Barrier(7)
-    results = {}
-    with torch.inference_mode():
-        plain = model(ids).logits
-
-    @torch.inference_mode()
-    def run(number):
-        both.wait(30)
-        results[number] = [model(ids).logits for _ in range(3)]
-
-    with holdfast.steering(model, span, [SPLIT]) as handle:
-        with torch.inference_mode():
-            steered_logits = model(ids).logits
-        threads = [threading.Thread(target=handle.bind(run), args=(number,)) for number in range(6)]
-        for thread in threads:
-            thread.start()
-        with holdfast.unsteered(model):
-            run("unsteered")
-        for thread in threads:
-            thread.join()
-    assert model.config._attn_implementation == "sdpa"
-    assert all(torch.equal(one, plain) for one in results.pop("unsteered"))
-    assert len(results) == 6 and (steered_logits - plain).abs().max() > 1e-3
-    assert all(torch.equal(one, steered_logits) for own in results.values() for one in own)
-
-
 @torch.inference_mode()
 def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
     model, (ids, _, span) = hugging_face(), prompts()
@@ -511,18 +481,6 @@ def test_a_mask_beyond_the_prompt_or_of_another_batch_is_refused():
     ):
         model(ids[:1].expand(3, -1))
     assert model.config._attn_implementation == "sdpa"
-
-
-def test_models_that_cannot_be_reached_are_refused_by_name_and_left_alone():
-    bloom = hugging_face("bloom", "eager", n_layer=2, n_head=4)
-    ids, _, span = prompts()
-    plain = bloom(ids).logits
-    with (
-        pytest.raises(ModelError, match=r"BloomForCausalLM.*repetition"),
-        holdfast.steering(bloom, span, [SPLIT]),
-    ):
-        raise AssertionError("entered")
-    assert torch.equal(bloom(ids).logits, plain)
 
 
 def test_dropout_is_refused_rather_than_left_out():

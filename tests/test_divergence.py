@@ -179,15 +179,15 @@ def test_memory_that_runs_out_halves_the_pass(monkeypatch):
         Compared(Request(DIALOG), Request(FRESH), Reply("", (300 + n,), "stop")) for n in range(4)
     ]
     whole, sizes = session.diverge(compared), []
-    part = engine.part_rows
+    compare = engine._compare
 
     def little(runner, pairs, size):
         sizes.append(size)
         if size > 2:
             raise MemoryError
-        return part(runner, pairs, size)
+        return compare(runner, pairs, size)
 
-    monkeypatch.setattr(engine, "part_rows", little)
+    monkeypatch.setattr(engine, "_compare", little)
     for one, other in zip(session.diverge(compared), whole, strict=True):
         assert one.nats == pytest.approx(other.nats, abs=TOLERANCE)
     assert sizes == [8, 4, 2]

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from oracles import adacad, anchoring, guidance, split_softmax
+from oracles import adacad, anchoring, guidance
 from tiny import chat, model, tokenizer
 
 import holdfast
@@ -565,82 +565,6 @@ def attention_of(tiny, ids, span=None, methods=()):
     steering = None if span is None else SteeringSpec(span, [methods] * len(ids), trace=True)
     with steered(steering):
         return tiny.hf_model.model(ids, use_cache=False).last_hidden_state, steering
-
-
-def test_the_neutral_knob_is_the_unsteered_model_and_leaving_restores_it():
-    tiny = model()
-    ids = torch.randint(6, 400, (2, 40))
-    span = torch.zeros_like(ids, dtype=torch.bool)
-    span[:, 1:9] = True
-    plain, _ = attention_of(tiny, ids)
-    neutral, _ = attention_of(tiny, ids, span, (SplitSoftmax(1.0),))
-    moved, _ = attention_of(tiny, ids, span, (SplitSoftmax(0.3),))
-    assert torch.allclose(neutral, plain, atol=ROUNDING)
-    assert (moved - plain).abs().max() > 0.1
-    with (
-        pytest.raises(RuntimeError, match="boom"),
-        steered(SteeringSpec(span, [(SplitSoftmax(0.3),)] * 2)),
-    ):
-        tiny.hf_model.model(ids)
-        raise RuntimeError("boom")
-    assert torch.equal(attention_of(tiny, ids)[0], plain)
-
-
-@pytest.mark.parametrize("queries", (1, 40, 300))
-def test_split_softmax_equals_the_float64_oracle_and_leaves_the_mass_it_promised(queries):
-    from holdfast.attention import holdfast_attention
-
-    class Layer(torch.nn.Module):
-        layer_idx, num_key_value_groups, is_causal = 0, 2, True
-
-    torch.manual_seed(1)
-    keys = queries + 5 if queries == 1 else queries
-    q, k, v = (
-        torch.randn(2, 4, queries, 16) * 2,
-        torch.randn(2, 2, keys, 16) * 2,
-        torch.randn(2, 2, keys, 16),
-    )
-    span = torch.zeros(2, keys, dtype=torch.bool)
-    span[0, :3], span[1, 2:6] = True, True
-    steering = SteeringSpec(span, [(SplitSoftmax(0.4),), ()], trace=True)
-    with steered(steering) as state:
-        out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
-    scores = (q.double() @ k.double().repeat_interleave(2, 1).transpose(-1, -2)) * 0.25
-    causal = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
-    weights = scores.masked_fill(~causal, -torch.inf).softmax(-1)
-    for row, exponent in ((0, 0.4), (1, 1.0)):
-        for head in range(4):
-            for query in range(queries):
-                plain = weights[row, head, query]
-                both = (
-                    plain[span[row]].sum() > 0 and plain[~span[row]].sum() > 0
-                )  # else there is nothing to move
-                wanted = (
-                    split_softmax(plain.tolist(), span[row].tolist(), exponent)
-                    if both
-                    else plain.tolist()
-                )
-                assert torch.allclose(
-                    out[row, query, head].double(),
-                    torch.tensor(wanted, dtype=torch.double) @ v[row, head // 2].double(),
-                    atol=1e-5,
-                )
-        left = (weights[row, :, -1] * span[row]).sum(-1) ** exponent
-        assert torch.allclose(state.seen[0][row].double(), left, atol=1e-5)
-
-
-def test_rows_of_one_batch_carry_their_own_methods():
-    tiny = model()
-    messages = chat("always talk about cheese", "the old town")
-    requests = [
-        Request(messages, methods, SHORT, seed=5)
-        for methods in ((), (SplitSoftmax(0.2),), (SplitSoftmax(0.2), Repetition(1.0)))
-    ]
-    together = tiny.generate_batch(requests)
-    alone = [tiny.generate_batch([request])[0] for request in requests]
-    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
-    assert len({reply.token_ids for reply in together}) == 3
-    assert len(together[2].prompt_ids) > len(together[0].prompt_ids)
 
 
 def test_two_threads_never_see_each_others_steering():

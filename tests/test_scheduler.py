@@ -160,23 +160,6 @@ def test_tokens_are_told_once_when_memory_runs_out_on_the_way(monkeypatch):
     assert scheduler.halvings == [2]
 
 
-@pytest.mark.parametrize("kind", ("llama", "gpt2"))
-def test_every_pass_of_the_model_is_the_runners(kind, monkeypatch):
-    tiny, calls, passes, forward = model(kind), [], [], Runner.forward
-    hook = tiny.hf_model.register_forward_hook(lambda *_: calls.append(1))
-    monkeypatch.setattr(
-        Runner, "forward", lambda self, batch: passes.append(1) or forward(self, batch)
-    )
-    try:
-        talk = chat("talk about cheese", "hello")
-        tiny.generate(talk, (Gate((SplitSoftmax(0.3),), 0.9),), LONG)
-        tiny.generate(talk, (Guidance(2.0),), LONG)
-        tiny.score(talk, ["bread and music"], (SplitSoftmax(0.5),))
-    finally:
-        hook.remove()
-    assert len(calls) == len(passes) > 40
-
-
 # Prefixes
 
 

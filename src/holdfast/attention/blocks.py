@@ -34,7 +34,7 @@ from holdfast.attention.checks import (
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.steering import PASS, AttentionTrace, Pass, PassState, SteeringSpec
 from holdfast.errors import ModelError, UsageError
-from holdfast.states.edits import BlockStates, edits_of_pass
+from holdfast.states.edits import BlockStates, EditGroup, edits_of_pass
 from holdfast.states.hooks import edited
 
 P = ParamSpec("P")
@@ -44,32 +44,20 @@ LOCK = threading.RLock()
 
 @dataclass(eq=False, repr=False)
 class Steered:
-    """The handle of an open block.
+    """The handle of an open block."""
 
-    Args:
-        model: that it steers.
-        steering: of its attention.
-        states: keys, hidden states and attention outputs that it edits; None for none.
-        origin: of the caches that are filled in it; None once it was left.
-        spec: the methods as a spec string.
-        passes: of each traced pass, its thread and the mass of every layer.
-        count: how many passes it steered.
-        used: whether any pass was its own, if only to be refused.
-        running: how many of its passes are under way.
-        is_open: whether it was not left yet.
-    """
-
-    model: ref[PreTrainedModel]
-    name: str
-    steering: SteeringSpec
-    states: BlockStates | None
-    origin: CacheOrigin | None
-    spec: str
+    model: ref[PreTrainedModel]  # that it steers
+    name: str  # of the model's class
+    steering: SteeringSpec  # of its attention
+    states: BlockStates | None  # keys, hidden states and attention outputs that it edits
+    origin: CacheOrigin | None  # of the caches that are filled in it; None once it was left
+    spec: str  # the methods as a spec string
+    # of each traced pass, its thread and the mass of every layer
     passes: list[tuple[int, list[Tensor]]] = field(default_factory=list)
-    count: int = 0
-    used: bool = False
-    running: int = 0
-    is_open: bool = True
+    count: int = 0  # how many passes it steered
+    used: bool = False  # whether any pass was its own, if only to be refused
+    running: int = 0  # how many of its passes are under way
+    is_open: bool = True  # whether it was not left yet
 
     def __repr__(self) -> str:
         rows = len(self.steering.span)
@@ -135,16 +123,9 @@ class _Scope:
     block: Steered | None
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """A pass whose inputs `generate` has prepared; `first` where it is that of the prompt."""
-
-    begun: Pass
-    first: bool
-
-
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("holdfast_scopes", default=())
-_PREPARED: ContextVar[_Prepared | None] = ContextVar("holdfast_prepared", default=None)
+# The pass whose inputs `generate` has prepared.
+_PREPARED: ContextVar[Pass | None] = ContextVar("holdfast_prepared", default=None)
 
 
 @contextmanager
@@ -163,28 +144,19 @@ def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
 
 @dataclass(eq=False)
 class OpenModel:
-    """A model with an open block, or whose block was left while a pass of it is under way.
-
-    Args:
-        model: itself.
-        before: its configurations, with the attention implementation of each.
-        modules: its modules, which tell its attention from another model's.
-        cross: those that are cross-attention, whose keys are an encoder's and not the prompt's.
-        implementation: of attention, after the switch.
-        restore: makes the model as it was.
-        block: that is open.
-        running: steered passes that are under way, of this block or of one that was left.
-    """
+    """A model with an open block, or whose block was left while a pass of it is under way."""
 
     model: ref[PreTrainedModel]
     name: str
+    # its configurations, with the attention implementation of each
     before: list[tuple[Any, str | None]]
-    modules: WeakSet[torch.nn.Module]
+    modules: WeakSet[torch.nn.Module]  # its modules, which tell its attention from another model's
+    # those that are cross-attention, whose keys are an encoder's and not the prompt's
     cross: WeakSet[torch.nn.Module]
-    implementation: str | None = None
-    restore: Callable[[], None] = lambda: None
-    block: Steered | None = None
-    running: int = 0
+    implementation: str | None = None  # of attention, after the switch
+    restore: Callable[[], None] = lambda: None  # makes the model as it was
+    block: Steered | None = None  # that is open
+    running: int = 0  # steered passes that are under way, of this block or of one that was left
 
     def has_config(self, config: Any) -> bool:
         return any(config is known for known, _ in self.before)
@@ -207,15 +179,15 @@ class OpenModel:
 
     def prepare(self, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """`prepare_inputs_for_generation`, in which the masks of static caches are made."""
-        begun, first = self._pass_here(), bool(kwargs.get("is_first_iteration"))
-        if first and begun.state is not None:
+        begun = self._new_pass(first=bool(kwargs.get("is_first_iteration")))
+        if begun.first and begun.state is not None:
             check_padding(begun.state, kwargs.get("attention_mask"))
         token = PASS.set(begun)
         try:
             inputs = plain(*args, **kwargs)
         finally:
             PASS.reset(token)
-        _PREPARED.set(_Prepared(begun, first))
+        _PREPARED.set(begun)
         return inputs
 
     def forward(
@@ -230,34 +202,32 @@ class OpenModel:
         if self._is_of_decode_loop():
             return plain(*args, **kwargs)
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        with self._pass(given) as begun:
-            output = plain(*args, **kwargs)
-            cache = given.get("past_key_values")
-            self._finish(begun, getattr(output, "past_key_values", cache))
-        return output
-
-    @contextmanager
-    def _pass(self, given: Mapping[str, Any]) -> Iterator[Pass]:
-        begun, first = self._next_pass()
-        block, state, edits = begun.block, begun.state, None
-        origin = None if block is None else block.origin
-        continues = claim_cache(given.get("past_key_values"), origin, self.name)
-        model = self.model()
-        assert model is not None, "it is running"
-        if block is not None and state is not None:
-            config = model.config.get_text_config()
-            before = check_pass(state, given, config, continues=continues, first=first)
-            refuse_checkpointing(model)
-            if block.states is not None:
-                edits = edits_of_pass(block.states, given, before)
+        begun, model, cache = self._next_pass(), self._running_model(), given.get("past_key_values")
+        edits = self._checked(begun, given, model)
         token = PASS.set(begun)
-        self._count(block, 1)
+        self._count(begun.block, 1)
         try:
             with edited(model, edits):
-                yield begun
+                output = plain(*args, **kwargs)
+                self._finish(begun, getattr(output, "past_key_values", cache))
         finally:
             PASS.reset(token)
-            self._count(block, -1)
+            self._count(begun.block, -1)
+        return output
+
+    def _checked(
+        self, begun: Pass, given: Mapping[str, Any], model: PreTrainedModel
+    ) -> list[EditGroup]:
+        """Checks that a pass fits the block; returns its edits."""
+        block, state = begun.block, begun.state
+        origin = None if block is None else block.origin
+        continues = claim_cache(given.get("past_key_values"), origin, self.name)
+        if block is None or state is None:
+            return []
+        config = model.config.get_text_config()
+        before = check_pass(state, given, config, continues=continues, first=begun.first)
+        refuse_checkpointing(model)
+        return [] if block.states is None else edits_of_pass(block.states, given, before)
 
     def begin_compiled(self, given: Mapping[str, Any]) -> None:
         """A compiled pass begins, which does not say what its cache holds.
@@ -268,11 +238,11 @@ class OpenModel:
         """
         if self._is_of_decode_loop():
             return
-        (begun, first), outer = self._next_pass(), PASS.get()
+        begun, outer, model = self._next_pass(), PASS.get(), self._running_model()
         if outer is not None and outer.model is self:
             outer = outer.outer  # it was interrupted
-        block, state, model = begun.block, begun.state, self.model()
-        if block is not None and state is not None and model is not None:
+        block, state = begun.block, begun.state
+        if block is not None and state is not None:
             if block.states is not None:
                 raise ModelError(
                     f"A compiled pass of {self.name} cannot have its keys, hidden states or "
@@ -280,7 +250,7 @@ class OpenModel:
                 )
             if given["input_ids"].shape[1] > 1 or state.spec.span.shape[1] == 1:
                 config = model.config.get_text_config()
-                check_pass(state, given, config, continues=False, first=first)
+                check_pass(state, given, config, continues=False, first=begun.first)
             elif not block.count:
                 raise UsageError(
                     f"A compiled step of {self.name} goes on behind keys that were cached before "
@@ -290,44 +260,43 @@ class OpenModel:
                 refuse_attention_weights(given)
         PASS.set(Pass(state, self, block, outer=outer))
 
-    def end_compiled(self) -> None:
+    def end_compiled(self, begun: Pass) -> None:
         """The compiled pass ends.
 
         Raises:
             ModelError: not every layer was steered in it.
         """
-        begun = PASS.get()
-        assert begun is not None and begun.model is self
         PASS.set(begun.outer)
         self._finish(begun, None)
 
     def _finish(self, begun: Pass, cache: Any) -> None:
         """Notes what a pass did that has ended well."""
-        block, state, model = begun.block, begun.state, self.model()
-        if block is None or state is None or model is None:
+        block, state = begun.block, begun.state
+        if block is None or state is None:
             return
-        check_reached(model, state, self.implementation)
+        check_reached(self._running_model(), state, self.implementation)
         mark_cache(cache, block.origin)
         block.count += 1
         block.passes += [(threading.get_ident(), layers) for layers in state.passes if layers]
 
-    def _pass_here(self) -> Pass:
-        block = self.block_here()
-        return Pass(None if block is None else PassState(block.steering), self, block)
+    def _running_model(self) -> PreTrainedModel:
+        model = self.model()
+        assert model is not None, "a pass of it is under way"
+        return model
 
-    def _next_pass(self) -> tuple[Pass, bool | None]:
-        """The pass that begins, and whether it is the first of a `generate`; None outside one."""
+    def _new_pass(self, first: bool | None = None) -> Pass:
+        block = self.block_here()
+        return Pass(None if block is None else PassState(block.steering), self, block, first=first)
+
+    def _next_pass(self) -> Pass:
+        """The pass that begins: the one that `generate` has prepared, or a new one."""
         prepared, block = _PREPARED.get(), self.block_here()
         _PREPARED.set(None)
         if block is not None:
             block.used = True
-        if (
-            prepared is None
-            or prepared.begun.model is not self
-            or prepared.begun.block is not block
-        ):
-            return self._pass_here(), None
-        return prepared.begun, prepared.first
+        if prepared is not None and prepared.model is self and prepared.block is block:
+            return prepared
+        return self._new_pass()
 
     def _scope_here(self) -> _Scope | None:
         """The innermost scope of this model in this context."""

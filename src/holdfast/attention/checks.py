@@ -18,19 +18,13 @@ _ORIGIN = "_holdfast_origin"  # the attribute of a cache that holds its `CacheOr
 
 @dataclass(frozen=True, eq=False)
 class CacheOrigin:
-    """The steering that the keys in a cache were computed under; all caches of a block share one.
+    """The steering that the keys in a cache were computed under; caches of a block share one."""
 
-    Args:
-        methods: per row of the span mask.
-        span: bool [row, token].
-        spec: the methods as a spec string.
-        width_matters: whether the methods treat generated tokens unlike those of the prompt, so
-            that the end of the prompt is part of the steering.
-    """
-
-    methods: tuple[tuple[InPass, ...], ...]
-    span: Tensor
-    spec: str
+    methods: tuple[tuple[InPass, ...], ...]  # per row of the span mask
+    span: Tensor  # bool [row, token]
+    spec: str  # the methods as a spec string
+    # whether the methods treat generated tokens unlike those of the prompt, so that the end of the
+    # prompt is part of the steering
     width_matters: bool
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CacheOrigin:
@@ -48,12 +42,7 @@ class CacheOrigin:
 
 
 def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
-    """Marks a cache as that of a pass; returns whether this very block had marked it before.
-
-    Args:
-        cache: of the pass, or None.
-        origin: the steering of the pass; None where it is plain.
-        name: of the model.
+    """Marks a cache as that of a pass steered by `origin`; returns whether this block had done so.
 
     Raises:
         UsageError: the cache holds keys that were computed under other steering.
@@ -63,12 +52,10 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     before = cache.__dict__.get(_ORIGIN)
     if before is origin:
         return origin is not None
-    old, new = (
-        mark if mark is not None and any(mark.methods) else None for mark in (before, origin)
-    )
+    old, new = (mark if mark and any(mark.methods) else None for mark in (before, origin))
     same = old is new or (old is not None and new is not None and old.equals(new))
     if not same and cached_tokens(cache):
-        was, now = (mark.spec if mark is not None else "no steering" for mark in (old, new))
+        was, now = (mark.spec if mark else "no steering" for mark in (old, new))
         if was == now:
             was += " on another span"
         raise UsageError(
@@ -105,15 +92,8 @@ def check_pass(
 ) -> int:
     """Refuses a pass that the span mask does not fit; returns the columns before its tokens.
 
-    Args:
-        state: of the pass.
-        given: its arguments by name.
-        config: of the text model.
-        continues: whether its cache was filled in the same block.
-        first: whether it is the first of a `generate`; None outside of one.
-
-    Raises:
-        UsageError: names the tokens of the mask and of the pass.
+    `given` are its arguments by name; `continues` says whether its cache was filled in the same
+    block, `first` whether it is the first of a `generate` (None outside of one).
     """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
@@ -138,37 +118,27 @@ def check_pass(
 def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool | None) -> None:
     """A prompt is as long as its span mask; without a cache, a given reply may follow it."""
     seen = tokens + before
+    sees = f"The span mask has {width} tokens and this pass sees {seen}"
     if seen < width:
+        raise UsageError(f"{sees}; give a mask of the whole prompt, and forward it at once.")
+    if seen > width and before:
         raise UsageError(
-            f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the whole "
-            "prompt, and forward it at once."
+            f"{sees}, {before} of them cached before the block; give a mask of all of them."
         )
-    if seen == width:
-        return
-    if before:
+    if seen > width and (caches or first):
+        cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
         raise UsageError(
-            f"The span mask has {width} tokens and this pass sees {seen}, {before} of them cached "
-            "before the block; give a mask of all of them."
+            f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
+            f"prompt{cure}."
         )
-    if not (caches or first):
-        return
-    cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
-    raise UsageError(
-        f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
-        f"prompt{cure}."
-    )
 
 
 def check_padding(state: PassState, mask: Tensor | None) -> None:
-    """Refuses a span on tokens that an attention mask [row, token] hides.
-
-    Raises:
-        UsageError: names the first such row.
-    """
+    """Refuses a span on tokens that an attention mask [row, token] hides; names the first row."""
     span = state.spec.span
-    if mask is None or mask.ndim != 2 or mask.shape[0] % span.shape[0]:
+    if mask is None or mask.ndim != 2:
         return
-    if mask.shape[1] < span.shape[1]:
+    if mask.shape[0] % span.shape[0] or mask.shape[1] < span.shape[1]:
         return
     span = span.repeat_interleave(mask.shape[0] // span.shape[0], 0).to(mask.device)
     hidden = (span & (mask[:, : span.shape[1]] == 0)).nonzero()

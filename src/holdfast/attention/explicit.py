@@ -1,6 +1,5 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Steered attention by explicit scores, a block of queries at a time: for what the fused kernels
-lack.
+"""Steered attention by explicit scores, a block of queries at a time, where fused kernels cannot.
 
 Soft caps, attention sinks, biases and masks of each head, values narrower than keys, gradients, and
 rows whose methods disagree on what the span is. A sink is one more score in the denominator: it
@@ -23,21 +22,13 @@ _SCORES = 2**21  # held at a time; more queries than that are taken in blocks, w
 
 @dataclass(frozen=True)
 class ScoreFormula:
-    """How scores are made of queries and keys.
+    """How scores are made of queries and keys."""
 
-    Args:
-        scaling: factor of the products.
-        softcap: c of c * tanh(score / c), or None.
-        bias: added to the scores, [B or 1, H or 1, Q, K], or None.
-        sinks: one more score of the rest, [B or 1, H, Q or 1], or None.
-        causal: query i sees keys 0 to i.
-    """
-
-    scaling: float
-    softcap: float | None = None
-    bias: Tensor | None = None
-    sinks: Tensor | None = None
-    causal: bool = False
+    scaling: float  # factor of the products
+    softcap: float | None = None  # c of c * tanh(score / c), or None
+    bias: Tensor | None = None  # added to the scores, [B or 1, H or 1, Q, K], or None
+    sinks: Tensor | None = None  # one more score of the rest, [B or 1, H, Q or 1], or None
+    causal: bool = False  # query i sees keys 0 to i
 
 
 def attend_explicitly(
@@ -69,8 +60,8 @@ def attend_explicitly(
 def _scores(
     grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: ScoreFormula, start: int
 ) -> Tensor:
-    """Masked scores, float32 or wider, [B, H, q, K], of the queries from `start` on; `grouped` is
-    [B, G, H/G, q, D].
+    """Masked scores, float32 or wider, [B, H, q, K], of the queries [B, G, H/G, q, D] from `start`
+    on.
     """
     count = grouped.shape[3]
     wide = torch.promote_types(key.dtype, torch.float32)
@@ -136,15 +127,15 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
 
 
 def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula) -> None:
-    """Notes what is traced of a layer and is not noted yet: the mass on the span, and what it would
-    be if the layer attended evenly.
+    """Notes what is traced of a layer and is not noted yet: the mass on the span, and that of even
+    attention.
     """
     query, keys, mask = inputs.query, inputs.key.shape[2], inputs.mask
     if state.last is not None:
         places = state.last.to(query.device)
     else:
         places = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
-    if not state.has_noted or (state.last is not None and query.shape[2] > 1):
+    if not state.noted or (state.last is not None and query.shape[2] > 1):
         state.note(_mass_at(state, layer, inputs, scoring, places))
     state.uniform[layer] = state.plans.get(
         "uniform",

@@ -25,54 +25,34 @@ class Range:
 
 @dataclass(frozen=True)
 class Starts:
-    """Where the keys of windowed layers begin, in a pass whose rows keep different ones.
+    """Where the keys of windowed layers begin, in a pass whose rows keep different ones."""
 
-    Args:
-        keys: how many such a layer reads, by which it is told from the others.
-        columns: per row, the column of the first of them.
-        on_device: the same, int64 [row, 1].
-    """
-
-    keys: int
-    columns: tuple[int, ...]
-    on_device: Tensor
+    keys: int  # how many such a layer reads, by which it is told from the others
+    columns: tuple[int, ...]  # per row, the column of the first of them
+    on_device: Tensor  # the same, int64 [row, 1]
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The keys that a pass attends to as two groups; None where a group is empty in every row.
+    """The keys that a pass attends to as two groups; None where a group is empty in every row."""
 
-    Args:
-        span: the span; also generated tokens, in rows where they count as the span.
-        rest: the others.
-        proper: the span without generated tokens; the same object as `span` where it has none.
-        certain: whether each row has keys of both groups, if none are masked.
-    """
-
-    span: Range | None
-    rest: Range | None
+    span: Range | None  # the span; also generated tokens, in rows where they count as the span
+    rest: Range | None  # the others
+    # the span without generated tokens; the same object as `span` where it has none
     proper: Range | None
-    certain: bool
+    certain: bool  # whether each row has keys of both groups, if none are masked
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Where the span of a batch stands in all its passes, in columns.
+    """Where the span of a batch stands in all its passes, in columns."""
 
-    Args:
-        start, stop: of the columns that some row's span holds; both 0 where none does.
-        uniform: whether every row's span holds all of these.
-        certain: whether every row has a span.
-        prompt: per row, the first generated column.
-        includes: per row, whether generated tokens count as its span.
-    """
-
-    start: int
-    stop: int
-    uniform: bool
-    certain: bool
-    prompt: tuple[int, ...]
-    includes: tuple[bool, ...]
+    start: int  # of the columns that some row's span holds; 0 where none does
+    stop: int  # behind the last of them; 0 as well
+    uniform: bool  # whether every row's span holds all of these
+    certain: bool  # whether every row has a span
+    prompt: tuple[int, ...]  # per row, the first generated column
+    includes: tuple[bool, ...]  # per row, whether generated tokens count as its span
 
     @classmethod
     def of(cls, span: Tensor, prompt: Sequence[int], includes: Sequence[bool]) -> Extent:
@@ -142,18 +122,13 @@ Plan = TypeVar("Plan")
 
 @dataclass(frozen=True)
 class KeyGroup:
-    """A range of keys that holds one group.
-
-    Args:
-        start, stop: of the range, not empty.
-        mask: added to the scores, [B or 1, 1, Q, stop - start]; None where every query sees the
-            whole range.
-        fully_masked: bool [B or 1, 1, Q], True on queries that see none of it; None with no mask.
-    """
+    """A range of keys, not empty, that holds one group."""
 
     start: int
     stop: int
+    # added to the scores, [B or 1, 1, Q, stop - start]; None where every query sees the whole range
     mask: Tensor | None = None
+    # bool [B or 1, 1, Q], True on queries that see none of it; None with no mask
     fully_masked: Tensor | None = None
 
     def of(self, states: Tensor) -> Tensor:
@@ -178,30 +153,25 @@ class Plans:
         """The plan of this kind for queries x keys under a mask, made where there is none yet."""
         for made_kind, made_size, made_mask, plan in self._made:
             if made_kind == kind and made_size == size and made_mask is mask:
-                kept: Plan = plan
-                return kept
+                return plan  # type: ignore[no-any-return]
         made = make()
         self._made.append((kind, size, mask, made))
         return made
 
     def clear(self) -> None:
-        """Forgets those of the pass before."""
         self._made.clear()
 
 
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """A boolean or additive mask as an additive one with -inf where nothing is seen."""
     if mask.dtype == torch.bool:
-        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(
-            ~mask, -torch.inf
-        )
+        zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+        return zeros.masked_fill_(~mask, -torch.inf)
     return mask.masked_fill(~visible(mask), -torch.inf).to(dtype)
 
 
 def visible(mask: Tensor) -> Tensor:
-    """Where a boolean or additive mask lets a query see; models write "not" as the least number of
-    their dtype.
-    """
+    """Where a mask lets a query see; models write "not" as the least number of their dtype."""
     return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
 
 
@@ -211,7 +181,6 @@ def masked_part(
     """A group of keys as some queries see it.
 
     Args:
-        group: where it stands.
         mask: of these queries over its range, [B or 1, 1, Q, stop - start]; None: they see all.
         members: bool [B, K], the keys of the group; not read where it is uniform.
         dtype: of the mask that is made.

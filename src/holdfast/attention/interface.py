@@ -1,15 +1,14 @@
 """The attention implementation "holdfast" that is registered with transformers, eager or compiled.
 
-A compiled region sees tensors only, and what a block is to do is known when the pass runs. So a
-pass has an operation at its beginning, one at its end and one per layer, each a single node of the
-graph. When they run, they do what an eager pass does: nothing is fixed in the graph, and steering
-may change from call to call. They read the state of the process, so they are never part of a CUDA
-graph: Inductor runs the pieces between them.
+A compiled region sees tensors only. So a pass has an operation at its beginning, one at its end and
+one per layer, each a single node of the graph. When they run, they do what an eager pass does:
+nothing is fixed in the graph, and steering may change from call to call. They read the state of the
+process, so they are never part of a CUDA graph: Inductor runs the pieces between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -20,9 +19,9 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
 from holdfast.attention.blocks import OPEN
-from holdfast.attention.layers import attend_layer, mask_layer
+from holdfast.attention.layers import IMPLEMENTATION, attend_layer, mask_layer, refuse_sparse
 from holdfast.attention.steering import PASS
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError
 
 NUMBER = "holdfast_number"
 _TAGS = (torch.Tag.cudagraph_unsafe,)
@@ -31,7 +30,6 @@ _NUMBERS: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 _MODULES: WeakValueDictionary[int, torch.nn.Module] = WeakValueDictionary()
 # Of the arguments of transformers' attention interface, those that change its result.
 _TENSORS = ("s_aux", "sinks", "position_bias", "indices")
-_REFUSED = ("block_indices", "cache")
 
 
 def number_modules(model: torch.nn.Module, *, open_blocks: bool) -> None:
@@ -52,24 +50,6 @@ def forget(model: torch.nn.Module) -> None:
     """Takes the numbers of its modules from a model."""
     for module in model.modules():
         module.__dict__.pop(NUMBER, None)
-
-
-class Replacement:
-    """Stands in for a method of a model with an open block; it cannot be pickled with the model."""
-
-    def __init__(self, function: Callable[..., Any], plain: Callable[..., Any] | None = None):
-        self.function = function
-        if plain is not None:
-            self.__wrapped__ = plain  # whose signature `generate` reads
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
-
-    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
-        raise UsageError(
-            "A model cannot be pickled while a block of holdfast.steering is open on it (a spawned "
-            "process, torch.save); open the block in the other process, or leave it first."
-        )
 
 
 # What is traced: called by dynamo, never run
@@ -98,7 +78,6 @@ def begin_traced(
 
 
 def end_traced(module: torch.nn.Module, output: Any) -> Any:
-    """A compiled pass ends."""
     torch.ops.holdfast.end(output[0], module.holdfast_number)
     return output
 
@@ -112,18 +91,13 @@ def attend_traced(
     kwargs: Mapping[str, Any],
 ) -> Tensor:
     """The attention of one layer, [B, Q, H, D]."""
-    for refused in _REFUSED:
-        if kwargs.get(refused) is not None:
-            raise ModelError(f"Attention with {refused} cannot be steered in a compiled pass.")
+    refuse_sparse(module, kwargs)
     output: Tensor = torch.ops.holdfast.attend(
         query,
         key,
         value,
         mask,
-        kwargs.get("s_aux"),
-        kwargs.get("sinks"),
-        kwargs.get("position_bias"),
-        kwargs.get("indices"),
+        *[kwargs.get(name) for name in _TENSORS],
         getattr(module, NUMBER, 0),
         kwargs.get("scaling"),
         kwargs.get("softcap"),
@@ -166,8 +140,8 @@ def _(ids, mask, number, use_cache, output_attentions):  # type: ignore[no-untyp
 def end(output: Tensor, number: int) -> None:
     """The pass of the model ends; told to change `output`, so that it stays in its place."""
     current, opened = PASS.get(), OPEN.get(_MODULES[abs(number)])
-    if current is not None and current.model is not None and current.model is opened:
-        opened.end_compiled()
+    if current is not None and opened is not None and current.model is opened:
+        opened.end_compiled(current)
 
 
 @end.register_fake
@@ -199,18 +173,13 @@ def attend(
             "one of holdfast.load, or open a block of holdfast.steering on yours."
         )
     _check_window(module, key.shape[2])
-    kwargs: dict[str, Any] = {
-        "s_aux": s_aux,
-        "sinks": sinks,
-        "position_bias": position_bias,
-        "indices": indices,
-        "softcap": softcap,
-        "is_causal": is_causal,
-    }
+    tensors = zip(_TENSORS, (s_aux, sinks, position_bias, indices), strict=True)
+    kwargs: dict[str, Any] = {**dict(tensors), "softcap": softcap, "is_causal": is_causal}
     given = {name: value for name, value in kwargs.items() if value is not None}
-    return attend_layer(module, query, key, value, mask, scaling=scaling, dropout=dropout, **given)[
-        0
-    ]
+    result = attend_layer(
+        module, query, key, value, mask, scaling=scaling, dropout=dropout, **given
+    )
+    return result[0]
 
 
 @attend.register_fake
@@ -220,25 +189,21 @@ def _(query, key, value, *others):  # type: ignore[no-untyped-def]
 
 
 def _check_window(module: Any, keys: int) -> None:
-    """Refuses a layer whose keys begin no one knows where: its masks were made in the graph."""
+    """Refuses a layer whose keys begin nobody knows where: its masks were made in the graph."""
     current = PASS.get()
-    if current is None or current.state is None or current.state.knows_columns(keys):
+    if current is None or current.state is None or keys in current.state.offsets:
         return
     config = module.config.get_text_config()
     kinds = getattr(config, "layer_types", None)
     kind = kinds[module.layer_idx] if kinds else None
-    window = getattr(config, "sliding_window", None)
-    if kind == "chunked_attention":
-        window = getattr(config, "attention_chunk_size", window)
+    chunked = kind == "chunked_attention"
+    window = getattr(config, "attention_chunk_size" if chunked else "sliding_window", None)
     if kind != "full_attention" and window is not None and keys >= window:
         raise ModelError(
             f"A compiled pass of a model with windows of {window} tokens is steered in generate"
             "(cache_implementation='static') alone, which says where they stand; run it there, or "
             "not compiled."
         )
-
-
-IMPLEMENTATION = "holdfast"
 
 
 def holdfast_attention(

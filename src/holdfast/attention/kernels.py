@@ -1,6 +1,4 @@
-"""Attention over a range of keys that also returns its log-sum-exp, by the fused kernels PyTorch
-ships.
-"""
+"""Attention over a range of keys that also returns its log-sum-exp, by PyTorch's fused kernels."""
 
 from __future__ import annotations
 
@@ -14,26 +12,17 @@ _ATEN = torch.ops.aten
 
 @dataclass(frozen=True)
 class LayerInputs:
-    """Queries, keys and values of one layer.
+    """Queries, keys and values of one layer."""
 
-    Args:
-        query: [B, H, Q, D].
-        key, value: [B, G, K, D] with H a multiple of G.
-        mask: boolean or additive, [B or 1, 1, Q, K]; None: all keys are seen.
-        causal: query i sees keys 0 to i; only without a mask.
-        scaling: of the scores.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    mask: Tensor | None
-    causal: bool
-    scaling: float
+    query: Tensor  # [B, H, Q, D]
+    key: Tensor  # [B, G, K, D] with H a multiple of G
+    value: Tensor  # likewise
+    mask: Tensor | None  # boolean or additive, [B or 1, 1, Q, K]; None: all keys are seen
+    causal: bool  # query i sees keys 0 to i; only without a mask
+    scaling: float  # of the scores
 
     @property
     def size(self) -> tuple[int, int]:
-        """Queries and keys."""
         return self.query.shape[2], self.key.shape[2]
 
     @property
@@ -48,9 +37,7 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """
     if not query.shape[-1] == key.shape[-1] == value.shape[-1]:
         return False
-    if torch.is_grad_enabled() and (
-        query.requires_grad or key.requires_grad or value.requires_grad
-    ):
+    if torch.is_grad_enabled() and any(part.requires_grad for part in (query, key, value)):
         return False
     if query.device.type == "cuda":
         size, narrow = query.shape[-1], query.dtype != torch.float64
@@ -61,16 +48,13 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
 def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
 ) -> tuple[Tensor, Tensor]:
-    """Attention of all queries to all keys given.
+    """Attention of all queries [B, H, Q, D] to all keys [B, G, K, D] given, H a multiple of G.
 
     Args:
-        query: [B, H, Q, D].
-        key, value: [B, G, K, D] with H a multiple of G, K at least 1 (the CPU kernel ends the
-            process on none).
+        key: at least one; the CPU kernel ends the process on none.
         mask: added to the scores, [B or 1, 1, Q, K], or None. A query that sees nothing gets an
             output and a log-sum-exp that mean nothing: those of the CPU kernel are 0.
         causal: query i sees keys 0 to i.
-        scaling: of the scores.
 
     Returns:
         The output [B, H, Q, D] and the log-sum-exp of the scores, float32 or wider, [B, H, Q].
@@ -104,18 +88,11 @@ def _attend_on_cuda(
     if repeats == 1:
         return _attend_efficiently(query, key, value, mask, causal, scaling)
     parts = [
-        _attend_efficiently(
-            query[:, head::repeats], key, value, _of_heads(mask, head, repeats), causal, scaling
-        )
+        _attend_efficiently(query[:, head::repeats], key, value, mask, causal, scaling)
         for head in range(repeats)
     ]
-    output = torch.stack([part for part, _ in parts], 2).flatten(1, 2)
-    return output, torch.stack([lse for _, lse in parts], 2).flatten(1, 2)
-
-
-def _of_heads(mask: Tensor | None, head: int, repeats: int) -> Tensor | None:
-    """The mask of every `repeats`-th head, where heads have masks of their own."""
-    return mask if mask is None or mask.shape[1] == 1 else mask[:, head::repeats]
+    output, lse = (torch.stack(states, 2).flatten(1, 2) for states in zip(*parts, strict=True))
+    return output, lse
 
 
 def _attend_efficiently(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -30,7 +30,6 @@ from holdfast.errors import ModelError
 IMPLEMENTATION = "holdfast"
 # Configurations, which need not be hashable, with the attention that each had before ours.
 _PLAIN: list[tuple[weakref.ref[Any], str]] = []
-_REFUSED = ("block_indices", "cache")  # sparse blocks, and paged caches of continuous batching
 
 
 def attend_layer(
@@ -49,14 +48,22 @@ def attend_layer(
         if plain is not None:
             result: tuple[Tensor, Any] = plain(module, query, key, value, attention_mask, **kwargs)
             return result
-    if state is None and attention_mask is None and _sees_all(module, current):
-        kwargs["is_causal"] = False
+    if state is None and attention_mask is None and current is not None:
+        # without a mask, SDPA alone would take cross-attention for causal
+        crosses = current.model is not None and module in current.model.cross
+        if crosses and _plain_name(getattr(module, "config", None)) != "sdpa":
+            kwargs["is_causal"] = False
     extras = _extras_of(module, kwargs)
     layer = 0 if state is None else _enter(state, module)
     steers = state is not None and (state.spec.trace or state.spec.touches(layer))
     if extras is None and not steers:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    _refuse(module, attention_mask, kwargs)
+    refuse_dropout(module, kwargs.get("dropout"))
+    if not (attention_mask is None or isinstance(attention_mask, Tensor)):
+        raise ModelError(
+            f"A mask of the kind {type(attention_mask).__name__} cannot be steered; load the model "
+            "with attn_implementation='sdpa'."
+        )
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
     scoring = ScoreFormula(inputs.scaling, *(extras or (None, None, None)), inputs.causal)
     if state is not None and extras is None and _merges(state, layer, inputs):
@@ -84,17 +91,22 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
     return two and is_fused(inputs.query, inputs.key, inputs.value)
 
 
-def _refuse(module: torch.nn.Module, mask: object, kwargs: dict[str, Any]) -> None:
-    if module.training and kwargs.get("dropout"):
+def refuse_dropout(module: torch.nn.Module, dropout: float | None) -> None:
+    """Steered attention drops nothing out."""
+    if module.training and dropout:
         raise ModelError(
-            f"Attention with dropout {kwargs['dropout']} cannot be steered; call model.eval() "
-            "first."
+            f"Attention with dropout {dropout} cannot be steered; call model.eval() first."
         )
-    if not (mask is None or isinstance(mask, Tensor)):
-        raise ModelError(
-            f"A mask of the kind {type(mask).__name__} cannot be steered; load the model "
-            "with attn_implementation='sdpa'."
-        )
+
+
+def refuse_sparse(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> None:
+    """Refuses sparse blocks, and paged caches of continuous batching."""
+    for refused in ("block_indices", "cache"):
+        if kwargs.get(refused) is not None:
+            raise ModelError(
+                f"Attention with {refused} ({type(module).__name__}) cannot be steered; use prompt "
+                "methods such as repetition."
+            )
 
 
 def _inputs_of(
@@ -107,16 +119,12 @@ def _inputs_of(
 ) -> LayerInputs:
     """The keys that the mask, or causality, covers; static caches have more."""
     causal = kwargs.get("is_causal")
-    causal = (
-        query.shape[2] > 1
-        and mask is None
-        and (getattr(module, "is_causal", True) if causal is None else causal)
-    )
+    causal = getattr(module, "is_causal", True) if causal is None else causal
+    causal = causal and mask is None and query.shape[2] > 1
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
-    if (
-        mask is not None and mask.shape[-1] > key.shape[2]
-    ):  # else the same tensor, by which plans are known
+    # else it stays the same tensor, by which plans are known
+    if mask is not None and mask.shape[-1] > key.shape[2]:
         mask = mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
         mask = _only_chosen(mask, kwargs["indices"], key.shape[2], causal)
@@ -142,8 +150,7 @@ def mask_layer(**kwargs: Any) -> Tensor | None:
             current.state.note_keys(kwargs.get("q_offset", 0), q_length, first, kv_length)
     if current is not None and current.positions is not None:
         return _mask_by_positions(current, name, **kwargs)
-    mask: Tensor | None = ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)
-    return mask
+    return ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)  # type: ignore[no-any-return]
 
 
 def _starts_of(current: Pass, keys: int) -> Starts | None:
@@ -179,11 +186,6 @@ def _mask_by_positions(
 
 
 def state_of(module: torch.nn.Module) -> PassState | None:
-    """The state of this module's pass; None for another model's, or cross-attention.
-
-    Raises:
-        UsageError: as `pass_in`.
-    """
     return _state_of(module, pass_in(module))
 
 
@@ -221,28 +223,15 @@ def _plain_attention(
 ) -> Callable[..., Any] | None:
     """The attention that a model had before ours, for a pass that is not steered.
 
-    None for SDPA, and where eager attention is not given what it takes: masks of another form, as
-    in a compiled pass, or indices.
+    None for SDPA, and where eager attention is not given an additive mask, or is given indices.
     """
     name = _plain_name(getattr(module, "config", None))
-    is_eager = _is_additive(mask) and kwargs.get("indices") is None
-    if name == "sdpa" or (name == "eager" and not is_eager):
+    is_additive = isinstance(mask, Tensor) and mask.is_floating_point()
+    if name == "sdpa" or (name == "eager" and not (is_additive and kwargs.get("indices") is None)):
         return None
     file = sys.modules[type(module).__module__]
     eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
-    interface: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
-    return interface
-
-
-def _is_additive(mask: object) -> bool:
-    return isinstance(mask, Tensor) and mask.is_floating_point()
-
-
-def _sees_all(module: torch.nn.Module, current: Pass | None) -> bool:
-    """Whether this is cross-attention that, without a mask, SDPA alone would take for causal."""
-    name = _plain_name(getattr(module, "config", None))
-    crosses = current is not None and current.model is not None and module in current.model.cross
-    return crosses and name != "sdpa"
+    return ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
 
 
 def _enter(state: PassState, module: torch.nn.Module) -> int:
@@ -260,13 +249,8 @@ def _extras_of(
     module: torch.nn.Module, kwargs: dict[str, Any]
 ) -> tuple[float | None, Tensor | None, Tensor | None] | None:
     """Soft cap, bias and sinks of a model that has any; SDPA would leave them out or raise."""
-    for refused in _REFUSED:
-        if kwargs.get(refused) is not None:
-            raise ModelError(
-                f"Attention with {refused} ({type(module).__name__}) cannot be steered; use prompt "
-                "methods such as repetition."
-            )
-    softcap, bias, sinks = kwargs.get("softcap"), kwargs.get("position_bias"), kwargs.get("s_aux")
+    refuse_sparse(module, kwargs)
+    softcap, bias, sinks = (kwargs.get(name) for name in ("softcap", "position_bias", "s_aux"))
     if sinks is not None:
         sinks = sinks.reshape(1, -1, 1)
     elif kwargs.get("sinks") is not None:
@@ -277,10 +261,7 @@ def _extras_of(
 
 
 def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) -> Tensor:
-    """The mask with only the keys that a sparse model chose for each query.
-
-    `indices` is [B, Q, chosen]; the mask returned is [B, 1, Q, K].
-    """
+    """The mask, [B, 1, Q, K], with only the keys [B, Q, chosen] that a sparse model chose."""
     chosen = torch.zeros(
         *indices.shape[:2], keys, dtype=torch.bool, device=indices.device
     ).scatter_(-1, indices.long(), True)[:, None]

@@ -54,17 +54,13 @@ def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor |
 
 @dataclass(frozen=True)
 class StepPlan:
-    """The two groups of a pass of one query; None where a group is empty in every row.
-
-    Args:
-        span, rest: the groups; `proper` is the span without generated tokens.
-        unseen: [B or 1, 1, 1], added to the log-odds of rows that do not see both: -inf where the
-            span is not in sight, else inf; None where every row sees both.
-    """
+    """The two groups of a pass of one query; None where a group is empty in every row."""
 
     span: KeyGroup | None
     rest: KeyGroup | None
-    proper: KeyGroup | None
+    proper: KeyGroup | None  # the span without generated tokens
+    # [B or 1, 1, 1], added to the log-odds of rows that do not see both: -inf where the span is not
+    # in sight, else inf; None where every row sees both
     unseen: Tensor | None
 
 

@@ -7,8 +7,6 @@ has no interface to attention, so its own method is replaced.
 
 from __future__ import annotations
 
-import copy
-import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -23,16 +21,15 @@ from transformers import PreTrainedModel
 from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
 from holdfast.attention.checks import CacheOrigin, claim_cache
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
-from holdfast.attention.interface import (
-    IMPLEMENTATION,
-    Replacement,
-    begin_traced,
-    end_traced,
-    forget,
-    number_modules,
-)
+from holdfast.attention.interface import begin_traced, end_traced, forget, number_modules
 from holdfast.attention.kernels import LayerInputs
-from holdfast.attention.layers import forget_plain, note_plain, state_of
+from holdfast.attention.layers import (
+    IMPLEMENTATION,
+    forget_plain,
+    note_plain,
+    refuse_dropout,
+    state_of,
+)
 from holdfast.attention.reaching import (
     REACHED,
     check_reachable,
@@ -45,7 +42,7 @@ from holdfast.attention.steering import PASS
 from holdfast.errors import ModelError, UsageError
 
 Configs = list[tuple[Any, str | None]]  # each with the attention implementation that it had
-_WRAPPED = ("forward", "prepare_inputs_for_generation", "__deepcopy__")
+_WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
 _KEY = -1  # of our hook in a module; PyTorch counts from 0
 # Of models that had blocks, the steering of the caches that were filled in these and still live.
@@ -119,8 +116,25 @@ def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
     return any(_CROSS.search(text) for text in (type(module).__name__, name.rpartition(".")[2]))
 
 
+class _Replacement:
+    """Stands in for a method of a model with an open block, which it keeps from being copied."""
+
+    def __init__(self, function: Callable[..., Any], plain: Callable[..., Any]):
+        self.function, self.__wrapped__ = function, plain  # whose signature `generate` reads
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        raise UsageError(
+            "A model cannot be copied or pickled while a block of holdfast.steering is open on it "
+            "(copy.deepcopy, a spawned process, torch.save); copy it before, open the block in the "
+            "other process, or leave it first."
+        )
+
+
 def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
-    """Has each pass of the model go through `opened`, and copies of it kept free of all this."""
+    """Has each pass of the model go through `opened`, and refuses copies of the model."""
     plain: Callable[..., Any] = model.forward
     plain_prepare: Callable[..., Any] = getattr(model, _WRAPPED[1], plain)
     names = list(inspect.signature(plain).parameters)
@@ -134,30 +148,9 @@ def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
     def prepare(*args: Any, **kwargs: Any) -> Any:
         return opened.prepare(plain_prepare, args, kwargs)
 
-    vars(model)["forward"] = Replacement(forward, plain)
-    vars(model)["prepare_inputs_for_generation"] = Replacement(prepare, plain_prepare)
-    for part in {model, model.base_model}:
-        vars(part)["__deepcopy__"] = Replacement(functools.partial(_plain_copy, part, opened))
-
-
-def _plain_copy(part: torch.nn.Module, opened: OpenModel, memo: dict[int, Any]) -> torch.nn.Module:
-    """A deep copy of a model with an open block, or of that inside it, as if there were none."""
-    shell = copy.copy(part)
-    for name in _WRAPPED:
-        vars(shell).pop(name, None)
-    made = copy.deepcopy(shell, memo)
-    for config, copied in zip(_configs_of(part), _configs_of(made), strict=True):
-        for config_before, implementation in opened.before:
-            if config_before is config:
-                copied._attn_implementation_internal = implementation
-    forget(made)
-    if any(implementation == IMPLEMENTATION for _, implementation in opened.before):
-        number_modules(made, open_blocks=False)
-    for module in made.modules():
-        if isinstance(vars(module).get("_attn"), GPTJPatch):
-            del module._attn
-        _unhook(module)
-    return made
+    vars(model)["forward"] = _Replacement(forward, plain)
+    vars(model)["prepare_inputs_for_generation"] = _Replacement(prepare, plain_prepare)
+    vars(model.base_model)["holdfast_block"] = _Replacement(plain, plain)
 
 
 def _watch_caches(model: PreTrainedModel, block: Steered) -> None:
@@ -199,7 +192,6 @@ def _restore(
     patched: list[torch.nn.Module],
     replaced: dict[str, Any],
 ) -> None:
-    """Makes a model as it was."""
     OPEN.pop(model, None)
     for part in (model, model.base_model):
         for name in _WRAPPED:
@@ -303,18 +295,12 @@ class GPTJPatch:
             state.enter(layer)
         if state is None or not (state.spec.trace or state.spec.touches(layer)):
             return type(module)._attn(module, query, key, value, attention_mask)
-        if module.training and module.attn_dropout.p:
-            raise ModelError(
-                f"Attention with dropout {module.attn_dropout.p} cannot be steered; call "
-                "model.eval() first."
-            )
+        refuse_dropout(module, module.attn_dropout.p)
         wide = torch.promote_types(query.dtype, torch.float32)
-        causal, scaling = (
-            attention_mask is None and query.shape[2] > 1,
-            1 / float(module.scale_attn),
-        )
+        causal = attention_mask is None and query.shape[2] > 1
+        scoring = ScoreFormula(1 / float(module.scale_attn), causal=causal)
         given = query.to(wide), key.to(wide), value, attention_mask
-        inputs, scoring = LayerInputs(*given, causal, scaling), ScoreFormula(scaling, causal=causal)
+        inputs = LayerInputs(*given, causal, scoring.scaling)
         output = attend_explicitly(state, layer, inputs, scoring)
         if state.spec.trace:
             note_trace(state, layer, inputs, scoring)

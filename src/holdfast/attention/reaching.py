@@ -26,47 +26,32 @@ def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | Ne
     Raises:
         UsageError: names the first that is not, and what there is.
     """
-    config = model.config.get_text_config()
-    layers, heads = (
-        getattr(config, "num_hidden_layers", None),
-        getattr(config, "num_attention_heads", None),
-    )
+    config, name = model.config.get_text_config(), type(model).__name__
+    layers = getattr(config, "num_hidden_layers", None)
+    heads = getattr(config, "num_attention_heads", None)
     for method in methods:
         chosen = getattr(method, "heads", None) or ()
         file, made_for = getattr(chosen, "file", ""), getattr(chosen, "made_for", None)
         source = f" (from {file!r})" if file else ""
-        if (
-            made_for
-            and isinstance(layers, int)
-            and isinstance(heads, int)
-            and (made_for.layers, made_for.heads) != (layers, heads)
-        ):
+        known = isinstance(layers, int) and isinstance(heads, int)
+        if made_for and known and (made_for.layers, made_for.heads) != (layers, heads):
             raise UsageError(
                 f"{method.name} has heads{source} made for {made_for.model or 'a model'} of "
                 f"{made_for.layers} layers x {made_for.heads} heads, and this model has {layers} x "
                 f"{heads}; profile this one."
             )
         for layer, head in sorted(chosen):
+            names = f"{method.name} names head {head} in layer {layer}{source}, and"
             if isinstance(layers, int) and layer >= layers:
-                raise UsageError(
-                    f"{method.name} names head {head} in layer {layer}{source}, and this model has "
-                    f"{layers} layers, counted from 0."
-                )
-            count = heads[layer] if isinstance(heads, (list, tuple)) else heads
+                raise UsageError(f"{names} this model has {layers} layers, counted from 0.")
             with_attention = layers_with_attention(model)
             if with_attention is not None and layer not in with_attention:
                 some = ", ".join(map(str, sorted(with_attention)))
                 cure = f"take heads of layers {some}" if some else "give no heads, which steers all"
-                raise UsageError(
-                    f"{method.name} names head {head} in layer {layer}{source}, and no attention "
-                    "of "
-                    f"{type(model).__name__} can be steered there; {cure}."
-                )
+                raise UsageError(f"{names} no attention of {name} can be steered there; {cure}.")
+            count = heads[layer] if isinstance(heads, (list, tuple)) else heads
             if isinstance(count, int) and head >= count:
-                raise UsageError(
-                    f"{method.name} names head {head} in layer {layer}{source}, and this model has "
-                    f"{count} heads, counted from 0."
-                )
+                raise UsageError(f"{names} this model has {count} heads, counted from 0.")
 
 
 def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
@@ -80,25 +65,19 @@ def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
 
 
 def check_reached(model: PreTrainedModel, state: PassState, implementation: str | None) -> None:
-    """Refuses a pass in which steering did not reach every layer that it reached at first.
-
-    Args:
-        model: whose pass has ended.
-        state: of the pass.
-        implementation: the name of the attention that the model was switched to.
+    """Refuses a pass in which steering did not reach every layer that it reached at first;
+    `implementation` is that of the attention that the model was switched to.
 
     Raises:
         ModelError: names the layers, or the attention that took the place of steered attention.
     """
-    count = getattr(model.config.get_text_config(), "num_hidden_layers", None)
-    missed = [
-        layer
-        for layer in sorted(set(REACHED.get(model, ())) - state.entered)
-        if count is None or layer < count
-    ]
+    config = model.config.get_text_config()
+    count = getattr(config, "num_hidden_layers", None)
+    missed = sorted(set(REACHED.get(model, ())) - state.entered)
+    missed = [layer for layer in missed if count is None or layer < count]
     if state.calls and not missed:
         return
-    name, now = type(model).__name__, model.config.get_text_config()._attn_implementation
+    name, now = type(model).__name__, config._attn_implementation
     if now != implementation:
         raise ModelError(
             f"{name} was set to the attention implementation {now!r} inside a block of "
@@ -143,8 +122,7 @@ def plain_logits(model: PreTrainedModel) -> Tensor:
         if isinstance(error, AttributeError) and "logits" in str(error):
             raise ModelError(
                 f"{type(model).__name__} gives no logits (a base model without a head?); load it "
-                "with "
-                "AutoModelForCausalLM."
+                "with AutoModelForCausalLM."
             ) from error
         raise ModelError(unreachable(model, " ".join(str(error).split())[:200])) from error
 
@@ -191,6 +169,5 @@ def unreachable(model: PreTrainedModel, reason: str) -> str:
     why = reason.rstrip(".").removesuffix("; use prompt methods such as repetition")
     return (
         f"The attention of {type(model).__name__} cannot be steered ({why}); use a prompt method "
-        "such "
-        "as repetition."
+        "such as repetition."
     )

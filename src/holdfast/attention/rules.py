@@ -54,19 +54,12 @@ def method_groups(
 
 @dataclass(frozen=True)
 class ListRule:
-    """Lists of methods that no table holds, or methods of one's own: one after another.
+    """Lists of methods that no table holds, or methods of one's own: one after another."""
 
-    Args:
-        groups: rows grouped by their methods; rows without any are in none.
-        layer: counted from 0.
-        count: the heads of the layer.
-        heads: those whose log-odds are given; None: all.
-    """
-
-    groups: Sequence[MethodGroup]
-    layer: int
-    count: int
-    heads: Sequence[int] | None = None
+    groups: Sequence[MethodGroup]  # rows grouped by their methods; rows without any are in none
+    layer: int  # counted from 0
+    count: int  # the heads of the layer
+    heads: Sequence[int] | None = None  # those whose log-odds are given; None: all
 
     def mass(self, log_odds: Tensor) -> Tensor:
         return self.shift(log_odds).sigmoid()

@@ -40,25 +40,19 @@ class SteeringSpec:
     """The steering of a batch's rows: in one pass, or in all that a block covers.
 
     What there is to know on the host is computed once and kept, so that a spec which is used while
-    a batch has the same rows costs nothing but its passes. Where a pass stands in the sequence is
-    in `PassState`.
-
-    Args:
-        span: bool [batch, key], True on the keys to hold on to; later keys are not in the span. The
-            rows of a pass may be a multiple of these (beams, several replies to a prompt), each
-            row's copies in a run.
-        methods: per row, the attention methods in order.
-        trace: whether the mass at the last query is wanted.
-        prompt: per row, the number of columns before the first generated one; None: as many as
-            `span` has.
-        follows: whether `span` has every column of a pass; False: it has the prompt's, and passes
-            go on behind it.
+    a batch has the same rows costs nothing but its passes.
     """
 
+    # bool [batch, key], True on the keys to hold on to; later keys are not in the span. The rows of
+    # a pass may be a multiple of these (beams, several replies to a prompt), each row's copies in a
+    # run
     span: Tensor
-    methods: Sequence[Sequence[ShiftsAttention]]
-    trace: bool = False
+    methods: Sequence[Sequence[ShiftsAttention]]  # per row, the attention methods in order
+    trace: bool = False  # whether the mass at the last query is wanted
+    # per row, the number of columns before the first generated one; None: as many as `span` has
     prompt: Sequence[int] | None = None
+    # whether `span` has every column of a pass; False: it has the prompt's, and passes go on behind
+    # it
     follows: bool = True
     _tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
         default_factory=dict, repr=False
@@ -71,8 +65,6 @@ class SteeringSpec:
                 f"There are methods for {len(self.methods)} rows and a span of"
                 f" {self.span.shape[0]}; give each row its own."
             )
-
-    # Rows and heads
 
     @cached_property
     def rows(self) -> list[tuple[ShiftsAttention, ...]]:
@@ -110,10 +102,6 @@ class SteeringSpec:
         return starts[:, None], includes[:, None]
 
     @cached_property
-    def _moves(self) -> bool:
-        return any(self.rows)
-
-    @cached_property
     def _in_family(self) -> bool:
         return all(table_row(row) is not None for row in set(self.rows))
 
@@ -132,7 +120,7 @@ class SteeringSpec:
 
     def touches(self, layer: int) -> bool:
         """Whether any method moves a head of this layer."""
-        return self._moves and (self._heads is None or layer in self._heads)
+        return self._heads is None or layer in self._heads
 
     def heads(self, layer: int) -> list[int] | None:
         """The heads of this layer that some method moves, in order; None for all."""
@@ -152,68 +140,52 @@ class SteeringSpec:
             )
         return rows // count
 
-    # What methods do
-
     def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> LogOddsRule:
-        """The rule that the methods of so many rows make in a layer with so many heads.
-
-        Args:
-            rows, layer, heads: of the pass, and the layer.
-            dtype: of queries; log-odds are float32 or wider.
+        """The rule that the methods of so many rows make in a layer with so many heads, for queries
+        of this dtype.
         """
         if not self._in_family:
             return self.list_rule(rows, layer, heads)
         wide = torch.promote_types(dtype, torch.float32)
         key = (layer if self._by_head else None, rows, wide)
         if key not in self._tables:
-            copies = self.copies_of(rows)
-            table = layer_table([row for row in self.rows for _ in range(copies)], layer, heads)
+            table = layer_table(self._repeated(rows), layer, heads)
             self._tables[key] = table.to(wide, self.span.device)
         return self._tables[key]
 
     def list_rule(self, rows: int, layer: int, heads: int) -> ListRule:
         """The methods themselves, row by row, one after another."""
         if rows not in self._groups:
-            copies = self.copies_of(rows)
-            every = [row for row in self.rows for _ in range(copies)]
-            self._groups[rows] = method_groups(every, self.span.device)
+            self._groups[rows] = method_groups(self._repeated(rows), self.span.device)
         return ListRule(self._groups[rows], layer, heads)
+
+    def _repeated(self, rows: int) -> list[tuple[ShiftsAttention, ...]]:
+        """The methods of each row of a pass."""
+        return [row for row in self.rows for _ in range(self.copies_of(rows))]
 
 
 @dataclass(eq=False)
 class PassState:
-    """Where the passes under one spec stand in the sequence, and what they leave behind.
-
-    Args:
-        spec: what attention does.
-        passes: per pass, the mass [batch, head] of every layer, in order, where it is traced.
-        calls: how often attention was called.
-        last: per row of this pass, the query whose mass is noted; None: the last one of each,
-            behind which padding may stand otherwise.
-        layers: heads by layer that noted its mass.
-        entered: the layers that were reached.
-        uniform: by layer of the latest pass, the mass [batch] if it attended evenly.
-        plans: what layers of a pass share.
-    """
+    """Where the passes under one spec stand in the sequence, and what they leave behind."""
 
     spec: SteeringSpec
+    # per pass, the mass [batch, head] of every layer, in order, where it is traced
     passes: list[list[Tensor]] = field(default_factory=list)
-    calls: int = 0
+    calls: int = 0  # how often attention was called
+    # per row of this pass, the query whose mass is noted; None: the last one of each, behind which
+    # padding may stand otherwise
     last: Tensor | None = None
-    layers: dict[int, int] = field(default_factory=dict)
-    entered: set[int] = field(default_factory=set)
+    layers: dict[int, int] = field(default_factory=dict)  # heads by layer that noted its mass
+    entered: set[int] = field(default_factory=set)  # the layers that were reached
+    # by layer of the latest pass, the mass [batch] if it attended evenly
     uniform: dict[int, Tensor] = field(default_factory=dict)
     plans: Plans = field(default_factory=Plans)
-    _offsets: dict[int, int | Starts] = field(default_factory=dict)  # by number of keys
+    # by number of keys, the column of the first of them, as far as the model told
+    offsets: dict[int, int | Starts] = field(default_factory=dict)
+    noted: bool = False  # whether the present layer has noted its mass
     _seen: int | None = 0  # tokens, as far as the model told; None: only its device knows
     _inside: bool = False
     _layer: int = -1
-    _noted: bool = False  # the mass of the present layer
-
-    @property
-    def has_noted(self) -> bool:
-        """Whether the present layer has its mass."""
-        return self._noted
 
     @property
     def seen(self) -> list[Tensor]:
@@ -221,16 +193,13 @@ class PassState:
         return self.passes[-1] if self.passes else []
 
     def note(self, mass: Tensor) -> None:
-        """Keeps the mass [batch, head] of the present layer.
-
-        A layer that attends twice by the same scores has one.
-        """
+        """Keeps the mass [batch, head] of the present layer, one for a layer that attends twice."""
         self.layers[self._layer] = mass.shape[1]
-        if self._noted:
+        if self.noted:
             self.passes[-1][-1] = mass
         else:
             self.passes[-1].append(mass)
-            self._noted = True
+            self.noted = True
 
     def enter(self, layer: int) -> None:
         """Called by each layer, by some twice; a layer before the last one begins a pass.
@@ -245,7 +214,7 @@ class PassState:
             self.passes.append([])
             self.plans.clear()
             self.uniform = {}
-        self._noted = self._noted and again
+        self.noted = self.noted and again
         self._layer = layer
 
     def note_keys(
@@ -255,19 +224,15 @@ class PassState:
         column `kv_offset`; a static cache has its length `q_offset` on the device.
         """
         if self._inside:
-            self._offsets.clear()
+            self.offsets.clear()
             self._inside = False
-        first = not self._offsets
-        self._offsets[kv_length] = kv_offset
+        first = not self.offsets
+        self.offsets[kv_length] = kv_offset
         if isinstance(q_offset, Tensor):
             self._seen = None
         elif first or self._seen is not None:
             seen = q_offset + q_length
             self._seen = seen if first or self._seen is None else max(self._seen, seen)
-
-    def knows_columns(self, keys: int) -> bool:
-        """Whether it is known where a cache of `keys` keys begins."""
-        return keys in self._offsets
 
     def first_column(self, keys: int) -> int | Starts:
         """The column of the first of `keys` keys: sliding caches hold the last ones only.
@@ -277,15 +242,15 @@ class PassState:
             UsageError: there are fewer keys than the span mask has tokens, and the model does not
                 say which.
         """
-        width, seen = self.spec.span.shape[1], self._seen if self._offsets else keys
+        width, seen = self.spec.span.shape[1], self._seen if self.offsets else keys
         if seen is not None and not self.spec.follows and seen < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the"
                 " whole prompt, and forward it at once."
             )
-        if keys in self._offsets:
-            return self._offsets[keys]
-        if self._offsets and keys != seen:
+        if keys in self.offsets:
+            return self.offsets[keys]
+        if self.offsets and keys != seen:
             raise ModelError(
                 f"A layer has {keys} keys for {'other' if seen is None else seen} tokens, so they"
                 " are not tokens and cannot be steered; use prompt methods."
@@ -314,27 +279,23 @@ class PassState:
         """The span over the keys of a layer, bool [row, key], and the generated ones that are not
         in it; None where no method asks for these, or there are none.
         """
-        span = self.span_over(keys)
+        first, span, generated = self.first_column(keys), self.spec.span, None
+        if isinstance(first, Starts):
+            width, places = span.shape[1], torch.arange(keys, device=span.device)
+            places = first.on_device + places
+            span = span.gather(1, places.clamp(max=width - 1)) & (places < width)
+        else:
+            span = span[:, first : first + keys]
         if span.shape[1] < keys:
             span = torch.nn.functional.pad(span, (0, keys - span.shape[1]))
-        generated = None
         if self.has_generated(keys):
-            first, (starts, _) = self.first_column(keys), self.spec.on_device
             places = torch.arange(keys, device=span.device)
             places = places + (first.on_device if isinstance(first, Starts) else first)
-            generated = (places >= starts) & ~span
+            generated = (places >= self.spec.on_device[0]) & ~span
         if (copies := self.spec.copies_of(rows)) > 1:
             span = span.repeat_interleave(copies, 0)
             generated = None if generated is None else generated.repeat_interleave(copies, 0)
         return span, generated
-
-    def span_over(self, keys: int) -> Tensor:
-        """The span over the keys of a layer, bool [row of the span, key or fewer]."""
-        first, width = self.first_column(keys), self.spec.span.shape[1]
-        if not isinstance(first, Starts):
-            return self.spec.span[:, first : first + keys]
-        columns = first.on_device + torch.arange(keys, device=self.spec.span.device)
-        return self.spec.span.gather(1, columns.clamp(max=width - 1)) & (columns < width)
 
     def members(self, rows: int, keys: int) -> Tensor:
         """The first of the two groups, bool [row, key]."""
@@ -347,25 +308,20 @@ class PassState:
 
 @dataclass(frozen=True)
 class Pass:
-    """A forward pass under way.
+    """A forward pass under way."""
 
-    Args:
-        state: of its steering; None where there is none.
-        model: the `OpenModel` whose pass it is; None for one of this package's decode loop, which
-            says itself what to steer.
-        block: that steers it; None for a plain pass, and for one of the decode loop.
-        positions: of every query, [row, query], where a key's column is its position and rows are
-            of different length; None where the model's own masks are right.
-        starts: where the keys of windowed layers begin, if that is not the same in all rows.
-        outer: of a compiled pass, the one that it interrupts.
-    """
-
-    state: PassState | None
+    state: PassState | None  # of its steering; None where there is none
+    # whose pass it is; None for one of this package's decode loop, which says itself what to steer
     model: Any = None
+    # that steers it; None for a plain pass, and for one of the decode loop
     block: Any = None
+    # of every query, [row, query], where a key's column is its position and rows are of different
+    # length; None where the model's own masks are right
     positions: Tensor | None = None
+    # where the keys of windowed layers begin, if that is not the same in all rows
     starts: Starts | None = None
-    outer: Pass | None = None
+    outer: Pass | None = None  # of a compiled pass, the one that it interrupts
+    first: bool | None = None  # whether it is the first of a `generate`; None outside of one
 
 
 NEVER_REACHED = (
@@ -379,12 +335,9 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 def steered(
     spec: SteeringSpec | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
-    """Steers the forward pass inside, in this thread alone.
+    """Steers the forward pass inside, in this thread alone; not at all without a spec.
 
-    Args:
-        spec: what its attention does; None: nothing.
-        positions: of every query, as in `Pass`.
-        starts: of the keys of windowed layers, as in `Pass`.
+    `positions` and `starts` are as in `Pass`.
 
     Raises:
         ModelError: a pass inside the block never reached the attention registered here.

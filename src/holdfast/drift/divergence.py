@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from holdfast.chat.messages import Message
 from holdfast.drift.asking import Asking
@@ -34,8 +34,11 @@ from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel, Session
-from holdfast.models.requests import Compared, Divergence, Reply, Request, check_comparable
+from holdfast.models.requests import Compared, Reply, Request, check_comparable
 from holdfast.seeds import seed_of
+
+if TYPE_CHECKING:
+    from holdfast.engine.divergence import Divergence
 
 _DIGITS = 6
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import USER_VIEW, Dialog, record_of, turn_of
@@ -20,8 +20,11 @@ from holdfast.errors import RequestFailed
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel, Job, Session, answer_all
 from holdfast.models.replicas import Listener, Units
-from holdfast.models.requests import Compared, Divergence, Reply, Request
+from holdfast.models.requests import Compared, Reply, Request
 from holdfast.records import MANIFEST, read_run
+
+if TYPE_CHECKING:
+    from holdfast.engine.divergence import Divergence
 
 Keep = Callable[[dict[str, Any], dict[int, TurnTrace]], None]
 

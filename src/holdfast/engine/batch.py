@@ -20,23 +20,18 @@ from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Continuation, Row, Stream
 from holdfast.engine.slot_layers import KeyScale
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.states.edits import EditedRow, Edits, edits_of
+from holdfast.states.edits import EditedRow, EditGroup, edits_of
 
 
 @dataclass(frozen=True)
 class StreamState:
-    """A stream and what was generated behind it: the tokens of one slot.
-
-    Args:
-        stream: the prompt.
-        generated: tokens behind it, shared by the streams of a row; grows.
-        trace: whether the mass on the span is wanted.
-        scaled: what its keys are read as in a pass of one token; None: as they are.
-    """
+    """A stream and what was generated behind it: the tokens of one slot."""
 
     stream: Stream
+    # tokens behind the prompt, shared by the streams of a row; grows
     generated: list[int] = field(default_factory=list)
-    trace: bool = False
+    trace: bool = False  # whether the mass on the span is wanted
+    # what its keys are read as in a pass of one token; None: as they are
     scaled: KeyScale | None = None
 
     def __len__(self) -> int:
@@ -57,35 +52,21 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Batch:
-    """The inputs of a forward pass, and where it stands.
+    """The inputs of a forward pass, and where it stands."""
 
-    Args:
-        ids: int64 [row, token], padded on the left.
-        positions: of the tokens, int64 [row, token]; that of padding is 0.
-        level: whether no row is padded and all begin at one position.
-        columns: how many there are, those of the pass included.
-        span: bool [row, column], True on the keys to hold on to; later columns are not in it.
-        methods: per row, its attention methods.
-        prompts: per row, columns in front of the first generated one.
-        trace: whether the mass on the span is wanted.
-        cache: what was computed; None: the model makes one.
-        logits: of how many last tokens they are wanted.
-        starts: where the keys of windowed layers begin, if that is not the same in all rows.
-        edits: of keys, hidden states and attention outputs; None for none.
-    """
-
-    ids: Tensor
-    positions: Tensor
-    level: bool
-    columns: int
-    span: Tensor
-    methods: Sequence[tuple[ShiftsAttention, ...]]
-    prompts: Sequence[int]
+    ids: Tensor  # int64 [row, token], padded on the left
+    positions: Tensor  # of the tokens, int64 [row, token]; that of padding is 0
+    level: bool  # whether no row is padded and all begin at one position
+    columns: int  # how many there are, those of the pass included
+    span: Tensor  # bool [row, column], True on the keys to hold on to; later columns are not in it
+    methods: Sequence[tuple[ShiftsAttention, ...]]  # per row, its attention methods
+    prompts: Sequence[int]  # per row, columns in front of the first generated one
     trace: bool = False
-    cache: Cache | None = None
-    logits: int = 1
+    cache: Cache | None = None  # what was computed; None: the model makes one
+    logits: int = 1  # of how many last tokens they are wanted
+    # where the keys of windowed layers begin, if that is not the same in all rows
     starts: Starts | None = None
-    edits: Edits | None = None
+    edits: Sequence[EditGroup] = ()  # of keys, hidden states and attention outputs
 
 
 def batch_of(
@@ -96,13 +77,10 @@ def batch_of(
     cache: Cache | None = None,
     logits: int = 1,
 ) -> Batch:
-    """The tokens of some readings behind those that are computed.
+    """The tokens of some streams, one per row, behind the first ones that are computed.
 
     Args:
-        readings: one per row.
-        computed: how many first tokens of each are.
         span: of the rows, bool [row, column], as `spans_of` makes it; later columns are not in it.
-        device: of the model.
         cache: what was computed.
         logits: of how many last tokens they are wanted.
     """
@@ -139,57 +117,41 @@ def batch_of(
 
 def _edits_of(
     readings: Sequence[StreamState], computed: Sequence[int], width: int, device: torch.device
-) -> Edits | None:
-    """The edits of a pass that forwards the tokens of each reading which are not computed yet."""
-    if not any(reading.stream.states for reading in readings):
-        return None
-    rows = [
-        EditedRow(
-            reading.stream.states,
-            done,
-            len(reading) - done,
-            width - (len(reading) - done),
-            reading.span,
-            len(reading.stream.token_ids),
-        )
-        for reading, done in zip(readings, computed, strict=True)
-    ]
+) -> list[EditGroup]:
+    """The edits of a pass that forwards the tokens of each stream which are not computed yet."""
+    rows = []
+    if any(reading.stream.states for reading in readings):
+        for reading, done in zip(readings, computed, strict=True):
+            stream, new = reading.stream, len(reading) - done
+            row = stream.states, done, new, width - new, reading.span, len(stream.token_ids)
+            rows.append(EditedRow(*row))
     return edits_of(rows, width, device)
 
 
 def spans_of(readings: Sequence[StreamState], device: torch.device) -> Tensor:
-    """The spans of some readings' prompts, bool [row, column]."""
+    """The spans of some streams' prompts, bool [row, column]."""
     return pad_sequence([reading.span for reading in readings], batch_first=True).to(device)
 
 
 @dataclass(eq=False)
 class ActiveRow:
-    """A row that generates.
-
-    Args:
-        row: as it was asked for.
-        generated: its tokens so far.
-        masses: of each of them, the mass on the span that it was drawn under, [layer, head].
-        uniform_masses: of each of them, the mass if each layer had attended evenly, [layer].
-        log_probabilities: of each of them, where they are wanted.
-        known: per stream, what is computed of its first tokens, piece behind piece, until it is in
-            its slot.
-        forwarded: tokens that went through the model.
-        memory: what a processor keeps of it from step to step.
-        continuation: what it became, once it has ended.
-        error: why it ended without.
-    """
+    """A row that generates."""
 
     row: Row
     generated: list[int] = field(default_factory=list)
+    # of each token, the mass on the span that it was drawn under, [layer, head]
     masses: list[Tensor] = field(default_factory=list)
+    # the same if each layer had attended evenly, [layer]
     uniform_masses: list[Tensor] = field(default_factory=list)
+    # of each token, where they are wanted
     log_probabilities: list[LogProbability] = field(default_factory=list)
+    # per stream, what is computed of its first tokens, piece behind piece, until it is in its slot
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
-    forwarded: int = 0
+    forwarded: int = 0  # tokens that went through the model
+    # what a processor keeps of it from step to step
     memory: dict[str, Any] = field(default_factory=dict)
     continuation: Continuation | None = None
-    error: Exception | None = None
+    error: Exception | None = None  # why it ended without a continuation
 
     def __post_init__(self) -> None:
         self.uniforms = uniforms(self.row.seed, self.row.sampling.max_new_tokens)

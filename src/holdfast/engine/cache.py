@@ -34,17 +34,12 @@ from holdfast.engine.state_layers import StateLayer, layers_like
 
 @dataclass(frozen=True)
 class _Made:
-    """States, keys and values that a pass made beside the slots.
+    """States, keys and values that a pass made beside the slots."""
 
-    Args:
-        slots: of its rows.
-        states: per recurrent layer, what the states became.
-        beside: per windowed layer, keys and values [row, head, column, size]; [] where each row
-            forwarded one token, whose keys and values are in their slots.
-    """
-
-    slots: list[int]
-    states: list[States]
+    slots: list[int]  # of its rows
+    states: list[States]  # per recurrent layer, what the states became
+    # per windowed layer, keys and values [row, head, column, size]; [] where each row forwarded one
+    # token, whose keys and values are in their slots
     beside: list[tuple[Tensor, ...]]
 
 
@@ -75,9 +70,7 @@ class Slots(Cache):
     def open(self, computed: KeysValues | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row that has computed these tokens, or none.
 
-        Args:
-            computed: of its first tokens.
-            reusable_len: how many of its first tokens may be asked for later; None: all.
+        Of its first tokens, `reusable_len` may be asked for later (None: all).
         """
         slot, nothing = len(self.lengths), ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
@@ -107,17 +100,11 @@ class Slots(Cache):
         ends: Sequence[int],
         scaled: ScaledKeys | None = None,
     ) -> Iterator[Starts | None]:
-        """Inside, a pass forwards tokens of some rows, padded on the left.
+        """Inside, a pass forwards the tokens `starts` to `ends` of some rows, padded on the left.
 
-        Of a model with states, all of them go on from tokens or none does, and none is padded.
-
-        Args:
-            slots: of the rows of the pass.
-            starts, ends: first and last (exclusive) of the tokens that each of them forwards.
-            scaled: keys that are read multiplied, in a pass of one token per row.
-
-        Yields:
-            Where the keys of windowed layers begin, if that is not the same in all rows.
+        Of a model with states, all of them go on from tokens or none does, and none is padded. Keys
+        are read as `scaled` says in a pass of one token per row. Yields where the keys of windowed
+        layers begin, if that is not the same in all rows.
         """
         fresh = [end - start for start, end in zip(starts, ends, strict=True)]
         together = isinstance(slots, range)
@@ -216,8 +203,8 @@ class Slots(Cache):
     def _places(
         self, slots: Sequence[int], lengths: Sequence[int], fresh: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-        """Slot and column of each token, its column in windowed layers, and, of several tokens per
-        row, where it comes from.
+        """Slot and column of each token, its column in windowed layers, and, if rows have several,
+        their row and query.
         """
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         if max(fresh) == 1:
@@ -276,12 +263,10 @@ class Slots(Cache):
     # What the model asks
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Columns in front of the pass, where its rows are of one length."""
         self._note_look()
         return super().get_seq_length(layer_idx)
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        """How many columns a mask has, and which is the first."""
         self._note_look()
         return super().get_mask_sizes(query_length, layer_idx)
 

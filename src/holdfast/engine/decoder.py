@@ -28,13 +28,7 @@ from holdfast.threads import is_small, one_thread
 
 
 class Decoder:
-    """Rows that generate with one model.
-
-    Args:
-        runner: the model.
-        stop_ids: tokens that end a reply.
-        shared: takes what is computed of rows that share it.
-    """
+    """Rows that generate with one model; `shared` takes what is computed of rows that share it."""
 
     def __init__(
         self, runner: Runner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
@@ -61,7 +55,10 @@ class Decoder:
         for row in rows:
             for number, reading in enumerate(row.readings):
                 row.forwarded += len(reading) - row.cached[number]
-                self._open(row.known[number], row.row.reusable_len(number))
+                known = row.known[number]
+                self.slots.open(known[0] if known else None, row.row.reusable_len(number))
+                for piece in known[1:]:
+                    self.slots.add(piece)
                 self._owners.append((row, number))
             row.known = [()] * len(row.readings)
         self._span = None
@@ -89,12 +86,6 @@ class Decoder:
         self._close([row])
 
     # Rows in slots
-
-    def _open(self, known: Sequence[KeysValues], reusable_len: int | None) -> None:
-        """Takes the next slot for a stream of which these pieces are computed."""
-        self.slots.open(known[0] if known else None, reusable_len)
-        for piece in known[1:]:
-            self.slots.add(piece)
 
     def _share(self, row: ActiveRow) -> None:
         """Lets other rows have what is computed of this one."""
@@ -147,12 +138,8 @@ class Decoder:
         *,
         commit: bool = True,
     ) -> Output:
-        """Forwards what is not computed of some slots, at least the last token of each.
-
-        Args:
-            slots: in order.
-            readings: per slot, in place of its owner's: the same tokens under something else.
-            commit: whether the tokens count as computed from now on.
+        """Forwards what is not computed of some slots, at least the last token of each; `readings`
+        take the place of their owners': the same tokens under something else.
         """
         if readings is None:
             owners = [self._owners[slot] for slot in slots]
@@ -181,11 +168,7 @@ class Decoder:
         return StepOutputs(list(numbers), every.of(writing), every, seconds, uniform)
 
     def _draw(self, step: StepOutputs, *, prefill: bool) -> list[ActiveRow]:
-        """Draws a token of every row; returns the rows that end with it.
-
-        A state that has read the whole prompt cannot be had without its last token, so that there
-        is no trial for the first token of such a model's reply.
-        """
+        """Draws a token of every row; returns the rows that end with it."""
         repeats = self._alone is None and not (prefill and self.runner.recurrent)
         # not an attribute: its bound methods would make a cycle that keeps the slots alive
         processors = Processors(self.runner, self.slots, self._writing_slot, self._forward)
@@ -210,21 +193,17 @@ class Decoder:
         return self._slots_of(row)[0]
 
     def _slots_of(self, row: ActiveRow) -> list[int]:
-        """The slots of a row, in the order of its streams."""
         mine = [slot for slot, (owner, _) in enumerate(self._owners) if owner is row]
         return sorted(mine, key=lambda slot: self._owners[slot][1])
 
     def _computed(self, row: ActiveRow) -> tuple[KeysValues | None, ...]:
         """The keys and values of a row that serve a longer prompt: its reply is history there."""
-        kept: list[KeysValues | None] = []
         if not self.runner.supports_chunked_prefill:
             return ()
-        for number, slot in enumerate(self._slots_of(row)):
-            kept.append(self.slots.computed(slot, row.row.reusable_len(number)))
-        return tuple(kept)
+        slots = enumerate(self._slots_of(row))
+        return tuple(self.slots.computed(slot, row.row.reusable_len(n)) for n, slot in slots)
 
     def _close(self, rows: Sequence[ActiveRow]) -> None:
-        """Frees the slots of rows."""
         for row in rows:
             for slot in sorted(self._slots_of(row), reverse=True):
                 self.slots.close(slot, wipe=row.error is not None)

@@ -27,19 +27,12 @@ _COLUMNS = 65_536  # tokens in sight
 
 @dataclass(frozen=True)
 class Pair:
-    """One reply behind two chats.
+    """One reply behind two chats."""
 
-    Args:
-        row: the chat that it answered; makes no trials.
-        reference: the chat that this is compared with, as many streams.
-        reply: its token ids.
-        ended: whether the token that ended it counts too.
-    """
-
-    row: Row
-    reference: Row
-    reply: tuple[int, ...]
-    ended: bool
+    row: Row  # the chat that it answered; makes no trials
+    reference: Row  # the chat that this is compared with, as many streams
+    reply: tuple[int, ...]  # its token ids
+    ended: bool  # whether the token that ended it counts too
 
     @property
     def tokens(self) -> int:
@@ -59,50 +52,51 @@ class Pair:
     @property
     def widest(self) -> int:
         """Tokens that the longest stream forwards in its first pass."""
-        fresh = max(len(stream.token_ids) - stream.cached for stream in self.streams)
-        return fresh + min(self.tokens, BLOCK) - 1
+        new = max(len(stream.token_ids) - stream.cached for stream in self.streams)
+        return new + min(self.tokens, BLOCK) - 1
 
 
 @dataclass(frozen=True)
-class Parted:
-    """How far two chats part in one reply.
+class Divergence:
+    """How far the distributions of a reply's tokens lie from those behind another chat.
 
     Args:
-        nats: per token KL(q || p) of its distributions behind the chat that it answered, q, and
-            behind the reference, p; at temperature 1, over the whole vocabulary.
-        forwarded: tokens that went through the model.
+        nats: per token KL(q || p), q behind the chat that the reply answered and p behind the
+            other; the token that ended the reply is the last. At temperature 1, over the whole
+            vocabulary, whatever the reply was drawn with.
+        forwarded: tokens that went through the model for it.
     """
 
     nats: tuple[float, ...]
-    forwarded: int
+    forwarded: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Over the tokens."""
+        return sum(self.nats) / len(self.nats)
 
 
-def part_in_memory(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Parted]:
-    """`part_rows`, with half of the batch for as long as memory runs out.
+def divergences_of(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Divergence]:
+    """Reads every reply behind its two chats; with half of the batch while memory runs out.
+
+    At most `batch_size` streams share a pass, unless a single pair has more.
 
     Raises:
-        ModelError: it runs out with a single stream.
+        ModelError: memory runs out with a single stream.
     """
     streams = sum(len(pair.streams) for pair in pairs)
     together = min(batch_size, _STREAMS, streams)
-    return in_memory(lambda size: part_rows(runner, pairs, size), together, streams, runner.name)
+    return in_memory(lambda size: _compare(runner, pairs, size), together, streams, runner.name)
 
 
 @torch.inference_mode()
-def part_rows(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Parted]:
-    """Reads every reply behind its two chats.
-
-    Args:
-        runner: the model.
-        pairs: with what is computed of their chats.
-        batch_size: streams of one pass at most, unless a single pair has more.
-    """
+def _compare(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Divergence]:
     if not (runner.batched and runner.supports_chunked_prefill):
-        return [_part_alone(runner, pair) for pair in pairs]
-    parted: list[Parted] = []
-    for group in _groups(pairs, min(batch_size, _STREAMS)):
-        parted += _part_together(runner, group)
-    return parted
+        return [_compare_alone(runner, pair) for pair in pairs]
+    compared: list[Divergence] = []
+    for group in _groups(pairs, batch_size):
+        compared += _compare_together(runner, group)
+    return compared
 
 
 def _groups(pairs: Sequence[Pair], batch_size: int) -> Iterator[list[Pair]]:
@@ -124,7 +118,7 @@ def _groups(pairs: Sequence[Pair], batch_size: int) -> Iterator[list[Pair]]:
         yield group
 
 
-def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
+def _compare_together(runner: Runner, pairs: Sequence[Pair]) -> list[Divergence]:
     """Some pairs, block by block; one whose reply is over leaves."""
     owners = [index for index, pair in enumerate(pairs) for _ in pair.streams]
     streams = [stream for pair in pairs for stream in pair.streams]
@@ -137,42 +131,42 @@ def _part_together(runner: Runner, pairs: Sequence[Pair]) -> list[Parted]:
     for start in range(0, max(pair.tokens for pair in pairs), BLOCK):
         counts = [min(BLOCK, pair.tokens - start) for pair in pairs]
         which = [slot for slot, owner in enumerate(owners) if counts[owner] > 0]
-        whole = len(which) == len(streams)
-        ends = [start + counts[owners[slot]] - 1 for slot in which]
-        readings = [
-            StreamState(streams[slot], list(pairs[owners[slot]].reply[:end]))
-            for slot, end in zip(which, ends, strict=True)
-        ]
+        states = []
+        for slot in which:
+            end = start + counts[owners[slot]] - 1
+            states.append(StreamState(streams[slot], list(pairs[owners[slot]].reply[:end])))
         starts = [slots.lengths[slot] for slot in which]
+        every = range(len(streams))
+        whole = len(which) == len(every)
         logits = forward_slots(
             runner,
             slots,
-            range(len(streams)) if whole else which,
-            readings,
+            every if whole else which,
+            states,
             span if whole else span[which],
             max(counts),
         ).logits
-        slots.commit(which, [len(reading) for reading in readings])
+        slots.commit(which, [len(state) for state in states])
         seen: dict[int, list[Tensor]] = {}
         for index, slot in enumerate(which):
             owner = owners[slot]
             seen.setdefault(owner, []).append(logits[index, -counts[owner] :])
-            forwarded[owner] += len(readings[index]) - starts[index]
+            forwarded[owner] += len(states[index]) - starts[index]
         for owner, stream_logits in seen.items():
-            nats[owner] += _divergence(pairs[owner], stream_logits)
-    return [Parted(tuple(values), count) for values, count in zip(nats, forwarded, strict=True)]
+            nats[owner] += _nats(pairs[owner], stream_logits)
+    return [Divergence(tuple(sums), count) for sums, count in zip(nats, forwarded, strict=True)]
 
 
-def _part_alone(runner: Runner, pair: Pair) -> Parted:
+def _compare_alone(runner: Runner, pair: Pair) -> Divergence:
     """A pair of a model whose rows run alone, whole."""
     read = list(pair.reply[: pair.tokens - 1])
-    readings = [StreamState(stream, read) for stream in pair.streams]
-    logits = [forward_alone(runner, reading, pair.tokens) for reading in readings]
-    return Parted(tuple(_divergence(pair, logits)), sum(map(len, readings)))
+    states = [StreamState(stream, read) for stream in pair.streams]
+    logits = [forward_alone(runner, state, pair.tokens) for state in states]
+    return Divergence(tuple(_nats(pair, logits)), sum(map(len, states)))
 
 
-def _divergence(pair: Pair, logits: Sequence[Tensor]) -> list[float]:
-    """KL(q || p) of each token, in nats, of the logits [token, vocabulary] of every stream.
+def _nats(pair: Pair, logits: Sequence[Tensor]) -> list[float]:
+    """KL(q || p) of each token, of the logits [token, vocabulary] of every stream.
 
     Not below 0, where rounding may put two distributions that are alike.
     """
@@ -180,8 +174,7 @@ def _divergence(pair: Pair, logits: Sequence[Tensor]) -> list[float]:
     answered = distribution(logits[:count], pair.row)
     reference = distribution(logits[count:], pair.reference)
     chances = answered.exp()
-    gaps = torch.where(
-        chances > 0, answered - reference, 0.0
-    )  # where both are impossible, no number
+    # where both are impossible, their difference is not a number
+    gaps = torch.where(chances > 0, answered - reference, 0.0)
     nats: list[float] = (chances * gaps).sum(-1).clamp(min=0).tolist()
     return nats

@@ -21,30 +21,26 @@ _WIDER = -2  # the same, where more tokens must be looked at
 # taken in turn until they hold the nucleus of every row; the whole vocabulary only after that
 _LIKELIEST = (64, 512)
 _GREEDY = 1e-30  # the nucleus of this mass is the likeliest token
+_NOT_FINITE = (
+    "The model's logits are not finite, so no token can be drawn; load it with dtype='float32'."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LogProbability:
     """Log-probabilities behind a drawn token: of the model under its methods, at temperature 1,
     over the whole vocabulary.
-
-    Args:
-        drawn: the token's own log-probability, natural logarithm.
-        top: the likeliest tokens and theirs, likeliest first; as many as were asked for.
     """
 
-    drawn: float
+    drawn: float  # the token's own log-probability, natural logarithm
+    # the likeliest tokens and theirs, likeliest first; as many as were asked for
     top: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
 class Draw:
-    """How a row's next token is drawn.
-
-    Args:
-        sampling: temperature and nucleus.
-        number: in [0, 1), the place in the nucleus.
-        token: the one to take, where it is given; None: it is drawn.
+    """How a row's next token is drawn, at `number` in [0, 1) of the nucleus; a given `token` is
+    taken.
     """
 
     sampling: Sampling
@@ -53,10 +49,7 @@ class Draw:
 
 
 def uniforms(seed: int, count: int) -> list[float]:
-    """`count` numbers in [0, 1) of the reply with this seed, whatever the batch.
-
-    They come from a counter-based generator keyed by the seed.
-    """
+    """`count` numbers in [0, 1) of the reply with this seed, whatever the batch."""
     numbers: list[float] = np.random.Generator(np.random.Philox(key=seed)).random(count).tolist()
     return numbers
 
@@ -102,15 +95,15 @@ def choose(logits: Tensor, draws: Sequence[Draw]) -> list[Token]:
     """The next token of each row, drawn from logits [row, vocabulary], or given."""
     drawn = draw(logits, [draw.sampling for draw in draws], [draw.number for draw in draws])
     return [
-        _not_finite() if token == NOT_FINITE else token if draw.token is None else draw.token
-        for token, draw in zip(drawn, draws, strict=True)
+        ModelError(_NOT_FINITE) if token == NOT_FINITE else token if d.token is None else d.token
+        for token, d in zip(drawn, draws, strict=True)
     ]
 
 
 def log_probabilities(
     logits: Tensor, tokens: Sequence[int], counts: Sequence[int]
 ) -> list[LogProbability]:
-    """The log-probabilities of drawn tokens; of the device, one thing is read.
+    """The log-probabilities of drawn tokens, one per row; of the device, one thing is read.
 
     Args:
         logits: that they were drawn from, [row, vocabulary].
@@ -155,9 +148,3 @@ def _invert(likeliest: Tensor, ids: Tensor, top_p: Tensor, number: Tensor) -> Te
     kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
     index = (kept <= number * kept[:, -1:]).sum(-1, keepdim=True).clamp(max=kept.shape[-1] - 1)
     return ids.gather(-1, index)[:, 0]
-
-
-def _not_finite() -> ModelError:
-    return ModelError(
-        "The model's logits are not finite, so no token can be drawn; load it with dtype='float32'."
-    )

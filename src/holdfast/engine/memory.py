@@ -23,7 +23,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def halved(chats: int, model: str, batch_size: int) -> int:
-    """How many chats to go on with after memory ran out with so many; says so.
+    """How many chats to go on with after memory ran out with so many; warns of it.
 
     Raises:
         ModelError: it ran out with a single one.
@@ -34,12 +34,8 @@ def halved(chats: int, model: str, batch_size: int) -> int:
             " any more); use a shorter chat, a smaller dtype or a smaller model."
         )
     _LOG.warning(
-        "Out of memory with %d chats of %s at once; going on with %d at a time. "
-        "A smaller batch_size (now %d) does so from the start.",
-        chats,
-        model,
-        chats // 2,
-        batch_size,
+        f"Out of memory with {chats} chats of {model} at once; going on with {chats // 2} at a "
+        f"time. A smaller batch_size (now {batch_size}) does so from the start."
     )
     return chats // 2
 

@@ -1,16 +1,17 @@
 """Keys and values outlive the pass that computed them, so that no token is forwarded twice.
 
-They belong to token ids and to the steering under which they were made: a prefix is shared where
-both agree. Memory for them is bounded; what was used longest ago goes first, and is computed again
-when it is wanted.
+They belong to token ids and to the steering under which they were made. Memory for them is bounded;
+the least recently used go first, and are computed again when they are wanted.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from holdfast.methods.kinds import Kind, affects_pre_span, of_kind
@@ -19,25 +20,18 @@ from holdfast.methods.protocols import InPass
 
 @dataclass(frozen=True)
 class KeysValues:
-    """Keys, values and states of the first tokens of one row.
+    """Keys, values and states of the first tokens of one row."""
 
-    Args:
-        tokens: how many they are.
-        layers: keys and values, [head, token, size], of each layer; () of one that keeps none.
-        states: what the tokens became in each recurrent layer; {} of any other.
-        cut: the first token that windowed layers have kept.
-        least: how many first tokens they serve at least: with states all of them, with windows
-            those whose window is kept.
-        start: the first token that layers which keep all of them have here; what is in front of it
-            is kept elsewhere.
-    """
-
-    tokens: int
+    tokens: int  # how many they are
+    # keys and values, [head, token, size], of each layer; () of one that keeps none
     layers: tuple[tuple[Tensor, ...], ...]
+    # what the tokens became in each recurrent layer; {} of any other
     states: tuple[Mapping[tuple[str, int], Tensor], ...]
-    cut: int = 0
+    cut: int = 0  # the first token that windowed layers have kept
+    # how many first tokens they serve at least: with states all of them, with windows those whose
+    # window is kept
     least: int = 0
-    start: int = 0
+    start: int = 0  # the first token that layers which keep all of them have here
 
     @property
     def size(self) -> int:
@@ -62,19 +56,13 @@ class KeysValues:
 
 @dataclass(eq=False)
 class Prefix:
-    """The first tokens of a dialog, and what is computed of them.
-
-    Args:
-        token_ids: in order.
-        span: True on the tokens to hold on to.
-        methods: the steering under which the keys and values were made.
-        keys_values: of the first tokens, perhaps not of all; None where nothing is computed, or
-            what was is evicted.
-    """
+    """The first tokens of a dialog, and what is computed of them."""
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
-    methods: tuple[InPass, ...]
+    methods: tuple[InPass, ...]  # the steering under which the keys and values were made
+    # of the first tokens, perhaps not of all; None where nothing is computed, or what was is
+    # evicted
     keys_values: KeysValues | None
 
     def shared_with(
@@ -93,12 +81,12 @@ class Prefix:
         """
         if self.keys_values is None:
             return 0
-        shared = min(_common(self.token_ids, token_ids), _common(self.span, span))
+        shared = min(common_length(self.token_ids, token_ids), common_length(self.span, span))
         shared = min(shared, len(token_ids) - 1)
         other = methods != self.methods
         if other and affects_pre_span((*methods, *self.methods)):
             return 0
-        if (other or _depend_on_prompt(methods)) and True in span[:shared]:
+        if (other or keys_are_of_prompt(methods)) and True in span[:shared]:
             shared = span.index(True)
         shared = min(shared, self.keys_values.tokens)
         return shared if shared >= self.keys_values.least else 0
@@ -110,11 +98,7 @@ class Prefix:
 
 
 class PrefixCache:
-    """The prefixes of threads, within a number of bytes.
-
-    Args:
-        limit: bytes of keys and values that are kept.
-    """
+    """The prefixes of threads, within `limit` bytes of keys and values."""
 
     def __init__(self, limit: int):
         self.limit, self.size = limit, 0
@@ -145,13 +129,14 @@ class PrefixCache:
         self.size -= sum(prefix.size for prefix in self._threads.pop(thread, ()))
 
 
-def _depend_on_prompt(methods: tuple[InPass, ...]) -> bool:
-    """Whether keys of the span depend on what stands behind it."""
+def keys_are_of_prompt(methods: Iterable[InPass]) -> bool:
+    """Whether keys of the span depend on the whole prompt, and serve no longer one."""
     return any(method.reads_query for method in of_kind(methods, Kind.KEYS))
 
 
-def _common(first: Sequence[object], second: Sequence[object]) -> int:
-    """How many first elements are equal."""
-    pairs = enumerate(zip(first, second, strict=False))
-    shortest = min(len(first), len(second))
-    return next((index for index, (left, right) in pairs if left != right), shortest)
+def common_length(first: ArrayLike, second: ArrayLike) -> int:
+    """How many first tokens are equal."""
+    left, right = np.asarray(first), np.asarray(second)
+    shortest = min(len(left), len(right))
+    differ = left[:shortest] != right[:shortest]
+    return int(differ.argmax()) if differ.any() else shortest

@@ -26,21 +26,14 @@ from holdfast.states import around_attention
 
 @dataclass
 class StepOutputs:
-    """The outputs of a pass, by row.
+    """The outputs of a pass, by row."""
 
-    Args:
-        rows: that draw a token from it.
-        first: of the streams that write, in the order of the rows.
-        every: of all streams.
-        seconds: per row, the number of the stream that reads along in `every`, or None.
-        uniform: the mass if each layer attended evenly, [row, layer], or None.
-    """
-
-    rows: list[ActiveRow]
-    first: Outputs
-    every: Outputs
+    rows: list[ActiveRow]  # that draw a token from it
+    first: Outputs  # of the streams that write, in the order of the rows
+    every: Outputs  # of all streams
+    # per row, the number of the stream that reads along in `every`, or None
     seconds: list[int | None]
-    uniform: Tensor | None
+    uniform: Tensor | None  # the mass if each layer attended evenly, [row, layer], or None
 
     def seconds_of(self, rows: Sequence[int]) -> Outputs | None:
         """The outputs of these rows' second streams; None where they have none."""
@@ -58,15 +51,7 @@ class Forward(Protocol):
 
 @dataclass(eq=False)
 class _Group:
-    """Rows that share a processor and may share a pass.
-
-    Args:
-        numbers: of the rows in the step.
-        rows: themselves.
-        trials: the processor at work on them.
-        trial: that it asks for.
-        answer: to the trial before.
-    """
+    """Rows, by number in the step, that share a processor and may share a pass."""
 
     numbers: list[int]
     rows: list[ActiveRow]
@@ -77,14 +62,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class Processors:
-    """The logits processors of a decoder's rows.
-
-    Args:
-        runner: the model.
-        slots: where the rows live.
-        slot_of: the slot of the stream that writes a row.
-        forward: makes a pass.
-    """
+    """The logits processors of a decoder's rows; `slot_of` gives the slot of the writing stream."""
 
     runner: Runner
     slots: Slots

@@ -21,20 +21,13 @@ from holdfast.sampling import Sampling
 
 @dataclass(frozen=True)
 class Stream:
-    """One reading of a dialog.
+    """One reading of a dialog."""
 
-    Args:
-        token_ids: the whole prompt.
-        span: True on the tokens to hold on to, one per token.
-        methods: of this stream, those that act inside a forward pass.
-        prefix: what may be computed of the prompt's first tokens.
-        shared: how many of them have the keys and values of `prefix`; at least one token is left.
-    """
-
-    token_ids: tuple[int, ...]
-    span: tuple[bool, ...]
-    methods: tuple[InPass, ...] = ()
-    prefix: Prefix | None = None
+    token_ids: tuple[int, ...]  # the whole prompt
+    span: tuple[bool, ...]  # True on the tokens to hold on to
+    methods: tuple[InPass, ...] = ()  # those that act inside a forward pass
+    prefix: Prefix | None = None  # what may be computed of the prompt's first tokens
+    # how many of them have the keys and values of `prefix`; at least one token is left
     shared: int = 0
 
     @classmethod
@@ -63,7 +56,6 @@ class Stream:
 
     @cached_property
     def attention(self) -> tuple[ShiftsAttention, ...]:
-        """Its attention methods."""
         return of_kind(self.methods, Kind.LOG_ODDS)
 
     @cached_property
@@ -78,45 +70,31 @@ class Stream:
             getattr(method, "reply_only", False) for method in self.states
         )
 
-    @property
-    def keys_are_of_prompt(self) -> bool:
-        """Whether the keys of its span depend on the whole prompt, and serve no longer one."""
-        return any(method.reads_query for method in of_kind(self.states, Kind.KEYS))
-
 
 @dataclass(frozen=True)
 class Row:
-    """One reply to be generated.
+    """One reply to be generated."""
 
-    Args:
-        streams: the one that writes the reply and, where a processor needs it, the one that reads
-            along.
-        processors: change what tokens are drawn from, in order; those that make trials first.
-        sampling: how its tokens are drawn.
-        seed: names its draws.
-        keep: whether the keys and values are wanted afterwards; others wait for such a row, so it
-            goes first.
-        trace: whether the mass on the first stream's span is wanted.
-        room: tokens that the context must have left for the reply; at most a quarter of the context
-            is asked for.
-        shares: whether what is computed of its prompt and reply serves others, and theirs it.
-        top_logprobs: how many of the likeliest tokens are wanted with the log-probability of each
-            drawn one; None: no log-probabilities.
-        given: the reply, where it is not drawn but scored.
-        name: says in an error which of many rows it is about; "" where there is one.
-    """
-
+    # the one that writes the reply and, where a processor needs it, the one that reads along
     streams: tuple[Stream, ...]
+    # change what tokens are drawn from, in order; those that make trials first
     processors: tuple[ProcessesLogits, ...] = ()
     sampling: Sampling = Sampling()
-    seed: int = 0
+    seed: int = 0  # names its draws
+    # whether the keys and values are wanted afterwards; others wait for such a row, so it goes
+    # first
     keep: bool = False
-    trace: bool = False
+    trace: bool = False  # whether the mass on the first stream's span is wanted
+    # tokens that the context must have left for the reply; at most a quarter of the context is
+    # asked for
     room: int = 1
+    # whether what is computed of its prompt and reply serves others, and theirs it
     shares: bool = False
+    # how many of the likeliest tokens are wanted with the log-probability of each drawn one; None:
+    # no log-probabilities
     top_logprobs: int | None = None
-    given: tuple[int, ...] | None = None
-    name: str = ""
+    given: tuple[int, ...] | None = None  # the reply, where it is not drawn but scored
+    name: str = ""  # says in an error which of many rows it is about
 
     @property
     def longest(self) -> int:
@@ -142,21 +120,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Continuation:
-    """The result of a row.
+    """The result of a row."""
 
-    Args:
-        token_ids: generated tokens, without the one that ended the reply.
-        stop_reason: "stop", "length", or "context" where the prompt leaves no room.
-        computed: per stream, keys and values of the prompt, and of all generated tokens that were
-            forwarded where they are those that the same tokens have in a prompt; None where that
-            cannot be had, () unless kept.
-        trace: None unless asked for and the first stream has a span; of each token, what it was
-            drawn under, which behind a gate may be fewer layers, or none.
-        forwarded: tokens of this row that went through the model.
-    """
-
-    token_ids: tuple[int, ...]
-    stop_reason: str
+    token_ids: tuple[int, ...]  # generated tokens, without the one that ended the reply
+    stop_reason: str  # "stop", "length", or "context" where the prompt leaves no room
+    # per stream, keys and values of the prompt, and of all generated tokens that were forwarded
+    # where they are those that the same tokens have in a prompt; None where that cannot be had, ()
+    # unless kept
     computed: tuple[KeysValues | None, ...] = ()
+    # None unless asked for and the first stream has a span; of each token, what it was drawn under,
+    # which behind a gate may be fewer layers, or none
     trace: AttentionTrace | None = None
-    forwarded: int = 0
+    forwarded: int = 0  # tokens of this row that went through the model

@@ -7,16 +7,12 @@ import threading
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import (
-    Cache,
-    DynamicCache,
-    DynamicLayer,
-    LinearAttentionLayer,
-)
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, LinearAttentionLayer
 
 from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
 from holdfast.engine.batch import Batch, StreamState, batch_of, spans_of
@@ -31,18 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """The outputs of a forward pass.
+    """The outputs of a forward pass."""
 
-    Args:
-        logits: of the last tokens, [row, token, vocabulary].
-        mass: on the span at the last token, float32 [row, layer, head]; None unless traced.
-        cache: what is computed now.
-        uniform: the mass if each layer attended evenly, float32 [row, layer]; None unless traced.
-    """
-
-    logits: Tensor
+    logits: Tensor  # of the last tokens, [row, token, vocabulary]
+    # on the span at the last token, float32 [row, layer, head]; None unless traced
     mass: Tensor | None
-    cache: Cache | None
+    cache: Cache | None  # what is computed now
+    # the mass if each layer attended evenly, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
 
 
@@ -92,7 +83,6 @@ class Runner:
 
     @property
     def device(self) -> torch.device:
-        """Where token ids go."""
         return self.hf_model.device
 
     def slots(self) -> Slots:
@@ -146,13 +136,9 @@ class Runner:
                     ids[:, some], positions[:, some], True, 8, positions[:, :0] > 0, [()], [8]
                 )
                 output = self.forward(replace(batch, cache=cache))
-                states = [
-                    state
-                    for layer in cache.layers
-                    if type(layer) in RECURRENT
-                    for state in getattr(layer, f"{kind}_states").values()
-                    if state is not None
-                ]
+                layers = [layer for layer in cache.layers if type(layer) in RECURRENT]
+                every = [getattr(layer, f"{kind}_states").values() for layer in layers]
+                states = [state for state in chain(*every) if state is not None]
                 for state in states if moved else ():
                     state.add_(1)
             logits.append(output.logits)
@@ -215,10 +201,7 @@ class Runner:
         )
 
     def _spec_of(self, batch: Batch) -> SteeringSpec | None:
-        """The steering of a pass; kept from step to step while the rows stay the same.
-
-        So what there is to know of it on the host is found once, and a step reads no device for it.
-        """
+        """The steering of a pass; kept while the rows stay, so that a step reads no device."""
         if not (batch.trace or any(batch.methods)):
             return None
         rows, latest = (batch.methods, batch.prompts, batch.trace), self._latest
@@ -264,13 +247,10 @@ def forward_slots(
     logits: int = 1,
 ) -> Output:
     """Forwards what is not computed of some rows, at least the last token of each; it counts as
-    computed once it is committed.
+    computed once it is committed. Rows that may not share a pass have passes of their own.
 
     Args:
-        runner: the model.
-        slots: where its rows live.
-        which: slots, in order.
-        readings: in them.
+        which: slots, in order, and the `readings` in them.
         span: of these rows, bool [row, column].
         logits: of how many last tokens they are wanted; in front of a row's first token they are 0.
     """
@@ -297,13 +277,7 @@ def forward_slots(
 
 
 def forward_alone(runner: Runner, reading: StreamState, logits: int) -> Tensor:
-    """The logits [token, vocabulary] of a row's last tokens; the whole row is forwarded, by itself.
-
-    Args:
-        runner: the model.
-        reading: the row.
-        logits: of how many last tokens they are wanted.
-    """
+    """The logits [token, vocabulary] of a row's last tokens; the whole row is forwarded alone."""
     span = spans_of([reading], runner.device)
     batch = batch_of([reading], [0], span, runner.device, logits=logits)
     return runner.forward(batch).logits[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from torch import Tensor
@@ -32,36 +32,25 @@ _PREFILL = 16_384  # tokens of one prefill, padding included, unless a single ro
 _PADDED = 65_536  # columns read in one prefill, unless at least a quarter is used
 
 
+@dataclass(eq=False)
 class Handle:
     """A row that was submitted.
 
-    Iterating over it yields its tokens as they are drawn, and steps the scheduler for that.
-
-    Attributes:
-        row: as it was submitted.
-        token_ids: drawn so far, the one that ends the reply excepted.
-        masses: of each of them, the mass on the span that it was drawn under, [layer, head]; []
-            unless traced. Where the reply has ended by itself, that of its end too.
-        uniform_masses: the same if each layer had attended evenly, [layer].
-        log_probabilities: of each of them; [] unless wanted. As `masses`, that of an end too.
-        submitted: the step that it was submitted before.
-        cached: tokens of the first stream's prompt that were not forwarded, once the row runs.
-        continuation: what it became, once it has ended.
-        error: why it ended without.
-        cancelled: whether it was given up.
+    Iterating over it yields its tokens as they are drawn, and steps the scheduler for that. What it
+    has for each token, it has for the one that ended the reply too, `token_ids` excepted.
     """
 
-    def __init__(self, row: Row, scheduler: Scheduler):
-        self.row, self._scheduler = row, scheduler
-        self.token_ids: list[int] = []
-        self.masses: list[Tensor] = []
-        self.uniform_masses: list[Tensor] = []
-        self.log_probabilities: list[LogProbability] = []
-        self.cached = 0
-        self.submitted = 0
-        self.continuation: Continuation | None = None
-        self.error: Exception | None = None
-        self.cancelled = False
+    row: Row
+    scheduler: Scheduler = field(repr=False)
+    submitted: int = 0  # the step that it was submitted before
+    token_ids: list[int] = field(default_factory=list)
+    masses: list[Tensor] = field(default_factory=list)  # that each was drawn under, [layer, head]
+    uniform_masses: list[Tensor] = field(default_factory=list)  # of even attention, [layer]
+    log_probabilities: list[LogProbability] = field(default_factory=list)
+    cached: int = 0  # tokens of the first stream's prompt that were not forwarded, once it runs
+    continuation: Continuation | None = None
+    error: Exception | None = None  # why it ended without a continuation
+    cancelled: bool = False
 
     @property
     def done(self) -> bool:
@@ -85,7 +74,7 @@ class Handle:
         num_yielded = 0
         while not self.done or num_yielded < len(self.token_ids):
             if num_yielded == len(self.token_ids):
-                self._scheduler.step()
+                self.scheduler.step()
             fresh = self.token_ids[num_yielded:]
             num_yielded += len(fresh)
             yield from fresh
@@ -95,17 +84,12 @@ class Handle:
 
 @dataclass(frozen=True)
 class Serving:
-    """How rows are taken that come at any time, for weeks.
+    """How rows are taken that come at any time, for weeks."""
 
-    Args:
-        shared: what is computed of them, for those that follow.
-        wait: steps that a row waits for others to join with, where there is room for it.
-        regrow: steps after which a limit that was halved grows by a quarter; twice as many each
-            time it is halved again.
-    """
-
-    shared: SharedPrefixes
-    wait: int = 4
+    shared: SharedPrefixes  # what is computed of them, for those that follow
+    wait: int = 4  # steps that a row waits for others to join with, where there is room for it
+    # steps after which a limit that was halved grows by a quarter; twice as many each time it is
+    # halved again
     regrow: int = 256
 
 
@@ -154,8 +138,7 @@ class Scheduler:
 
     def submit(self, row: Row) -> Handle:
         """Takes a row in; its reply is as long as the model's context has room."""
-        handle = Handle(row, self)
-        handle.submitted = self._steps
+        handle = Handle(row, self, self._steps)
         context, most = self.runner.context, row.sampling.max_new_tokens
         room = context - row.longest if context else most
         if context and room < max(1, min(row.room, context // 4)):
@@ -215,18 +198,15 @@ class Scheduler:
             if running + streams > self.limit and (running or joining):
                 break
             joining.append(handle)
-        if len(joining) <= running // _JOIN and not self._waits_too_long(joining):
+        wait = math.inf if self.serving is None else self.serving.wait
+        waited = max((self._steps - handle.submitted for handle in joining), default=0)
+        if len(joining) <= running // _JOIN and waited <= wait:
             return []
         for _ in joining:
             (self._urgent or self._waiting).popleft()
         later = self._followers(joining)
         self._waiting.extendleft(reversed(later))
         return [handle for handle in joining if handle not in later]
-
-    def _waits_too_long(self, handles: Sequence[Handle]) -> bool:
-        if self.serving is None:
-            return False
-        return any(self._steps - handle.submitted > self.serving.wait for handle in handles)
 
     def _followers(self, joining: Sequence[Handle]) -> list[Handle]:
         """Rows that begin as another one does: they wait for what it computes, where that is worth

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from holdfast.engine.prefixes import KeysValues
+from holdfast.engine.prefixes import KeysValues, common_length
 from holdfast.engine.rows import Stream
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -23,20 +23,14 @@ _BEGINNING = 32  # tokens
 
 @dataclass(eq=False)
 class _Segment:
-    """Tokens in a row that some prompt has, behind those of its parent.
+    """Tokens in a row that some prompt has, behind those of its parent."""
 
-    Args:
-        parent: None of a root, which has no tokens.
-        first: tokens in front of its own: the place in the parent where it begins.
-        tokens: its own.
-        computed: of its tokens, or of all up to its end; None of a root, or of what is evicted.
-        children: by place and first token.
-    """
-
-    parent: _Segment | None
-    first: int
+    parent: _Segment | None  # None of a root, which has no tokens
+    first: int  # tokens in front of its own: the place in the parent where it begins
     tokens: _Tokens
+    # of its tokens, or of all up to its end; None of a root, or of what is evicted
     computed: KeysValues | None
+    # by place and first token
     children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
 
     @property
@@ -52,15 +46,10 @@ class _Segment:
 
 
 class SharedPrefixes:
-    """Keys and values of prompts, within a number of bytes; the least recently used go first.
+    """Keys and values of prompts, within `limit` bytes; the least recently used go first.
 
-    Args:
-        limit: bytes of keys and values that are kept.
-        pieces: whether what is computed of some tokens serves behind that of others: every layer is
-            attention to all tokens before.
-
-    Attributes:
-        size: bytes that are kept.
+    `pieces` says whether what is computed of some tokens serves behind that of others: every layer
+    is attention to all tokens before. `size` is the bytes that are kept.
     """
 
     def __init__(self, limit: int, *, pieces: bool):
@@ -93,13 +82,8 @@ class SharedPrefixes:
         count: int,
         read: Callable[[int], KeysValues | None],
     ) -> None:
-        """Keeps what is computed of a stream and of tokens behind it, as far as it is new.
-
-        Args:
-            stream: under whose methods it was computed.
-            generated: tokens behind the stream.
-            count: of how many first tokens it is wanted.
-            read: gives what is computed of them, copied, from a token on.
+        """Keeps what is new of the first `count` tokens of a stream and of `generated` behind it;
+        `read` gives what is computed of them, copied, from a token on.
         """
         if not self.limit:
             return
@@ -122,14 +106,13 @@ class SharedPrefixes:
         """How many more first tokens of a stream are computed once those of another one are."""
         if stream.methods != other.methods:
             return 0
-        common = min(_common(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
+        common = min(common_length(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
         if not self.pieces and common < len(other.token_ids):
             return 0
         known = self.find(stream)
         return max(0, common - (known[-1].tokens if known else 0))
 
     def clear(self) -> None:
-        """Forgets everything."""
         self.size = 0
         self._roots.clear()
         self._used.clear()
@@ -186,7 +169,7 @@ def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
         child = segment.children.get((depth, int(tokens[depth])))
         if child is None:
             break
-        depth += _common(child.tokens, tokens[depth:])
+        depth += common_length(child.tokens, tokens[depth:])
         path.append((child, depth))
         segment = child
     return path
@@ -200,10 +183,3 @@ def _tokens(stream: Stream | None, generated: tuple[int, ...] = ()) -> _Tokens:
     if stream.methods:
         tokens[: len(stream.span)] += np.array(stream.span)
     return tokens
-
-
-def _common(first: _Tokens, second: _Tokens) -> int:
-    """How many first elements are equal."""
-    shortest = min(len(first), len(second))
-    differ = first[:shortest] != second[:shortest]
-    return int(differ.argmax()) if differ.any() else shortest

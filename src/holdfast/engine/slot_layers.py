@@ -42,12 +42,7 @@ States = Mapping[tuple[str, int], Tensor]  # by kind and number
 
 @dataclass(frozen=True)
 class KeyScale:
-    """Keys of a row's span that a pass reads multiplied, and with them the scores on them.
-
-    Args:
-        factor: what they are multiplied by.
-        layers: in which.
-    """
+    """Keys of a row's span that a pass reads multiplied by a factor, in some layers."""
 
     factor: float
     layers: tuple[int, ...]
@@ -55,15 +50,10 @@ class KeyScale:
 
 @dataclass(frozen=True)
 class ScaledKeys:
-    """Keys that the layers of a pass read multiplied.
+    """Keys that the layers of a pass read multiplied."""
 
-    Args:
-        span: bool [row, column]; later columns are not in it.
-        factors: [layer, row, 1], 1 where a row reads a layer's keys as they are.
-    """
-
-    span: Tensor
-    factors: Tensor
+    span: Tensor  # bool [row, column]; later columns are not in it
+    factors: Tensor  # [layer, row, 1], 1 where a row reads a layer's keys as they are
 
     @classmethod
     def of(cls, scales: Sequence[KeyScale | None], span: Tensor, layers: int) -> ScaledKeys | None:
@@ -90,47 +80,29 @@ class ScaledKeys:
 
 @dataclass(frozen=True)
 class PassColumns:
-    """The columns that a kind of layer reads in a pass.
+    """The columns that a kind of layer reads in a pass."""
 
-    Args:
-        count: how many.
-        first: the token in the first of them; 0 where rows differ in it.
-        places: the column of every token written, [token].
-        scaled: bool [row, column], True on the keys that are read multiplied; None: as they are.
-    """
-
-    count: int
-    first: int
-    places: Tensor
-    scaled: Tensor | None = None
+    count: int  # how many
+    first: int  # the token in the first of them; 0 where rows differ in it
+    places: Tensor  # the column of every token written, [token]
+    scaled: Tensor | None = None  # bool [row, column], True on the keys that are read multiplied
 
 
 @dataclass
 class SlotPass:
-    """Where the pass under way writes and reads.
+    """Where the pass under way writes and reads."""
 
-    Args:
-        rows: the slots read, in order.
-        width: queries of each row, padding included.
-        slots: of every token written, [token].
-        every, kept: columns of layers that keep all tokens, and of those that keep a window.
-        sources: row and query of every token written; None where each row writes one token.
-        begun: whether the rows have read tokens before.
-        again: whether their last tokens are read a second time.
-        factors: of the keys that are read multiplied, [layer, row, 1]; None where none are.
-        written: whether a layer has written.
-    """
-
-    rows: slice | Tensor
-    width: int
-    slots: Tensor
-    every: PassColumns
-    kept: PassColumns
+    rows: slice | Tensor  # the slots read, in order
+    width: int  # queries of each row, padding included
+    slots: Tensor  # of every token written, [token]
+    every: PassColumns  # of layers that keep all tokens
+    kept: PassColumns  # of layers that keep a window
+    # row and query of every token written; None where each row writes one token
     sources: tuple[Tensor, Tensor] | None
-    begun: bool
-    again: bool
-    factors: Tensor | None = None
-    written: bool = False
+    begun: bool  # whether the rows have read tokens before
+    again: bool  # whether their last tokens are read a second time
+    factors: Tensor | None = None  # of the keys that are read multiplied, [layer, row, 1]
+    written: bool = False  # whether a layer has written
 
 
 @dataclass
@@ -139,17 +111,13 @@ class Window:
 
     They keep some more than the window sees, so that a row is moved once in so many steps, and that
     a prompt which parts from a dialog at its latest question can go on from it.
-
-    Args:
-        width: tokens that a query sees, itself included; of no window, more than there ever are.
-        spare: how many more are kept at most.
-        firsts: by slot, the first token that is kept.
-        reusable_lens: by slot, the number of first tokens that it may be asked for later.
     """
 
+    # tokens that a query sees, itself included; of no window, more than there ever are
     width: int = sys.maxsize
-    spare: int = 0
-    firsts: list[int] = field(default_factory=list)
+    spare: int = 0  # how many more are kept at most
+    firsts: list[int] = field(default_factory=list)  # by slot, the first token that is kept
+    # by slot, the number of first tokens that it may be asked for later
     reusable_lens: list[int] = field(default_factory=list)
 
     def next_first(self, slot: int, end: int) -> int:
@@ -169,15 +137,10 @@ class Window:
 
 @dataclass
 class Shared:
-    """State that all layers share.
+    """State that all layers share: the pass under way, the tokens computed by slot, the windows.
 
     Were it the slots themselves, each would hold the other, and memory be freed only when cycles
     are collected.
-
-    Args:
-        current: the pass under way.
-        lengths: tokens computed, by slot.
-        window: what windowed layers keep.
     """
 
     current: SlotPass | None = None
@@ -185,14 +148,8 @@ class Shared:
     window: Window = field(default_factory=Window)
 
     @property
-    def opened(self) -> int:
-        """Rows that have a slot."""
-        return len(self.lengths)
-
-    @property
     def under_way(self) -> SlotPass:
-        """The pass under way, of which there is one."""
-        assert self.current is not None
+        assert self.current is not None, "a pass is under way"
         return self.current
 
 
@@ -217,7 +174,6 @@ class KeyLayer(DynamicLayer):
 
     @property
     def columns(self) -> PassColumns:
-        """The columns that the pass under way reads."""
         return self.shared.under_way.every
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
@@ -225,7 +181,6 @@ class KeyLayer(DynamicLayer):
         return tuple(store[slot, :, start:length].clone() for store in self.store)
 
     def states(self, slot: int) -> States:
-        """The states of a row: none, as this is attention."""
         return {}
 
     def move(self, last: int, slot: int, length: int) -> None:
@@ -283,7 +238,7 @@ class KeyLayer(DynamicLayer):
         """Writes the tokens of the pass, [row, head, query, size]; returns what its rows read."""
         current, columns = self.shared.under_way, self.columns
         current.written = True
-        self.reserve(self.shared.opened, columns.count, (key_states, value_states))
+        self.reserve(len(self.shared.lengths), columns.count, (key_states, value_states))
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             if current.sources is None:
                 store[current.slots, :, columns.places] = new[:, :, 0]
@@ -306,7 +261,6 @@ class KeyLayer(DynamicLayer):
             store[slots, :, places] = kept
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many columns a mask has, and which token is in the first."""
         return self.columns.count, self.columns.first
 
     def get_seq_length(self) -> int:
@@ -321,7 +275,6 @@ class WindowLayer(KeyLayer):
 
     @property
     def columns(self) -> PassColumns:
-        """The columns that the pass under way reads."""
         return self.shared.under_way.kept
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
@@ -331,7 +284,6 @@ class WindowLayer(KeyLayer):
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the last row into a slot."""
         super().move(last, slot, length - self.shared.window.firsts[last])
 
     def shrink(self, rows: int, columns: int) -> None:
@@ -347,7 +299,7 @@ class WindowLayer(KeyLayer):
         if current.sources is None:
             return super().update(*both)
         current.written = True
-        self.reserve(self.shared.opened, 1, both)
+        self.reserve(len(self.shared.lengths), 1, both)
         rows, queries = current.sources
         read = []
         for store, new in zip(self.store, both, strict=True):
@@ -370,12 +322,8 @@ class WindowLayer(KeyLayer):
         return beside
 
     def keep(self, beside: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
-        """Moves columns to the front of their slots.
-
-        Args:
-            beside: where they are, per slot; () for the slots themselves.
-            slots: int64 [n].
-            columns: int64 [n, column].
+        """Moves columns [n, column] to the front of `slots` [n]; from `beside`, or within the
+        slots.
         """
         given = beside or self.store
         if not given:
@@ -383,7 +331,7 @@ class WindowLayer(KeyLayer):
         rows = torch.arange(len(slots), device=slots.device) if beside else slots
         columns = columns.clamp(max=given[0].shape[2] - 1)
         moved = [states[rows[:, None], :, columns] for states in given]
-        self.reserve(self.shared.opened, columns.shape[1], given)
+        self.reserve(len(self.shared.lengths), columns.shape[1], given)
         front = torch.arange(columns.shape[1], device=slots.device)
         for store, states in zip(self.store, moved, strict=True):
             store[slots[:, None], :, front] = states

@@ -8,7 +8,7 @@ a pass that is made again starts from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,15 +57,12 @@ class StateLayer(LinearAttentionLayer):
             self.kept = {**self.kept, name: torch.cat([had, new])}
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Of a row's tokens, no tensors are kept."""
         return ()
 
     def states(self, slot: int) -> States:
-        """The states of a row, copied."""
         return {name: state[slot].clone() for name, state in self.kept.items()}
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the last row into a slot, if it has become anything."""
         for state in self.kept.values():
             if last < len(state):
                 state[slot] = state[last]
@@ -76,7 +73,6 @@ class StateLayer(LinearAttentionLayer):
             state[slot : slot + 1] = 0
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Forgets the rows that left."""
         self.before = {}
         self.kept = {name: state[:rows].clone() for name, state in self.kept.items()}
 
@@ -107,21 +103,19 @@ class StateLayer(LinearAttentionLayer):
 
     def commit(self, made: Sequence[tuple[list[int], States]], *, again: bool) -> None:
         """Puts what passes made of some slots' states in their place."""
-        opened = self.shared.opened
+        opened = len(self.shared.lengths)
         old = self.kept
         for slots, states in made:
             for name, state in states.items():
                 if slots == list(range(opened)):
                     self.kept = {**self.kept, name: state}
                     continue
-                mine = self.kept.get(name)
-                fresh = (
-                    state.new_zeros(opened, *state.shape[1:])
-                    if mine is None
-                    else mine[:opened].clone()
-                )
-                fresh[slots] = state
-                self.kept = {**self.kept, name: fresh}
+                had = self.kept.get(name)
+                if had is None:
+                    had = state.new_zeros(opened, *state.shape[1:])
+                new = had[:opened].clone()
+                new[slots] = state
+                self.kept = {**self.kept, name: new}
         if not again:
             self.before = old
 
@@ -134,26 +128,21 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
         StateLayer.__init__(self, like, shared)
 
     def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        """Takes a slot for what a row has computed."""
         KeyLayer.open(self, slot, tensors, states, start)
         StateLayer.open(self, slot, tensors, states)
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Keys and values of a row's first tokens, copied."""
         return KeyLayer.tensors(self, slot, length, start)
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the last row into a slot."""
         KeyLayer.move(self, last, slot, length)
         StateLayer.move(self, last, slot, length)
 
     def wipe(self, slot: int) -> None:
-        """Leaves nothing of a row."""
         KeyLayer.wipe(self, slot)
         StateLayer.wipe(self, slot)
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Gives memory back."""
         KeyLayer.shrink(self, rows, columns)
         StateLayer.shrink(self, rows, columns)
 
@@ -181,14 +170,12 @@ def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]
     kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**HELD}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):
         kinds[DynamicSlidingWindowLayer] = KeyLayer
-    elif widths := [layer.sliding_window for layer in layers if _is_windowed(layer)]:
+    elif widths := [
+        layer.sliding_window for layer in layers if type(layer) is DynamicSlidingWindowLayer
+    ]:
         shared.window = Window(max(widths), max(max(widths) // 4, slot_layers.SPARE_TOKENS))
     made = [kinds[type(like)](like, shared) for like in layers]
     for number, layer in enumerate(made):
         if isinstance(layer, KeyLayer):
             layer.number = number
     return made
-
-
-def _is_windowed(layer: CacheLayer) -> TypeGuard[DynamicSlidingWindowLayer]:
-    return type(layer) is DynamicSlidingWindowLayer

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from holdfast.engine.divergence import Pair, part_in_memory
+from holdfast.engine.divergence import Divergence, Pair, divergences_of
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scoring import Scored, score_by_method
 from holdfast.errors import PromptError, UsageError
@@ -25,10 +24,7 @@ from holdfast.models.rendering import (
     render,
     spell_replies,
 )
-from holdfast.models.requests import Compared, Divergence, Reply, Request, check_comparable
-
-if TYPE_CHECKING:
-    pass
+from holdfast.models.requests import Compared, Reply, Request, check_comparable
 
 
 @dataclass(frozen=True)
@@ -112,9 +108,10 @@ class GivenReplies:
                 divergences[number] = Divergence((0.0,) * pair.tokens)
             elif pair.tokens and not (runner.context and pair.longest > runner.context):
                 read.append(number)
-        parted = part_in_memory(runner, [pairs[number] for number in read], self.model.batch_size)
-        for number, parted_pair in zip(read, parted, strict=True):
-            divergences[number] = Divergence(parted_pair.nats, parted_pair.forwarded)
+        compared_pairs = [pairs[number] for number in read]
+        measured = divergences_of(runner, compared_pairs, self.model.batch_size)
+        for number, divergence in zip(read, measured, strict=True):
+            divergences[number] = divergence
         return divergences
 
     def _pairs_of(self, compared: Sequence[Compared]) -> list[Pair]:

@@ -270,26 +270,6 @@ class Compared:
         return self.reply.stop_reason != "length"
 
 
-@dataclass(frozen=True)
-class Divergence:
-    """How far the distributions of a reply's tokens lie from those behind another chat.
-
-    Args:
-        nats: per token KL(q || p), q behind the chat that the reply answered and p behind the
-            other; the token that ended the reply is the last. At temperature 1, over the whole
-            vocabulary, whatever the reply was drawn with.
-        forwarded: tokens that went through the model for it.
-    """
-
-    nats: tuple[float, ...]
-    forwarded: int = 0
-
-    @property
-    def mean(self) -> float:
-        """Over the tokens."""
-        return sum(self.nats) / len(self.nats)
-
-
 def check_comparable(methods: Sequence[Method]) -> None:
     """Refuses methods whose tokens have no distributions that could be compared.
 

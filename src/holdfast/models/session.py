@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast import ranges
+from holdfast.engine.divergence import Divergence
+from holdfast.engine.prefixes import keys_are_of_prompt
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
 from holdfast.engine.scoring import Scored
@@ -22,7 +24,7 @@ from holdfast.models.protocol import Job, answer_all
 from holdfast.models.reader import Reader, SessionModel
 from holdfast.models.rehearsals import Answer
 from holdfast.models.rendering import Rendered, all_rendered
-from holdfast.models.requests import Compared, Divergence, Reply, Request
+from holdfast.models.requests import Compared, Reply, Request
 
 MOST_LOGPROBS = 20
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."
@@ -116,7 +118,7 @@ class LocalSession:
 
     def _submit(self, rendered: Rendered) -> Handle:
         shares = self.long_lived and rendered.request.thread is None
-        shares = shares and not any(s.keys_are_of_prompt for s in rendered.row.streams)
+        shares = shares and not any(keys_are_of_prompt(s.methods) for s in rendered.row.streams)
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:

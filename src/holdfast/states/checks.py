@@ -46,11 +46,6 @@ def check_states(
 ) -> None:
     """Refuses methods that were fitted on another model, or touch what this one has not.
 
-    Args:
-        model: to be steered.
-        methods: of keys, hidden states and attention outputs.
-        fingerprint: of the model, where it is known.
-
     Raises:
         ModelError: names what is apart, and the cure.
         UsageError: a head or a layer that the model or the file does not have.
@@ -107,7 +102,6 @@ def _check_file(
 
 
 def _check_heads(method: EditsStates, sites: Sites) -> None:
-    """Refuses heads that are no key-value heads of the model."""
     heads = getattr(method, "heads", None) or ()
     made_for = getattr(heads, "made_for", None)
     if made_for is not None and made_for.heads != sites.key_heads:

@@ -19,38 +19,40 @@ from torch import Tensor
 from holdfast.errors import ModelError
 from holdfast.methods.kinds import Kind, kind_of
 from holdfast.methods.trials import AttentionEnds
-from holdfast.states.edits import EditGroup, Edits
-from holdfast.states.sites import Place, Site, Sites, attention_modules, hooked, sites_of, through
+from holdfast.states.edits import EditGroup
+from holdfast.states.sites import Place, Site, attention_modules, hooked, sites_of, through
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+_HAVE_HEADS = (Site.QUERIES, Site.KEYS, Site.VALUES)
 _UNDER_WAY: ContextVar[_Pass | None] = ContextVar("holdfast_edits", default=None)
 
 
 @dataclass(eq=False)
 class _Pass:
-    """A pass under way.
+    """A pass under way; by layer, the queries that methods read, [row, token, head, size]."""
 
-    Args:
-        edits: what hooks do in it.
-        queries: by layer, those that methods read, [row, token, head, size].
-    """
-
-    edits: Edits
+    edits: Sequence[EditGroup]
     queries: dict[int, Tensor] = field(default_factory=dict)
 
 
 @contextmanager
-def edited(model: PreTrainedModel, edits: Edits | None) -> Iterator[None]:
-    """Edits the pass inside, in this thread alone; nothing where there are no edits."""
-    if edits is None:
+def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]:
+    """Edits the pass inside, in this thread alone; registers no hook where there are no edits."""
+    if not edits:
         yield
         return
-    current = _Pass(edits)
+    current, places = _Pass(edits), sites_of(model).places
+    touched = _touched(edits)
+    for site, layer in touched:
+        if layer not in places[site]:
+            raise ModelError(f"Layer {layer} gives no {site.value} here, so they cannot be edited.")
     handles = [
-        source.module.register_forward_hook(_hook(current, site, layer, source))
-        for site, layer, source in _touched(sites_of(model), edits)
+        places[site][layer].module.register_forward_hook(
+            _hook(current, site, layer, places[site][layer])
+        )
+        for site, layer in touched
     ]
     token = _UNDER_WAY.set(current)
     try:
@@ -62,40 +64,33 @@ def edited(model: PreTrainedModel, edits: Edits | None) -> Iterator[None]:
 
 
 @contextmanager
-def watched(model: PreTrainedModel, wanted: Sequence[Site]) -> Iterator[dict[Site, dict[int, Any]]]:
+def watched(
+    model: PreTrainedModel, wanted: Sequence[Site]
+) -> Iterator[dict[Site, dict[int, Tensor]]]:
     """The states of the pass inside, by site and layer: [row, token, ...], as they are made."""
-    sites = sites_of(model)
-    seen: dict[Site, dict[int, Any]] = {site: {} for site in wanted}
+    places = sites_of(model).places
+    seen: dict[Site, dict[int, Tensor]] = {site: {} for site in wanted}
 
     def keep(site: Site, layer: int, source: Place) -> Callable[[Tensor], Tensor]:
         def note(states: Tensor) -> Tensor:
-            seen[site][layer] = source.apart(states) if _has_heads(site) else states
+            seen[site][layer] = source.apart(states) if site in _HAVE_HEADS else states
             return states
 
         return note
 
-    with hooked(
-        [
-            (source.module, keep(site, layer, source))
-            for site in wanted
-            for layer, source in sites.places[site].items()
-        ]
-    ):
+    sources = [(site, layer, source) for site in wanted for layer, source in places[site].items()]
+    with hooked([(source.module, keep(site, layer, source)) for site, layer, source in sources]):
         yield seen
 
 
-def _touched(sites: Sites, edits: Edits) -> list[tuple[Site, int, Place]]:
-    """The places that some method touches or reads, each once."""
-    wanted: dict[tuple[Site, int], None] = {}
-    for group in edits.groups:
+def _touched(edits: Sequence[EditGroup]) -> list[tuple[Site, int]]:
+    """The sites and layers that some method touches or reads, each once."""
+    touched: dict[tuple[Site, int], None] = {}
+    for group in edits:
         for method in group.methods:
             for layer in method.touched_layers:
-                wanted |= dict.fromkeys((site, layer) for site in _sites_of(method))
-    missing = [(site, layer) for site, layer in wanted if layer not in sites.places[site]]
-    if missing:
-        site, layer = missing[0]
-        raise ModelError(f"Layer {layer} gives no {site.value} here, so they cannot be edited.")
-    return [(site, layer, sites.source(site, layer)) for site, layer in wanted]
+                touched |= dict.fromkeys((site, layer) for site in _sites_of(method))
+    return list(touched)
 
 
 def _sites_of(method: Any) -> tuple[Site, ...]:
@@ -109,16 +104,12 @@ def _sites_of(method: Any) -> tuple[Site, ...]:
     return (*read, Site.KEYS, *((Site.VALUES,) if method.edits_values else ()))
 
 
-def _has_heads(site: Site) -> bool:
-    return site in (Site.QUERIES, Site.KEYS, Site.VALUES)
-
-
 def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[..., Any]:
     def change(states: Tensor) -> Tensor:
         if site is Site.QUERIES:
             current.queries[layer] = source.apart(states)
             return states
-        if not _has_heads(site):
+        if site not in _HAVE_HEADS:
             return _edit(current, site, layer, states)
         return source.together(_edit(current, site, layer, source.apart(states)))
 
@@ -130,13 +121,14 @@ def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[...
 
 def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
     """The states of a layer, [row, token, ...], as the groups' methods leave them."""
-    for group in current.edits.groups:
-        group_states, first = group.of(states), None
-        for method in group.methods:
-            if layer in method.touched_layers and site in _sites_of(method):
-                first = group_states if first is None else first
-                group_states = _edit_group(current, site, layer, group, method, group_states)
-        if first is not None and group_states is not first:
+    for group in current.edits:
+        methods = [m for m in group.methods if layer in m.touched_layers and site in _sites_of(m)]
+        if not methods:
+            continue
+        group_states = first = group.of(states)
+        for method in methods:
+            group_states = _edit_group(current, site, layer, group, method, group_states)
+        if group_states is not first:
             states = group.put(group_states, states)
     return states
 
@@ -172,19 +164,15 @@ def _last_queries(current: _Pass, layer: int, group: EditGroup, method: Any) -> 
             " method that reads none, such as seka."
         )
     queries = group.of(current.queries[layer])
-    rows = torch.arange(len(queries), device=queries.device)
-    return queries[rows, group.last]
+    return queries[torch.arange(len(queries), device=queries.device), group.last]
 
 
 @contextmanager
 def around_attention(
     model: PreTrainedModel, layers: Sequence[int]
 ) -> Iterator[Mapping[int, AttentionEnds]]:
-    """Both ends of attention in the latest pass of this thread, by layer, [row, token, size].
-
-    Args:
-        model: whose passes run inside.
-        layers: of `attention_modules`.
+    """Both ends of attention in the latest pass of this thread, by layer of `attention_modules`,
+    [row, token, size].
     """
     seen: dict[int, AttentionEnds] = {}
     modules, thread = attention_modules(model), threading.get_ident()

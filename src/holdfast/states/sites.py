@@ -54,12 +54,8 @@ class Axes(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """A module that gives something of a layer.
-
-    Args:
-        module: whose output it is.
-        axes: of queries, keys and values.
-        head_size: of those.
+    """A module that gives something of a layer; `axes` and `head_size` are of queries, keys and
+    values.
     """
 
     module: torch.nn.Module
@@ -81,23 +77,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Sites:
-    """The places of a model that were seen to give something.
+    """The places of a model that were seen to give something."""
 
-    Args:
-        places: by site and layer.
-        key_heads: of the keys' layers, key-value heads; 0 where layers differ, or have none.
-        head_size: of a key; 0 as well.
-        hidden_size: of hidden states.
-    """
-
-    places: Mapping[Site, Mapping[int, Place]]
-    key_heads: int
-    head_size: int
-    hidden_size: int
-
-    def source(self, site: Site, layer: int) -> Place:
-        """One of them."""
-        return self.places[site][layer]
+    places: Mapping[Site, Mapping[int, Place]]  # by site and layer
+    key_heads: int  # of the keys' layers, key-value heads; 0 where layers differ, or have none
+    head_size: int  # of a key; 0 as well
+    hidden_size: int  # of hidden states
 
 
 _SITES: WeakKeyDictionary[torch.nn.Module, Sites] = WeakKeyDictionary()
@@ -158,9 +143,8 @@ def _look(model: PreTrainedModel) -> Sites:
     seen = _in_front_of_rotation(model, modules, seen, attention, tokens)
     places: dict[Site, dict[int, Place]] = {site: {} for site in Site}
     for (site, layer), output in seen.items():
-        source = _source_of(
-            modules[site][layer], attention.get(layer), config, site, output, tokens
-        )
+        module = modules[site][layer]
+        source = _place_of(module, attention.get(layer), config, site, output, tokens)
         if source is not None:
             places[site][layer] = source
     shapes = {
@@ -171,7 +155,7 @@ def _look(model: PreTrainedModel) -> Sites:
     return Sites(places, key_heads, head_size, int(getattr(config, "hidden_size", 0)))
 
 
-def _source_of(
+def _place_of(
     module: torch.nn.Module,
     attention: torch.nn.Module | None,
     config: Any,
@@ -206,29 +190,22 @@ def _in_front_of_rotation(
 
     Such a norm gives other keys to the same tokens at other positions.
     """
-    suspects = {
-        (site, layer): getattr(attention[layer], f"{site.value[0]}_proj", None)
-        for site in (Site.QUERIES, Site.KEYS)
-        for layer, module in modules[site].items()
-        if module is not getattr(attention[layer], f"{site.value[0]}_proj", None)
-    }
+    suspects: dict[tuple[Site, int], torch.nn.Module | None] = {}
+    for site in (Site.QUERIES, Site.KEYS):
+        for layer, module in modules[site].items():
+            projection = getattr(attention[layer], f"{site.value[0]}_proj", None)
+            if module is not projection:
+                suspects[site, layer] = projection
     if not suspects:
         return seen
-    shifted = _outputs(model, modules, tokens, _SHIFT)
-    behind = [
-        source
-        for source, projection in suspects.items()
-        if source in seen
-        and isinstance(projection, torch.nn.Module)
-        and (seen[source] - shifted[source]).abs().max() > _APART * seen[source].abs().max()
-    ]
-    if not behind:
-        return seen
-    for site, layer in behind:
-        projection = suspects[site, layer]
-        assert isinstance(projection, torch.nn.Module), "what is behind is a module"
-        modules[site][layer] = projection
-    return _outputs(model, modules, tokens)
+    shifted, are_behind = _outputs(model, modules, tokens, _SHIFT), False
+    for (site, layer), projection in suspects.items():
+        before = seen.get((site, layer))
+        if before is None or not isinstance(projection, torch.nn.Module):
+            continue
+        if (before - shifted[site, layer]).abs().max() > _APART * before.abs().max():
+            modules[site][layer], are_behind = projection, True
+    return _outputs(model, modules, tokens) if are_behind else seen
 
 
 @torch.inference_mode()
@@ -238,9 +215,7 @@ def _outputs(
     tokens: int,
     shift: int = 0,
 ) -> dict[tuple[Site, int], Tensor]:
-    """The output of each module in a pass of a few tokens, float32; modules that are never called
-    are left out.
-    """
+    """The output of each module in a pass of a few tokens, float32; unless it is never called."""
     outputs: dict[tuple[Site, int], Tensor] = {}
 
     def keep(site: Site, layer: int) -> Callable[[Tensor], Tensor]:

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from holdfast.chat.messages import Message
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.scoring import score_in_memory
+from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
 from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
 from holdfast.methods import parse, spell
@@ -177,7 +177,7 @@ class HoldfastLM(TemplateLM):
                 Row((Stream(tuple(context), (False,) * len(context)),)) for _, context, _ in group
             ]
             wanted = [[tuple(continuation)] for _, _, continuation in group]
-            scored_rows, _ = score_in_memory(
+            scored_rows, _ = score_rows(
                 self.holdfast_model.runner, rows, wanted, self.holdfast_model.batch_size
             )
             for (texts, _, _), scored in zip(group, scored_rows, strict=True):
