@@ -261,11 +261,7 @@ class OpenModel:
         PASS.set(Pass(state, self, block, outer=outer))
 
     def end_compiled(self, begun: Pass) -> None:
-        """The compiled pass ends.
-
-        Raises:
-            ModelError: not every layer was steered in it.
-        """
+        """The compiled pass ends; raises a `ModelError` unless every layer was steered in it."""
         PASS.set(begun.outer)
         self._finish(begun, None)
 
@@ -306,11 +302,7 @@ class OpenModel:
         return None
 
     def _is_of_decode_loop(self) -> bool:
-        """Whether this package's decode loop runs the pass, which says itself what to steer.
-
-        Raises:
-            UsageError: it does so in this block.
-        """
+        """Whether this package's decode loop runs the pass, which it may not do in this block."""
         if (current := PASS.get()) is None or current.model is not None:
             return False
         scope = self._scope_here()

@@ -60,9 +60,7 @@ def attend_explicitly(
 def _scores(
     grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: ScoreFormula, start: int
 ) -> Tensor:
-    """Masked scores, float32 or wider, [B, H, q, K], of the queries [B, G, H/G, q, D] from `start`
-    on.
-    """
+    """Masked scores, float32 or wider, [B, H, q, K], of [B, G, H/G, q, D] from `start` on."""
     count = grouped.shape[3]
     wide = torch.promote_types(key.dtype, torch.float32)
     scores: Tensor = (grouped.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(
@@ -173,9 +171,7 @@ def _mass_at(
 def _uniform_at(
     state: PassState, keys: int, mask: Tensor | None, causal: bool, places: Tensor
 ) -> Tensor:
-    """The mass on the span, [B], if the query `places` [B] of each row attended evenly to the keys
-    that it sees. A key that only some heads see counts as seen.
-    """
+    """The mass on the span, [B], of even attention to what any head sees at `places` [B]."""
     rows = len(places)
     seen = torch.ones(rows, keys, dtype=torch.bool, device=places.device)
     if mask is not None:

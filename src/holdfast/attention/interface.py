@@ -214,9 +214,9 @@ def holdfast_attention(
     attention_mask: Tensor | None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface.
+    """transformers' attention interface, which returns the output [B, Q, H, D].
 
-    Takes query [B, H, Q, D], key and value [B, G, K, D]; returns the output [B, Q, H, D].
+    Takes query [B, H, Q, D], key and value [B, G, K, D].
 
     Raises:
         ModelError: the model asks for something that this function would have to leave out.

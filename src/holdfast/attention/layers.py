@@ -79,8 +79,8 @@ def attend_layer(
 
 
 def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
-    """Whether outputs can be merged by log-sum-exps: there is a kernel that gives these, one mask
-    for all heads, and two groups of keys.
+    """Whether outputs can be merged: a kernel gives log-sum-exps, heads share a mask, keys two
+    groups.
     """
     mask = inputs.mask
     if mask is not None and (

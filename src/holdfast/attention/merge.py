@@ -82,7 +82,10 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
         log_odds = log_odds.add_(plan.unseen)
     mass = rule.mass(log_odds)
     if state.spec.trace:
-        state.note(_proper_mass(inputs, plan, mass, span_lse)[..., 0].float())
+        on_span = mass
+        if plan.proper is not plan.span:
+            on_span = mass * _share(inputs, plan.proper, span_lse)
+        state.note(on_span[..., 0].float())
     return lerp(rest, attended, mass.reshape(attended.shape[:3])).reshape(inputs.query.shape)
 
 
@@ -158,11 +161,7 @@ def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
         mask = whole_mask(state, inputs, inputs.query.dtype)
         output, lse = attend(inputs.packed, inputs.key, inputs.value, mask, False, inputs.scaling)
         output, lse = output.reshape(inputs.query.shape), lse.reshape(rows, -1, 1)
-    if plan.proper is None:
-        state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
-    else:
-        span_lse = _lse(inputs, plan.proper)
-        state.note((span_lse - lse)[..., 0].clamp_(max=0).exp_().nan_to_num_(0.0).float())
+    state.note(_share(inputs, plan.proper, lse)[..., 0].float())
     return output
 
 
@@ -172,18 +171,14 @@ def _note_all_or_nothing(state: PassState, plan: StepPlan, inputs: LayerInputs) 
         state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
         return
     assert plan.span is not None
-    share = _lse(inputs, plan.proper) - _lse(inputs, plan.span)
-    state.note(share[..., 0].clamp_(max=0).exp_().nan_to_num_(0.0).float())
+    state.note(_share(inputs, plan.proper, _lse(inputs, plan.span))[..., 0].float())
 
 
-def _proper_mass(inputs: LayerInputs, plan: StepPlan, mass: Tensor, span_lse: Tensor) -> Tensor:
-    """The part of the moved mass that is on the span itself, [B, H, 1]."""
-    if plan.proper is plan.span:
-        return mass
-    if plan.proper is None:
-        return torch.zeros_like(mass)
-    share = (_lse(inputs, plan.proper) - span_lse).clamp_(max=0).exp_()
-    return mass * share
+def _share(inputs: LayerInputs, proper: KeyGroup | None, lse: Tensor) -> Tensor:
+    """The mass on the span itself, [B, H, 1], in a group of keys with this log-sum-exp."""
+    if proper is None:
+        return torch.zeros_like(lse)
+    return (_lse(inputs, proper) - lse).clamp_(max=0).exp_().nan_to_num_(0.0)
 
 
 def _attend_part(inputs: LayerInputs, part: KeyGroup) -> tuple[Tensor, Tensor]:

@@ -222,22 +222,17 @@ def install(model: PreTrainedModel) -> bool:
 
 
 def _implementations(model: PreTrainedModel) -> Configs:
-    """The configurations that a switch changes, each with its attention implementation."""
+    """The configurations that a switch changes, each once, with its attention implementation."""
     if any(is_like_gptj(module) for module in model.modules()):
         return []
-    return [(config, config._attn_implementation_internal) for config in _configs_of(model)]
-
-
-def _configs_of(part: Any) -> list[Any]:
-    """The configurations of a model and of its parts, each once, in the order of its modules."""
-    listed: list[Any] = [getattr(module, "config", None) for module in part.modules()]
+    listed: list[Any] = [getattr(module, "config", None) for module in model.modules()]
     listed = [config for config in listed if hasattr(config, "_attn_implementation_internal")]
-    whole = part.config
+    whole = model.config
     listed += [whole, *(getattr(whole, name, None) for name in whole.sub_configs)]
-    configs: list[Any] = []
+    configs: Configs = []
     for config in listed:
-        if config is not None and not any(config is known for known in configs):
-            configs.append(config)
+        if config is not None and not any(config is known for known, _ in configs):
+            configs.append((config, config._attn_implementation_internal))
     return configs
 
 

@@ -21,10 +21,8 @@ _APART = {torch.float32: 1e-3, torch.float64: 1e-3}
 
 
 def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsWarmup]) -> None:
-    """Checks that every head named is a head of the model.
-
-    Raises:
-        UsageError: names the first that is not, and what there is.
+    """Refuses a head that the model does not have, by a `UsageError` that names it and what there
+    is.
     """
     config, name = model.config.get_text_config(), type(model).__name__
     layers = getattr(config, "num_hidden_layers", None)
@@ -65,11 +63,8 @@ def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
 
 
 def check_reached(model: PreTrainedModel, state: PassState, implementation: str | None) -> None:
-    """Refuses a pass in which steering did not reach every layer that it reached at first;
-    `implementation` is that of the attention that the model was switched to.
-
-    Raises:
-        ModelError: names the layers, or the attention that took the place of steered attention.
+    """Refuses a pass in which steering did not reach every layer that it reached at first, naming
+    these, or the attention that took the place of `implementation`.
     """
     config = model.config.get_text_config()
     count = getattr(config, "num_hidden_layers", None)

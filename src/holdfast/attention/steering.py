@@ -127,10 +127,8 @@ class SteeringSpec:
         return None if self._heads is None else self._heads.get(layer, [])
 
     def copies_of(self, rows: int) -> int:
-        """How many rows of a pass belong to each row of the span.
-
-        Raises:
-            UsageError: no whole number does.
+        """How many rows of a pass belong to each row of the span; a `UsageError` if no whole number
+        does.
         """
         count = self.span.shape[0]
         if rows % count:
@@ -239,8 +237,7 @@ class PassState:
 
         Raises:
             ModelError: keys that are no tokens, as of a cache that holds several tokens in one.
-            UsageError: there are fewer keys than the span mask has tokens, and the model does not
-                say which.
+            UsageError: fewer keys than the span mask has tokens, and the model does not say which.
         """
         width, seen = self.spec.span.shape[1], self._seen if self.offsets else keys
         if seen is not None and not self.spec.follows and seen < width:

@@ -169,13 +169,14 @@ class Slots(Cache):
             for layer in self._layers
             if isinstance(layer, KeyLayer)
         ]
-        before = [layer.tokens(where, places) for layer, places in layers]
+        before = [[store[where, :, places] for store in layer.store] for layer, places in layers]
         try:
             yield
         finally:
             self.drop()
             for (layer, places), tokens in zip(layers, before, strict=True):
-                layer.put(where, places, tokens)
+                for store, kept_tokens in zip(layer.store, tokens, strict=True):
+                    store[where, :, places] = kept_tokens
 
     def drop(self) -> None:
         """Forgets what passes made that count for nothing."""
@@ -203,8 +204,8 @@ class Slots(Cache):
     def _places(
         self, slots: Sequence[int], lengths: Sequence[int], fresh: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-        """Slot and column of each token, its column in windowed layers, and, if rows have several,
-        their row and query.
+        """Slot, column, and column in windowed layers of each token; row and query, if rows have
+        several.
         """
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         if max(fresh) == 1:

@@ -138,9 +138,7 @@ class Decoder:
         *,
         commit: bool = True,
     ) -> Output:
-        """Forwards what is not computed of some slots, at least the last token of each; `readings`
-        take the place of their owners': the same tokens under something else.
-        """
+        """Forwards what is not computed of some slots; `readings` read their tokens otherwise."""
         if readings is None:
             owners = [self._owners[slot] for slot in slots]
             readings = [row.readings[number] for row, number in owners]

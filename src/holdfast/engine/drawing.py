@@ -138,9 +138,7 @@ def _drawn(probabilities: Tensor, parameters: Tensor, count: int) -> Tensor:
 
 
 def _invert(likeliest: Tensor, ids: Tensor, top_p: Tensor, number: Tensor) -> Tensor:
-    """The token of each row at `number` of its nucleus; all are [row, ...], the first two in any
-    order.
-    """
+    """The token of each row at `number` of its nucleus; the first two come in any order."""
     # positive floats sort like their bits
     order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)
     likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)

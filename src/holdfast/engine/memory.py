@@ -23,11 +23,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def halved(chats: int, model: str, batch_size: int) -> int:
-    """How many chats to go on with after memory ran out with so many; warns of it.
-
-    Raises:
-        ModelError: it ran out with a single one.
-    """
+    """How many chats to go on with after memory ran out with so many; a `ModelError` after one."""
     if chats <= 1:
         raise ModelError(
             f"Out of memory with a single chat of {model} (batch_size={batch_size} plays no part"
@@ -43,8 +39,7 @@ def halved(chats: int, model: str, batch_size: int) -> int:
 def in_memory(
     compute: Callable[[int], _Result], batch_size: int, chats: int, model: str
 ) -> _Result:
-    """The result of `compute` with so many chats at once; with half of them for as long as memory
-    runs out.
+    """The result of `compute` with so many chats at once; with half of them while memory runs out.
 
     Raises:
         ModelError: it ran out with a single one.

@@ -146,11 +146,7 @@ class Runner:
 
     @torch.inference_mode()
     def forward(self, batch: Batch) -> Output:
-        """Makes one pass.
-
-        Raises:
-            ModelError: it is to be steered, and the model's attention is not reached.
-        """
+        """Makes one pass; a `ModelError` if it is to be steered, and no attention is reached."""
         spec = self._spec_of(batch)
         alike = batch.level and batch.starts is None
         positions = None if alike or not self._interface else batch.positions

@@ -58,11 +58,7 @@ class Handle:
         return self.cancelled or self.error is not None or self.continuation is not None
 
     def result(self) -> Continuation:
-        """The result of the row; raises its own error where it has one.
-
-        Raises:
-            ModelError: it has not ended, or was cancelled.
-        """
+        """The result of the row; raises its own error, or a `ModelError` if it has not ended."""
         if self.error is not None:
             raise self.error
         if self.continuation is None:
@@ -209,9 +205,7 @@ class Scheduler:
         return [handle for handle in joining if handle not in later]
 
     def _followers(self, joining: Sequence[Handle]) -> list[Handle]:
-        """Rows that begin as another one does: they wait for what it computes, where that is worth
-        a pass of their own.
-        """
+        """Rows that begin as another one does, and gain enough by waiting for what it computes."""
         if self.shared is None:
             return []
         alike: dict[Hashable, list[Handle]] = {}

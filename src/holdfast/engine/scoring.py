@@ -129,9 +129,7 @@ def _score_alone(runner: Runner, row: Row, wanted: Sequence[TokenIds]) -> Scored
 def _forward_all(
     runner: Runner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
 ) -> Iterator[tuple[Tensor, KeysValues | None]]:
-    """The logits [token, vocabulary] of each stream, in order: with `keep` those of its last token,
-    and its keys and values; else those of every token that is not computed.
-    """
+    """With `keep`, each stream's last logits and what is computed; else logits of new tokens."""
     for group in _groups(states, batch_size, limit):
         slots = runner.slots()
         for state in group:

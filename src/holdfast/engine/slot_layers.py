@@ -251,15 +251,6 @@ class KeyLayer(DynamicLayer):
         factors = current.factors[self.number].where(columns.scaled, 1.0)
         return (self.keys * factors[:, None, :, None]).to(self.keys.dtype), self.values
 
-    def tokens(self, slots: Tensor, places: Tensor) -> list[Tensor]:
-        """Keys and values of one token of each of some slots, [slot, head, size] each, copied."""
-        return [store[slots, :, places] for store in self.store]
-
-    def put(self, slots: Tensor, places: Tensor, tokens: Sequence[Tensor]) -> None:
-        """Undoes what was written in their place since."""
-        for store, kept in zip(self.store, tokens, strict=True):
-            store[slots, :, places] = kept
-
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.columns.count, self.columns.first
 

@@ -131,8 +131,7 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
         KeyLayer.open(self, slot, tensors, states, start)
         StateLayer.open(self, slot, tensors, states)
 
-    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        return KeyLayer.tensors(self, slot, length, start)
+    tensors = KeyLayer.tensors
 
     def move(self, last: int, slot: int, length: int) -> None:
         KeyLayer.move(self, last, slot, length)

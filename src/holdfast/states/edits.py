@@ -125,8 +125,7 @@ def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) ->
     """The edits of a pass of the block, of these arguments by name, behind `before` columns.
 
     Raises:
-        UsageError: it has no whole number of rows for each row of the span mask, or no tokens that
-            can be counted.
+        UsageError: its rows are no multiple of the span mask's, or its tokens cannot be counted.
     """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids

@@ -186,9 +186,8 @@ def _in_front_of_rotation(
     attention: Mapping[int, torch.nn.Module],
     tokens: int,
 ) -> dict[tuple[Site, int], Tensor]:
-    """The outputs that were seen, with the projection in place of each norm behind the rotation.
-
-    Such a norm gives other keys to the same tokens at other positions.
+    """The outputs seen, of the projection where a norm stands behind the rotation and so moves with
+    it.
     """
     suspects: dict[tuple[Site, int], torch.nn.Module | None] = {}
     for site in (Site.QUERIES, Site.KEYS):
