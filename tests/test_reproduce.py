@@ -24,16 +24,15 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero():
     falls, noise = -0.3 + 0.1 * rng.standard_normal(50), rng.standard_normal(50)
 
     def verdict(values, sign):
-        return claim_that("it falls.", estimate(values), sign, "Numbers.").verdict
+        return claim_that("it falls.", estimate(values), sign, "Change:").verdict
 
     assert verdict(falls, -1) == SUPPORTED and verdict(falls, +1) == CONTRADICTED
     assert verdict(noise - noise.mean(), -1) == UNDECIDED
     assert verdict(falls[:1], -1) == UNDECIDED  # one conversation has no interval
-    few = claim_that("it falls.", estimate(falls[:3]), -1, "Numbers.")
-    assert (few.verdict, few.evidence) == (
-        UNDECIDED,
-        "Numbers. It cannot tell: n = 3, fewer than 20.",
-    )
+    few = claim_that("it falls.", estimate(falls[:3]), -1, "Change:")
+    measured = f"Change: {in_words(estimate(falls[:3]))}."
+    assert few.verdict == UNDECIDED
+    assert few.evidence == f"{measured} It cannot tell: n = 3, fewer than 20."
     assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", in_words(estimate(falls)))
 
 

@@ -101,7 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
         conversations = count_of(sizes.conversations, "conversation")
         title = f"{conversations} of {count_of(sizes.rounds, 'round')} with {model.name}"
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
-            dialogs = hold(model, suite, folder, sizes, chosen, bar, command_line())
+            running = drift.Running(progress=bar, command=command_line())
+            dialogs = hold(model, suite, folder, sizes, chosen, running)
         traces.append(describe(model.name, *dialogs, head))
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*lines(traces[-1]), sep="\n")

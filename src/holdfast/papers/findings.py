@@ -16,15 +16,19 @@ from holdfast.files import write_whole
 from holdfast.report.page import Picture, Table, render
 from holdfast.report.wording import with_interval
 
+S = TypeVar("S")  # a scale
+_WORDS = {
+    SUPPORTED: "supported by this run",
+    CONTRADICTED: "contradicted by this run",
+    UNDECIDED: "this run cannot tell",
+    NOT_JUDGED: "this run could not judge it",
+}
+
 
 @dataclass(frozen=True)
 class Claim:
-    """A paper's statement about a figure.
-
-    Args:
-        text: the claim in our words.
-        verdict: "supported", "contradicted", "undecided" or "not judged" by this run.
-        evidence: the numbers behind the verdict.
+    """A paper's statement about a figure, in our words; its verdict (as in `analysis.verdicts`),
+    and the numbers behind the verdict.
     """
 
     text: str
@@ -38,7 +42,7 @@ class Figure:
 
     Args:
         number: the paper's.
-        title: what it shows.
+        title: its subject.
         how: how this run made it, where that is not as in the paper.
         images: PNG files.
         claims: of the paper, judged.
@@ -49,8 +53,8 @@ class Figure:
     number: str
     title: str
     how: str
-    images: tuple[Path, ...]
-    claims: tuple[Claim, ...]
+    images: tuple[Path, ...] = ()
+    claims: tuple[Claim, ...] = ()
     kind: str = "Figure"
     rows: tuple[tuple[str, ...], ...] = ()
 
@@ -59,12 +63,39 @@ class Figure:
         """Figure 3, Table 1."""
         return f"{self.kind} {self.number}"
 
+    @property
+    def anchor(self) -> str:
+        """The id of its section on the page."""
+        return f"{self.kind.lower()}-{self.number}"
 
-def claim_that(text: str, value: Estimate, sign: int, evidence: str) -> Claim:
-    """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged."""
+    @property
+    def table(self) -> Table | None:
+        """Its rows as the page shows them."""
+        return Table(self.name, self.rows) if self.rows else None
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """Its images as the page shows them."""
+        return [Picture(self.title, path) for path in self.images]
+
+
+def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str = "") -> Claim:
+    """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged.
+
+    Args:
+        text: the claim.
+        value: the estimate.
+        sign: where the claim has it.
+        measured: what it is an estimate of, in front of the numbers in the evidence.
+        remark: behind them.
+    """
+    evidence = f"{measured} {in_words(value)}.{remark}"
     if value.mean is None:
         return Claim(text, NOT_JUDGED, evidence)
-    return Claim(text, judge(value, sign), evidence + _reason(tell(value).why))
+    why = tell(value).why
+    return Claim(
+        text, judge(value, sign), f"{evidence} It cannot tell: {why}." if why else evidence
+    )
 
 
 def judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
@@ -77,8 +108,12 @@ def judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
     )
 
 
-def _reason(why: str) -> str:
-    return f" It cannot tell: {why}." if why else ""
+def not_run(
+    figure: tuple[str, str], texts: Iterable[str], why: str, kind: str = "Figure"
+) -> Figure:
+    """A figure or table, by its number and title, whose claims are not judged for this reason."""
+    claims = tuple(Claim(text, NOT_JUDGED, why) for text in texts)
+    return Figure(*figure, "Not run.", claims=claims, kind=kind)
 
 
 def in_words(value: Estimate) -> str:
@@ -89,33 +124,22 @@ def in_words(value: Estimate) -> str:
     return f"{with_interval(value, lambda number: f'{number:+.3f}')} (n = {value.n}{none})"
 
 
-def pngs(paths: Sequence[Path], *names: str) -> tuple[Path, ...]:
+def pngs(paths: Iterable[Path], *names: str) -> tuple[Path, ...]:
     """The PNG files of these names among paths; of any name where none is given."""
     return tuple(
         path for path in paths if path.suffix == ".png" and (not names or path.stem in names)
     )
 
 
-S = TypeVar("S")  # a scale
-_WORDS = {
-    SUPPORTED: "supported by this run",
-    CONTRADICTED: "contradicted by this run",
-    UNDECIDED: "this run cannot tell",
-    NOT_JUDGED: "this run could not judge it",
-}
+def scale_of(name: str, scales: Mapping[str, S]) -> S:
+    """The scale of that name.
 
-
-@dataclass(frozen=True)
-class _Shown:
-    """A figure as the page shows it."""
-
-    anchor: str
-    name: str
-    title: str
-    how: str
-    table: Table | None
-    pictures: tuple[Picture, ...]
-    claims: tuple[Claim, ...]
+    Raises:
+        UnknownName: there is none.
+    """
+    if name not in scales:
+        raise UnknownName("scale", name, scales)
+    return scales[name]
 
 
 def publish(
@@ -133,34 +157,17 @@ def publish(
     return write_page(figures, title, facts, out / "index.html")
 
 
-def scale_of(name: str, scales: Mapping[str, S]) -> S:
-    """The scale of that name.
-
-    Raises:
-        UnknownName: there is none.
-    """
-    if name not in scales:
-        raise UnknownName("scale", name, scales)
-    return scales[name]
-
-
 def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out: Path) -> Path:
-    """Writes the page: each figure, under it the paper's claims in our words, and whether this run
-    supports them.
+    """Writes the page: each figure, and under it the paper's claims and whether this run supports
+    them.
     """
     counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
-    shown = [_shown(figure) for figure in figures]
-    html = render(
-        "reproduction.html.j2",
-        "reproduce",
-        title,
-        lines=[f"Claims: {summary}."],
-        facts=facts,
-        figures=shown,
-        words=_WORDS,
+    lines, template = [f"Claims: {summary}."], "reproduction.html.j2"
+    values = {"figures": figures, "words": _WORDS}
+    return write_whole(
+        out, render(template, "reproduce", title, lines=lines, facts=facts, **values)
     )
-    return write_whole(out, html)
 
 
 def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
@@ -173,10 +180,3 @@ def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
         for figure in figures
     ]
     return write_whole(folder / "findings.json", json.dumps(rows, indent=1) + "\n")
-
-
-def _shown(figure: Figure) -> _Shown:
-    table = Table(figure.name, tuple(map(tuple, figure.rows))) if figure.rows else None
-    pictures = tuple(Picture(figure.title, path) for path in figure.images)
-    anchor = f"{figure.kind.lower()}-{figure.number}"
-    return _Shown(anchor, figure.name, figure.title, figure.how, table, pictures, figure.claims)

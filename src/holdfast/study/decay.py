@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.methods.heads import Head
 from holdfast.models.capabilities import offers
-from holdfast.progress import Progress, ignored
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
@@ -52,8 +51,7 @@ def hold(
     out: Path,
     sizes: Sizes = Sizes(),
     methods: Sequence[Method] = (),
-    progress: Progress = ignored,
-    command: str = "",
+    running: drift.Running = drift.Running(),
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
     """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the
     same order, what attention did in them.
@@ -64,15 +62,14 @@ def hold(
         out: a run folder; made where it does not exist.
         sizes: how much of each.
         methods: applied to the agent; a list, a method or a spelling.
-        progress: as `drift.run` tells it.
-        command: the command line, for the manifest.
+        running: as of `drift.run`; traces are always kept.
 
     Raises:
         ModelError: attention that cannot be seen.
         RecordsError: `out` holds another run, or a trace is missing.
     """
     check(model)
-    running = drift.Running(traces=True, progress=progress, command=command)
+    running = replace(running, traces=True)
     run = drift.run(model, suite, out, settings_for(sizes), [methods], running=running)
     records = sorted(run.records, key=lambda record: record["conversation"])
     return records, [

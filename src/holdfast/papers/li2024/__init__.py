@@ -8,18 +8,10 @@ geometry.py   the theory checked on random instances, and the same quantities in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.papers.findings import Figure, publish
-from holdfast.papers.li2024.figures import (
-    figure_3,
-    figure_4,
-    figure_7,
-    figure_8,
-    figure_9,
-    figures_5_and_6,
-)
+from holdfast.papers.findings import publish
+from holdfast.papers.li2024.figures import make_figures
 from holdfast.papers.li2024.setup import SCALES, Li2024Setup, check
 
 __all__ = ["SCALES", "Li2024Setup", "check", "reproduce"]
@@ -40,13 +32,4 @@ def reproduce(setup: Li2024Setup) -> Path:
         f"seed {setup.seed}",
     ]
     title = "Measuring and controlling instruction (in)stability, on your model"
-    return publish(_figures(setup), title, facts, setup.out, setup.tell)
-
-
-def _figures(setup: Li2024Setup) -> Iterator[Figure]:
-    yield figure_3(setup)
-    yield figure_4(setup)
-    yield from figures_5_and_6(setup)
-    yield figure_7(setup)
-    yield figure_8(setup)
-    yield figure_9(setup)
+    return publish(make_figures(setup), title, facts, setup.out, setup.tell)

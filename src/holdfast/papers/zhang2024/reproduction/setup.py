@@ -118,18 +118,19 @@ def check(setup: Setup) -> None:
         raise UsageError(
             f"The child is {setup.model.name} itself; give a model that was trained further."
         )
-    shape, child = setup.model.shape, setup.child.shape if setup.child else setup.model.shape
-    if setup.child is not None and (child.layers, child.heads) != (shape.layers, shape.heads):
+    child, shape = setup.child or setup.model, setup.model.shape
+    if (child.shape.layers, child.shape.heads) != (shape.layers, shape.heads):
         raise UsageError(
-            f"{setup.child.name} has {child.layers} layers of {child.heads} heads, and"
+            f"{child.name} has {child.shape.layers} layers of {child.shape.heads} heads, and"
             f" {setup.model.name} {shape.layers} of {shape.heads}; heads serve a child of the same"
             " shape."
         )
-    for split, count in (
-        ("train", max(map(setup.scale.profiled_of, setup.tasks))),
-        ("validation", setup.scale.validated),
-        ("test", setup.scale.tested),
-    ):
+    counts = {
+        "train": max(map(setup.scale.profiled_of, setup.tasks)),
+        "validation": setup.scale.validated,
+        "test": setup.scale.tested,
+    }
+    for split, count in counts.items():
         settings = tasks.Settings(setup.tasks, count, split, seed=setup.seed)
         data = tasks.load_data(setup.data, settings)
         for name in setup.tasks:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast import drift
-from holdfast.analysis.tasks import ZERO_SHOT, Result, read_results
+from holdfast.analysis.tasks import Result, read_results
 from holdfast.errors import UsageError
 from holdfast.methods import (
     Boost,
@@ -35,32 +35,27 @@ from holdfast.papers.zhang2024.reproduction.setup import ALPHA, STRATEGIES, Setu
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
-_KNOBS: dict[str, tuple[Method, ...]] = {
-    "boost": tuple(map(Boost, (2.0, 4.0, 8.0, 16.0))),
-    "spotlight": tuple(map(Spotlight, (0.2, 0.4, 0.6))),
-}  # on all heads, with no profiling
 _BATCH = 128  # rows: a step of many costs little more than one of few
-_EXPONENTS = (0.7, 0.5, 0.3, 0.1)  # of split-softmax, on PASTA's heads
-_FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; its alpha is a factor of 100
 _PROMPTS = {
     "zero-shot": "zero-shot",
     "marked": "*-marked",
     "quoted": "“”-marked",
     "few-shot": "few-shot",
 }
-BOOST = "Boost, all heads"
+BOOST, _SPOTLIGHT = "Boost, all heads", "Spotlight, all heads"  # with no profiling
+_SPLIT_SOFTMAX = "split-softmax, the same heads"
 CHOSEN_BOOST = {  # the strategy whose heads it has
     "Boost, multi-task heads": "multi-task",
     "Boost, task-specific heads": "task-specific",
 }
-_TOLD = {
-    "boost": BOOST,
-    "spotlight": "Spotlight, all heads",
-    "split-softmax": "split-softmax, the same heads",
-    **{row: row for row in CHOSEN_BOOST},
+_EVERYWHERE: dict[str, list[Method]] = {
+    BOOST: [Boost(factor) for factor in (2.0, 4.0, 8.0, 16.0)],
+    _SPOTLIGHT: [Spotlight(target) for target in (0.2, 0.4, 0.6)],
 }
+_EXPONENTS = (0.7, 0.5, 0.3, 0.1)  # of split-softmax, on PASTA's heads
+_FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; its alpha is a factor of 100
 
-STEERED = len(STRATEGIES) + len(_TOLD)  # rows of Table 1 that steer
+STEERED = len(STRATEGIES) + len(_EVERYWHERE) + 1 + len(CHOSEN_BOOST)  # rows of Table 1 that steer
 
 
 @dataclass(frozen=True)
@@ -77,22 +72,19 @@ class Study:
         rankings = {}
         for name in self.setup.tasks:
             samples, plan = self.profiling_of(name)
-            folder = self.profile_folder(name)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
                 running = drift.Running(progress=progress)
-                done = profile(self.setup.model, samples, folder, plan, running)
-            rankings[name] = done.ranking
+                folder = self.profile_folder(name)
+                rankings[name] = profile(self.setup.model, samples, folder, plan, running).ranking
         return rankings
 
     def profiling_of(self, name: str) -> tuple[Samples, ProfilingPlan]:
         """The samples that heads are ranked on for a task, and how."""
-        scale, task = self.setup.scale, tasks.CATALOGUE[name]
-        count = scale.profiled_of(name)
-        settings = self._settings("train", count, (name,))
-        samples = task_samples(self._data("train", count, (name,)), task, settings)
-        return samples, ProfilingPlan(
-            Pasta(ALPHA), by="accuracy", max_new_tokens=task.max_new_tokens
-        )
+        task = tasks.CATALOGUE[name]
+        settings = self._settings(name, "train", self.setup.scale.profiled_of(name))
+        data = tasks.load_data(self.setup.data, settings)
+        plan = ProfilingPlan(Pasta(ALPHA), by="accuracy", max_new_tokens=task.max_new_tokens)
+        return task_samples(data, task, settings), plan
 
     def profile_folder(self, name: str) -> Path:
         return self.setup.out / "profile" / name
@@ -107,24 +99,20 @@ class Study:
         """The different head sets of a strategy for a task, one per k; where none of these k gives
         any, of the least k that does.
         """
-        ranked = [self.rankings[judge] for judge in self._others(strategy, name)]
+        names = [name] if strategy == "task-specific" else self._others(strategy, name)
+        ranked = [self.rankings[other] for other in names]
+        combined = union if strategy == "union" else intersection
         sets: list[HeadSet] = []
         for k in (*self.sizes, *range(self.sizes[-1] + 1, len(ranked[0].heads) + 1)):
             if sets and k > self.sizes[-1]:
                 break
             try:
-                heads = self._combined(strategy, name, ranked, k)
+                heads = combined(ranked, k)
             except UsageError:  # none in common among the best k
                 continue
             if heads not in sets:
                 sets.append(heads)
         return sets
-
-    def _combined(self, strategy: str, name: str, ranked: Sequence[Ranking], k: int) -> HeadSet:
-        """The best k of a task, or of several rankings together."""
-        if strategy == "task-specific":
-            return self.rankings[name].top(k)
-        return union(ranked, k) if strategy == "union" else intersection(ranked, k)
 
     @cached_property
     def validated(self) -> dict[str, dict[Method, np.ndarray]]:
@@ -137,8 +125,8 @@ class Study:
                 for judge in self._judges(strategy, name):
                     wanted[judge] += self.candidates(strategy, name)
         return {
-            name: self._validate("heads", name, list(map(pasta_on, dict.fromkeys(wanted[name]))))
-            for name in self.setup.tasks
+            name: self._validate("heads", name, list(map(pasta_on, dict.fromkeys(sets))))
+            for name, sets in wanted.items()
         }
 
     @cached_property
@@ -146,10 +134,10 @@ class Study:
         """By strategy and task, the set that does best on validation samples: of the task itself,
         or, task-agnostic, of the others.
         """
-        scores, chosen = self.validated, {}
+        chosen = {}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
-                judges = [scores[judge] for judge in self._judges(strategy, name)]
+                judges = [self.validated[judge] for judge in self._judges(strategy, name)]
                 means = {
                     heads: np.mean([judge[pasta_on(heads)].mean() for judge in judges])
                     for heads in self.candidates(strategy, name)
@@ -158,26 +146,24 @@ class Study:
         return chosen
 
     @cached_property
-    def parameters(self) -> dict[tuple[str, str], Method]:
-        """By method and task, the best on validation samples: on all heads, and split-softmax and
-        Boost on PASTA's.
+    def parameters(self) -> dict[str, dict[str, Method]]:
+        """By task and row of Table 1, the best on validation samples of the methods that the paper
+        does not have: on all heads, and split-softmax and Boost on PASTA's.
         """
         chosen = {}
         for name in self.setup.tasks:
             heads = self.heads["multi-task", name]
-            options = _KNOBS | {
-                "split-softmax": tuple(
-                    SplitSoftmax(exponent, heads=heads) for exponent in _EXPONENTS
-                )
-            }
+            options = dict(_EVERYWHERE)
+            options[_SPLIT_SOFTMAX] = [SplitSoftmax(value, heads=heads) for value in _EXPONENTS]
             for row, strategy in CHOSEN_BOOST.items():
                 heads = self.heads[strategy, name]
-                options[row] = tuple(Boost(factor, heads=heads) for factor in _FACTORS)
-            scores = self._validate(
-                "parameters", name, [method for some in options.values() for method in some]
-            )
-            for kind, some in options.items():
-                chosen[kind, name] = max(some, key=lambda method: scores[method].mean())
+                options[row] = [Boost(factor, heads=heads) for factor in _FACTORS]
+            every = [method for some in options.values() for method in some]
+            means = {
+                method: values.mean()
+                for method, values in self._validate("parameters", name, every).items()
+            }
+            chosen[name] = {row: max(some, key=means.__getitem__) for row, some in options.items()}
         return chosen
 
     def methods(self, name: str) -> dict[str, Method]:
@@ -186,9 +172,7 @@ class Study:
             f"PASTA, {strategy}": pasta_on(self.heads[strategy, name])
             for strategy in self.setup.strategies
         }
-        return rows | {
-            _TOLD[kind]: method for (kind, task), method in self.parameters.items() if task == name
-        }
+        return rows | self.parameters[name]
 
     @cached_property
     def tested(self) -> dict[str, dict[str, Result]]:
@@ -208,52 +192,39 @@ class Study:
         folder: str,
         name: str,
         methods: Iterable[Method],
-        *,
-        baselines: Sequence[str] = (ZERO_SHOT,),
-        instruction: str = "original",
-        generate: bool = False,
         split: str = "test",
         model: LocalModel | None = None,
+        **settings: Any,
     ) -> dict[str, Result]:
-        """By baseline or spelling, the answers to one task's samples."""
-        count = {"test": self.setup.scale.tested, "validation": self.setup.scale.validated}[split]
-        settings = replace(
-            self._settings(split, count, (name,)),
-            instruction=instruction,
-            baselines=tuple(baselines),
-            draws=self.setup.scale.draws,
-            generate=generate,
-        )
+        """By baseline or spec string, the answers to one task's samples, under settings that differ
+        so from zero-shot prompts without replies where continuations are compared.
+        """
+        scale = self.setup.scale
+        count = {"test": scale.tested, "validation": scale.validated}[split]
+        plain = self._settings(name, split, count)
+        data = tasks.load_data(self.setup.data, plain)
+        asked = replace(plain, **{"draws": scale.draws, "generate": False, **settings})
         distinct = {spell([method]): [method] for method in methods}
-        chosen, player = list(distinct.values()), model or self.setup.model
-        total = len(tasks.variants_of(settings, chosen)) * settings.samples
+        chosen = list(distinct.values())
+        total = len(tasks.variants_of(asked, chosen)) * asked.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
-            run = tasks.run(
-                player,
-                self._data(split, count, (name,)),
-                self.setup.out / folder / name,
-                settings,
-                chosen,
-                progress=progress,
-            )
+            out = self.setup.out / folder / name
+            run = tasks.run(model or self.setup.model, data, out, asked, chosen, progress=progress)
         return {result.variant: result for result in read_results(run)}
 
     def _validate(
         self, folder: str, name: str, methods: Sequence[Method]
     ) -> dict[Method, np.ndarray]:
         """[validation sample]; what is excluded for its fluency stands behind all others."""
-        answers = self.ask(f"validation-{folder}", name, methods, split="validation")
+        answers = self.ask(f"validation-{folder}", name, methods, "validation")
         results = {method: answers[spell([method])] for method in methods}
         return {
-            method: np.full(len(values), -1.0) if results[method].excluded else values
-            for method, values in zip(results, map(values_of, results.values()), strict=True)
+            method: np.full(len(result.numbers), -1.0) if result.excluded else values_of(result)
+            for method, result in results.items()
         }
 
-    def _settings(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Settings:
-        return tasks.Settings(names, count, split, seed=self.setup.seed, batch=_BATCH)
-
-    def _data(self, split: str, count: int, names: tuple[str, ...]) -> tasks.Data:
-        return tasks.load_data(self.setup.data, self._settings(split, count, names))
+    def _settings(self, name: str, split: str, count: int) -> tasks.Settings:
+        return tasks.Settings((name,), count, split, seed=self.setup.seed, batch=_BATCH)
 
     def _others(self, strategy: str, name: str) -> list[str]:
         """The tasks whose rankings a strategy combines for a task."""

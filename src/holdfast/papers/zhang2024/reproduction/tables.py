@@ -17,7 +17,7 @@ from holdfast.analysis.statistics import (
 from holdfast.analysis.tasks import LEAST_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, all_of, within
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged
+from holdfast.papers.findings import Claim, Figure, claim_that, judged
 from holdfast.papers.zhang2024.reproduction.setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import BOOST, CHOSEN_BOOST, Study, values_of
 from holdfast.report.wording import with_interval
@@ -33,22 +33,6 @@ def beyond_reach(task: str, *scores: np.ndarray) -> str:
     if any(len(values) < MIN_SAMPLES or np.nan_to_num(values).any() for values in scores):
         return ""
     return f"Not judged: the model scores 0 on {task} in every row."
-
-
-def reach_of_average(study: Study) -> tuple[str, str]:
-    """The caveats of Table 1 on tasks that the model scores 0 on: why nothing can be judged if all
-    are, and a remark on the evidence if some are.
-    """
-    zeros = [
-        name
-        for name, results in study.tested.items()
-        if beyond_reach(name, *map(values_of, results.values()))
-    ]
-    if not zeros:
-        return "", ""
-    why_zero = f"the model scores 0 on {' and '.join(zeros)} in every row."
-    whole = len(zeros) == len(study.tested)
-    return (f"Not judged: {why_zero}", "") if whole else ("", f" In it {why_zero}")
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
@@ -74,12 +58,21 @@ def difference(study: Study, first: str, second: str) -> Estimate:
 
 
 def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
-    """The claim that the first row is above the second (`sign` +1) or below it (-1)."""
-    value = difference(study, first, second)
-    why, remark = reach_of_average(study)
-    evidence = f"Average of the tasks, {first} less {second}: {in_words(value)}."
-    evidence += remark + _exclusions(study, first, second)
-    return judged([claim_that(text, value, sign, evidence)], why)[0]
+    """The claim that the first row is above the second (`sign` +1) or below it (-1); not judged
+    where the model scores 0 on every task.
+    """
+    zeros = [
+        name
+        for name, results in study.tested.items()
+        if beyond_reach(name, *map(values_of, results.values()))
+    ]
+    why = f"the model scores 0 on {' and '.join(zeros)} in every row."
+    is_whole = len(zeros) == len(study.tested)
+    remark = f" In it {why}" if zeros and not is_whole else ""
+    remark += _exclusions(study, first, second)
+    measured = f"Average of the tasks, {first} less {second}:"
+    claim = claim_that(text, difference(study, first, second), sign, measured, remark)
+    return judged([claim], f"Not judged: {why}" if is_whole else "")[0]
 
 
 def _exclusions(study: Study, *rows: str) -> str:
@@ -97,25 +90,19 @@ def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """A table in the paper's form: each task's metrics in percent, the average, and what it has
     more than zero-shot.
     """
-    head = [
-        "",
-        *(f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}" for name in study.setup.tasks),
-        "average",
-        "less zero-shot [95 % interval]",
-    ]
-    rows = [tuple(head)]
+    heads = map(head_of, study.setup.tasks)
+    rows = [("", *heads, "average", "less zero-shot [95 % interval]")]
     for row in names:
         cells = [cell_of(study.tested[name].get(row)) for name in study.setup.tasks]
         values, more = average(study, row), difference(study, row, "zero-shot")
-        rows.append(
-            (
-                row,
-                *cells,
-                "–" if values is None else f"{100 * values.mean():.1f}",
-                "" if row == "zero-shot" else points(more),
-            )
-        )
+        mean = "–" if values is None else f"{100 * values.mean():.1f}"
+        rows.append((row, *cells, mean, "" if row == "zero-shot" else points(more)))
     return tuple(rows)
+
+
+def head_of(name: str) -> str:
+    """A task's name with its metrics, as the head of a column."""
+    return f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}"
 
 
 def cell_of(result: Result | None) -> str:
@@ -155,6 +142,39 @@ def best_less_worst(values: np.ndarray) -> Estimate:
     return estimate(values[half:, means.argmax()] - values[half:, means.argmin()])
 
 
+_PASTA = "PASTA, multi-task"
+_CLAIMS_1: tuple[tuple[str, str, str, int], ...] = (
+    (
+        "multi-task PASTA beats zero-shot prompting on the average of the tasks.",
+        _PASTA,
+        "zero-shot",
+        +1,
+    ),
+    ("it beats few-shot prompting too.", _PASTA, "few-shot", +1),
+    (
+        "task-agnostic PASTA, profiled on the three other tasks, beats few-shot prompting.",
+        "PASTA, task-agnostic",
+        "few-shot",
+        +1,
+    ),
+    ("few-shot is a stronger baseline than zero-shot.", "few-shot", "zero-shot", +1),
+    ("asterisks around what matters make it worse.", "*-marked", "zero-shot", -1),
+    ("so do quotes.", "“”-marked", "zero-shot", -1),
+)
+_CLAIMS_5: tuple[tuple[str, str, str, int], ...] = (
+    (
+        "heads that all tasks share (multi-task) do better than the heads of any (union).",
+        _PASTA,
+        "PASTA, union",
+        +1,
+    ),
+    (
+        "heads of the task itself do at least as well as shared ones.",
+        "PASTA, task-specific",
+        _PASTA,
+        +1,
+    ),
+)
 _MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
 
 
@@ -167,81 +187,36 @@ def table_1(study: Study) -> Figure:
         f"{first} less {second} {points(difference(study, first, second))}"
         for first, second in compared
     )
-    return Figure(
-        "1",
-        "methods by task (Tables 1 and 2 of the paper)",
+    how = (
         "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
         " does not have, each at its best validated parameter. Average of the tasks, paired, 95 %"
         f" intervals: {by_task}."
-        + " Of one task, the heads that all tasks share (multi-task) are its own."
-        * (len(study.setup.tasks) == 1),
-        (),
-        (
-            claim_of(
-                study,
-                "multi-task PASTA beats zero-shot prompting on the average of the tasks.",
-                "PASTA, multi-task",
-                "zero-shot",
-            ),
-            claim_of(study, "it beats few-shot prompting too.", "PASTA, multi-task", "few-shot"),
-            claim_of(
-                study,
-                "task-agnostic PASTA, profiled on the three other tasks, beats few-shot prompting.",
-                "PASTA, task-agnostic",
-                "few-shot",
-            ),
-            claim_of(
-                study, "few-shot is a stronger baseline than zero-shot.", "few-shot", "zero-shot"
-            ),
-            claim_of(
-                study, "asterisks around what matters make it worse.", "*-marked", "zero-shot", -1
-            ),
-            claim_of(study, "so do quotes.", "“”-marked", "zero-shot", -1),
-        ),
-        "Table",
-        rows_of(study, rows),
     )
+    if len(study.setup.tasks) == 1:
+        how += " Of one task, the heads that all tasks share (multi-task) are its own."
+    claims = tuple(claim_of(study, *claim) for claim in _CLAIMS_1)
+    title = "methods by task (Tables 1 and 2 of the paper)"
+    return Figure("1", title, how, (), claims, "Table", rows_of(study, rows))
 
 
 def table_5(study: Study) -> Figure:
     """How heads are chosen."""
-    return Figure(
-        "5",
-        "ways to choose the heads",
-        "k of each way chosen on validation samples.",
-        (),
-        (
-            claim_of(
-                study,
-                "heads that all tasks share (multi-task) do better than the heads of any (union).",
-                "PASTA, multi-task",
-                "PASTA, union",
-            ),
-            claim_of(
-                study,
-                "heads of the task itself do at least as well as shared ones.",
-                "PASTA, task-specific",
-                "PASTA, multi-task",
-            ),
-        ),
-        "Table",
-        rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", "PASTA, multi-task"]),
-    )
+    rows = rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", _PASTA])
+    claims = tuple(claim_of(study, *claim) for claim in _CLAIMS_5)
+    how = "k of each way chosen on validation samples."
+    return Figure("5", "ways to choose the heads", how, (), claims, "Table", rows)
 
 
 def table_7(study: Study) -> Figure:
     """How many heads."""
-    shape = study.setup.model.shape
-    count, low, high = shape.layers * shape.heads, *_MODERATE
-    rows: list[tuple[str, ...]] = [("task", *study.setup.strategies)]
-    rows += [
-        (name, *(str(len(study.heads[strategy, name])) for strategy in study.setup.strategies))
-        for name in study.setup.tasks
+    names, strategies = study.setup.tasks, study.setup.strategies
+    count, low, high = len(study.rankings[names[0]].heads), *_MODERATE
+    rows = [
+        ("task", *strategies),
+        *((name, *(str(len(study.heads[way, name])) for way in strategies)) for name in names),
     ]
-    zeros = [
-        name for name in study.setup.tasks if beyond_reach(name, *study.validated[name].values())
-    ]
-    shares = {name: _share(study, name, count) for name in study.setup.tasks if name not in zeros}
+    zeros = [name for name in names if beyond_reach(name, *study.validated[name].values())]
+    shares = {name: _share(study, name, count) for name in names if name not in zeros}
     verdict = all_of(*(within(share, low, high, 0, 1) for share in shares.values()))
     by_task = "; ".join(
         f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
@@ -255,19 +230,9 @@ def table_7(study: Study) -> Figure:
         evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
     if not shares:
         verdict, evidence = NOT_JUDGED, "Every set of heads scores 0 on every task."
-    return Figure(
-        "7",
-        "how many heads are steered",
-        "",
-        (),
-        (
-            Claim(
-                "a moderate number of heads is best, about 5 % to 15 % of all.", verdict, evidence
-            ),
-        ),
-        "Table",
-        tuple(rows),
-    )
+    text = "a moderate number of heads is best, about 5 % to 15 % of all."
+    claims = (Claim(text, verdict, evidence),)
+    return Figure("7", "how many heads are steered", "", (), claims, "Table", tuple(rows))
 
 
 def _share(study: Study, name: str, count: int) -> Estimate:
