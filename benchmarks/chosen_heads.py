@@ -164,8 +164,7 @@ def main() -> None:
         prompts,
         load_capability("knowledge", arguments.questions, 101),
         arguments.runs / "free",
-        list(sweeps.values()),
-        Plan(draws=arguments.draws, seed=101),
+        Plan(draws=arguments.draws, seed=101, sweeps=list(sweeps.values())),
     )
     free = read_calibration(arguments.runs / "free")
     plain = [

@@ -264,8 +264,7 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
             suite,
             questions(stage.talks * stage.each, seed),
             folder,
-            sweeps,
-            dataclasses.replace(plan, ask_at=turn),
+            dataclasses.replace(plan, ask_at=turn, sweeps=sweeps),
         )
         read.append(read_calibration(folder))
     return read

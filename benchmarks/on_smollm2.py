@@ -270,14 +270,13 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     suite, folder = prompts(half), runs / f"{stage}-{seed}"
     plan = Plan(seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING)
     turns = read_user_turns("everyday")
+    plan = dataclasses.replace(plan, sweeps=sweeps, user_turns=turns)
     all_facts = facts(file, talks * each, seed)
-    stability, asked = calibrate(
-        model, suite, all_facts, folder, list(sweeps), plan, user_turns=turns
-    )
+    stability, asked = calibrate(model, suite, all_facts, folder, plan)
     beside = runs / f"{stage}-{seed}-text"
     if not (beside / "stability").exists():
         shutil.copytree(folder / "stability", beside / "stability")
-    _, read = calibrate(model, suite, text(), beside, list(sweeps), plan, user_turns=turns)
+    _, read = calibrate(model, suite, text(), beside, plan)
     names = list(dict.fromkeys(record["method"] for record in stability.records))
     plain = sorted(
         (r for r in stability.records if r["method"] == "none"), key=lambda r: r["conversation"]

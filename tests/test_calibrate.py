@@ -58,7 +58,7 @@ SWEEPS = ("split-softmax:exponent=0.7,0.3", "repetition:probability=0.5,1")
 
 
 def run(out, capability=ITEMS, sweeps=SWEEPS, plan=SMALL, suite=SUITE):
-    return calibrate(model(), suite, capability, out, sweeps, plan)
+    return calibrate(model(), suite, capability, out, dataclasses.replace(plan, sweeps=sweeps))
 
 
 @pytest.fixture(scope="module")
@@ -755,16 +755,13 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
 
 def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
     with pytest.raises(ModelError, match=r"scripted does not tell the prob.*--reading=written"):
-        calibrate(
-            Endpoint(), SUITE, ITEMS, tmp_path / "a", ("repetition:probability=0.5,1",), SMALL
-        )
+        repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
+        calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
     remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
-        calibrate(remote, SUITE, ITEMS, tmp_path / "b", DEFAULT_SWEEPS, Plan(reading="written"))
-    plan = Plan(draws=1, rounds=1, ask_at=2, reading="written")
-    _, asked = calibrate(
-        Endpoint(), SUITE, ITEMS, tmp_path / "c", ("repetition:probability=0.5,1",), plan
-    )
+        calibrate(remote, SUITE, ITEMS, tmp_path / "b", Plan(reading="written"))
+    plan = Plan(draws=1, rounds=1, ask_at=2, reading="written", sweeps=SWEEPS[1:])
+    _, asked = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", plan)
     probes = [probe for record in asked.records for probe in record["probes"]]
     assert len(probes) == 3 * 14 and all(
         probe["log_probabilities"] is None and probe["likeliest"] is None for probe in probes

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,7 +66,9 @@ def chat_of(record, item) -> list[dict[str, str]]:
 @pytest.mark.parametrize("name", SWEEPS)
 def test_questions_are_answered_as_the_model_does_under_the_method(name, sweeps, tmp_path):
     own = model()
-    stability, asked = calibrate(own, SUITE, ITEMS, tmp_path / "run", (sweeps[name],), SMALL)
+    stability, asked = calibrate(
+        own, SUITE, ITEMS, tmp_path / "run", replace(SMALL, sweeps=(sweeps[name],))
+    )
     settings = methods.parse_sweep(sweeps[name]).settings
     names = ["none", *map(methods.spell, settings)]
     assert stability.manifest["identity"]["methods"] == names
@@ -91,10 +94,11 @@ def test_questions_are_answered_as_the_model_does_under_the_method(name, sweeps,
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_server_is_calibrated_by_what_it_writes_under_them(name, sweeps, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    plan = replace(WRITTEN, sweeps=(sweeps[name],))
     with served(model(), Limits(200, 60.0)) as server:
         remote = holdfast.connect(f"{server.url}/v1", timeout=60)
         there, here = (
-            calibrate(each, SUITE, ITEMS, tmp_path / place, (sweeps[name],), WRITTEN)[1]
+            calibrate(each, SUITE, ITEMS, tmp_path / place, plan)[1]
             for place, each in (("there", remote), ("here", model()))
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import subprocess
@@ -35,7 +34,7 @@ from holdfast.records import read_run
 from holdfast.report.checks import fall_text, lines_of, sentence
 from holdfast.report.junit import TOGETHER, cure, write_junit
 from holdfast.serve.service import Limits
-from holdfast.study.checking import check, earlier_talks, looks
+from holdfast.study.checking import CheckOptions, check, earlier_talks, looks
 
 ROUNDS = 4
 TERMS = Terms(min_stability=0.8, budget=60)
@@ -80,7 +79,7 @@ def checked(tmp_path_factory):
         out,
         drift.Settings(rounds=ROUNDS),
         TERMS,
-        looked=lambda held, checks: looked.append((held, [c.verdict for c in checks])),
+        CheckOptions(looked=lambda n, checks: looked.append((n, [c.verdict for c in checks]))),
     )
     return model, run, checks, looked
 
@@ -141,8 +140,8 @@ def test_an_interrupted_check_goes_on_to_the_same_verdicts(checked, tmp_path):
 
     settings = drift.Settings(rounds=ROUNDS)
     with pytest.raises(KeyboardInterrupt):
-        hold = functools.partial(drift.run, running=drift.Running(progress=stop))
-        check(model, SUITE, tmp_path, settings, TERMS, hold=hold)
+        options = CheckOptions(running=drift.Running(progress=stop))
+        check(model, SUITE, tmp_path, settings, TERMS, options)
     assert 0 < len(read_run(tmp_path).records) < len(whole.records)
     run, again = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
     assert {key(record) for record in run.records} == {key(record) for record in whole.records}
@@ -261,7 +260,7 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     _, plain = check(Scripted(lower), SUITE, tmp_path / "plain", settings, low_bar)
     assert plain[0].verdict != FAIL
     _, (good, _, edge) = check(
-        Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, before=earlier
+        Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, CheckOptions(before=earlier)
     )
     assert good.verdict == FAIL and good.let_go is None
     assert good.fall.fell and good.fall.alike == good.fall.pairs
@@ -278,7 +277,9 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     _, before, _, _ = checked
     settings, no_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=None, budget=60)
     earlier = earlier_talks(before.folder, SUITE, "none")
-    _, same = check(Scripted(SHARES), SUITE, tmp_path / "a", settings, no_bar, before=earlier)
+    _, same = check(
+        Scripted(SHARES), SUITE, tmp_path / "a", settings, no_bar, CheckOptions(before=earlier)
+    )
     assert [(one.verdict, one.let_go) for one in same] == [(PASS, None)] * 3
     assert [one.fall.pairs for one in same] == [len(earlier[one.id]) for one in same]
     assert all(rule.now == rule.before for one in same for rule in one.fall.rules)
@@ -289,12 +290,16 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
         " at most 5 %)."
     )
     lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}
-    _, fell = check(Scripted(lower), SUITE, tmp_path / "b", settings, no_bar, before=earlier)
+    _, fell = check(
+        Scripted(lower), SUITE, tmp_path / "b", settings, no_bar, CheckOptions(before=earlier)
+    )
     assert [one.verdict for one in fell] == [FAIL, PASS, PASS]
     shown = "\n".join(lines_of(fell[:1], no_bar))
     assert "probe of round 4" in shown and "reply lost" in shown, "where it fell"
     new = {name: earlier[name] for name in ("good", "late")}
-    _, (_, _, edge) = check(Scripted(SHARES), SUITE, tmp_path / "c", settings, no_bar, before=new)
+    _, (_, _, edge) = check(
+        Scripted(SHARES), SUITE, tmp_path / "c", settings, no_bar, CheckOptions(before=new)
+    )
     assert edge.verdict == PASS and edge.fall is None and len(edge.records) == 60
     assert "not in the earlier run, so there is nothing to compare" in lines_of([edge], no_bar)[0]
     with pytest.raises(UsageError, match="prompts need a bar"):

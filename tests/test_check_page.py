@@ -19,7 +19,7 @@ from holdfast.records import RunData
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.checks import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
-from holdfast.study.checking import check, earlier_talks
+from holdfast.study.checking import CheckOptions, check, earlier_talks
 
 __all__ = ["checked"]  # a fixture
 browser = pytest.fixture(scope="module")(open_browser)
@@ -162,7 +162,9 @@ def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path)
     lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
     earlier = earlier_talks(before.folder, SUITE, "none")
     settings = drift.Settings(rounds=ROUNDS)
-    run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, before=earlier)
+    run, checks = check(
+        Scripted(lower), SUITE, tmp_path, settings, low_bar, CheckOptions(before=earlier)
+    )
     assert [(one.verdict, one.fall) for one in read_check(run).prompts] == [
         (one.verdict, one.fall) for one in checks
     ]
@@ -203,7 +205,7 @@ def test_the_whole_page_without_a_bar(checked, tmp_path):
     _, before, _, _ = checked
     earlier = earlier_talks(before.folder, SUITE, "none")
     settings, terms = drift.Settings(rounds=ROUNDS), Terms(None, budget=60)
-    run, _ = check(Scripted(SHARES), SUITE, tmp_path, settings, terms, before=earlier)
+    run, _ = check(Scripted(SHARES), SUITE, tmp_path, settings, terms, CheckOptions(before=earlier))
     text = text_of(run)
     assert "3 of 3 prompts passed (each rule compared with an earlier run; " in text
     assert "Every rule is compared with itself in an earlier run." in text

@@ -115,9 +115,14 @@ def test_a_server_that_is_gone_says_that_the_run_can_be_resumed(tmp_path):
 
 
 PLAN = Plan(
-    draws=1, rounds=1, ask_at=2, reading="written", sampling=Sampling(max_new_tokens=5), batch=4
+    draws=1,
+    rounds=1,
+    ask_at=2,
+    reading="written",
+    sampling=Sampling(max_new_tokens=5),
+    batch=4,
+    sweeps=("repetition:probability=0.5,1",),
 )
-SWEEP = ("repetition:probability=0.5,1",)
 
 
 def questions(server) -> list[str]:
@@ -134,7 +139,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_p
 
     broken = [8]
     model, server = serve(answer)
-    _, run = calibrate(model, SUITE, ITEMS, tmp_path, SWEEP, PLAN)
+    _, run = calibrate(model, SUITE, ITEMS, tmp_path, PLAN)
     assert len(run.records) == 3 * 5 and {note["conversation"] for note in run.failures} == {2}
     assert len(run.failures) == 3 and len(questions(server)) == 3 * 14
     calibration = read_calibration(tmp_path)
@@ -145,7 +150,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_p
     ]
     broken.clear()
     before = len(server.bodies)
-    _, whole = calibrate(model, SUITE, ITEMS, tmp_path, SWEEP, PLAN)
+    _, whole = calibrate(model, SUITE, ITEMS, tmp_path, PLAN)
     assert len(whole.records) == 3 * 6 and whole.failures == []
     numbers = [int(text.split("number ")[1].split("?")[0]) for text in questions(server)[3 * 14 :]]
     assert sorted(numbers) == [2, 2, 2, 8, 8, 8] and len(server.bodies) == before + 6

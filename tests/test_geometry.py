@@ -21,8 +21,8 @@ SMALL = geometry.GeometrySizes(instances=2, generated=6, trials=50, conversation
 
 
 def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
-    lines: list[str] = []
-    found = geometry.study(model(), SUITE, tmp_path / "out", SMALL, lines.append)
+    found = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
+    lines = geometry.lines(found, SMALL)
     assert found == json.loads((tmp_path / "out" / "geometry.json").read_text())
     assert found["theorem_5_1"]["tokens"] == 12 and found["theorem_5_1"]["hull_residual"] < 1e-7
     assert found["theorem_5_1"]["outside"] <= found["theorem_5_1"]["widened_eps"]

@@ -758,13 +758,13 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
     assert len(whole.records) == 4 * 4 * 3
     left = [29]
 
-    def stop(samples: int) -> None:
+    def stop(samples: int, tokens: int = 0) -> None:
         left[0] -= samples
         if left[0] < 0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tasks.run(long_tiny(), small_data(), tmp_path / "parts", SMALL, progress=stop)
+        tasks.run(long_tiny(), small_data(), tmp_path / "parts", SMALL, (), tasks.Running(stop))
     path = tmp_path / "parts" / records.RECORDS
     lines = path.read_bytes().splitlines(keepends=True)
     assert 0 < len(lines) < 48
@@ -772,7 +772,8 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
         b"".join(lines[:-2]) + lines[-1][:30]
     )  # as a kill in the middle of a batch and of a line leaves it
     counted: list[int] = []
-    again = tasks.run(long_tiny(), small_data(), tmp_path / "parts", SMALL, progress=counted.append)
+    running = tasks.Running(lambda samples, tokens=0: counted.append(samples))
+    again = tasks.run(long_tiny(), small_data(), tmp_path / "parts", SMALL, (), running)
     assert kept(again) == kept(whole) and sum(counted) == 48
     with pytest.raises(RecordsError, match=r"has changed since|its dtype is"):
         tasks.run(

@@ -179,11 +179,16 @@ def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
 
 def test_a_calibration_is_that_of_one_process(exact, alone, tmp_path):
     plan = calibrating.Plan(
-        draws=1, rounds=2, ask_at=2, sampling=holdfast.Sampling(max_new_tokens=8), batch=4
+        draws=1,
+        rounds=2,
+        ask_at=2,
+        sampling=holdfast.Sampling(max_new_tokens=8),
+        batch=4,
+        sweeps=[SWEEP],
     )
     knowledge = load_capability("knowledge", 6)
     told = [
-        calibrating.calibrate(model, SUITE, knowledge, tmp_path / str(n), [SWEEP], plan)
+        calibrating.calibrate(model, SUITE, knowledge, tmp_path / str(n), plan)
         for n, model in enumerate((exact, alone.model))
     ]
     (stability, asked), (stability_here, asked_here) = told

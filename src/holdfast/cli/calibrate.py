@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +24,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.progress import Bar
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.study.calibration_plan import READINGS, Plan
+from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan
 
 if TYPE_CHECKING:
     from holdfast.analysis.calibration import Calibration
@@ -117,11 +117,9 @@ def run(arguments: argparse.Namespace) -> None:
     capability = load_capability(
         arguments.capability, arguments.questions, arguments.seed, arguments.shots
     )
-    sweeps = study.read_sweeps(arguments.sweep or study.DEFAULT_SWEEPS)
-    user_turns = load_user_turns(arguments)
-    study.check_folder(out, suite, capability, sweeps, plan, user_turns)
-    cast = drift.Cast(user_turns=user_turns)
-    methods = [(), *(setting for sweep in sweeps for setting in sweep.settings)]
+    plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments))
+    study.check_folder(out, suite, capability, plan)
+    cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
     questions = len(capability.items)
     title = (
         f"{len(methods)} settings, each in"
@@ -156,30 +154,23 @@ def _measure(
     title: str,
 ) -> None:
     """Runs the sweeps: first the model as it is, which may show that there is nothing to lose."""
+    from holdfast import drift
     from holdfast.analysis.calibration import read_calibration
-    from holdfast.study.calibrate import DEFAULT_SWEEPS, calibrate, units_of
+    from holdfast.study.calibrate import calibrate, units_of
 
     model, suite = conversations.model, conversations.suite
 
-    def measure(sweeps: Sequence[str], title: str) -> None:
-        with Bar(units_of(suite, capability, sweeps, plan), title=title) as bar:
-            calibrate(
-                model,
-                suite,
-                capability,
-                arguments.out,
-                sweeps,
-                plan,
-                command=command_line(),
-                progress=bar,
-                user_turns=load_user_turns(arguments),
-            )
+    def measure(plan: Plan, title: str) -> None:
+        with Bar(units_of(suite, capability, plan), title=title) as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            calibrate(model, suite, capability, arguments.out, plan, running)
 
     if not capability.is_text and not _is_swept(arguments.out):
-        measure((), f"{title}; the model as it is comes first")
+        unswept = dataclasses.replace(plan, sweeps=())
+        measure(unswept, f"{title}; the model as it is comes first")
         _refuse_chance(read_calibration(arguments.out), arguments.budget)
         title = ""
-    measure(arguments.sweep or DEFAULT_SWEEPS, title)
+    measure(plan, title)
 
 
 def _plan_of(arguments: argparse.Namespace) -> Plan:
@@ -199,6 +190,7 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
         system_as=arguments.system_as,
         sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
         conversations=arguments.conversations,
+        sweeps=arguments.sweep or DEFAULT_SWEEPS,
     )
 
 

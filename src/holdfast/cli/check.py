@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast.drift.benchmark import check_folder
     from holdfast.drift.pairing import settled
     from holdfast.report.wording import count_of
-    from holdfast.study.checking import check, earlier_talks, settings_for
+    from holdfast.study.checking import CheckOptions, check, earlier_talks, settings_for
 
     check_prices(arguments)
     began = time.monotonic()
@@ -168,11 +168,9 @@ def run(arguments: argparse.Namespace) -> int:
     total = count * terms.budget * settings.rounds
     with Bar(total, title=title, rounds=settings.rounds) as bar:
         running = drift.Running(progress=bar, command=command_line())
-        hold = functools.partial(drift.run, cast=cast, running=running)
         looked = functools.partial(_print_look, bar)
-        data, checks = check(
-            model, suite, out, settings, terms, method, before=before, hold=hold, looked=looked
-        )
+        options = CheckOptions(method, before, cast, running, looked)
+        data, checks = check(model, suite, out, settings, terms, options)
     _print_result(arguments, data, checks, terms, time.monotonic() - began)
     return exit_code(checks)
 

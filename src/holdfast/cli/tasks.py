@@ -92,7 +92,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.dry_run:
         recorded = len(read_run(out).records) if (out / MANIFEST).is_file() else 0
         began = time.monotonic()
-        run = tasks.run(model, data, out, settings, chosen, command=command_line(), first=1)
+        running = tasks.Running(command=command_line(), first=1)
+        run = tasks.run(model, data, out, settings, chosen, running)
         seconds = time.monotonic() - began
         part = WorkItem("samples", total, total - recorded, None)
         print(*estimate_lines(arguments, [part], run.records[recorded:], seconds, out), sep="\n")
@@ -101,15 +102,8 @@ def run(arguments: argparse.Namespace) -> None:
         f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
     )
     with Bar(total, "sample", title) as bar:
-        run = tasks.run(
-            model,
-            data,
-            out,
-            settings,
-            chosen,
-            command=command_line(),
-            progress=bar,
-        )
+        running = tasks.Running(bar, command_line())
+        run = tasks.run(model, data, out, settings, chosen, running)
     print(table(run), end="")
     write_summary(out)
     write_page(arguments, tasks_page(run), page)

@@ -116,7 +116,7 @@ def run_geometry(arguments: argparse.Namespace) -> None:
     from holdfast.analysis.study_summary import DIALOGS, write_geometry_summaries
     from holdfast.analysis.summary import refuse_other_command
     from holdfast.drift.benchmark import check_folder
-    from holdfast.papers.li2024.geometry import GeometrySizes, settings_for, study
+    from holdfast.papers.li2024.geometry import GeometrySizes, lines, settings_for, study
     from holdfast.report.study_figures import write_geometry_figures
     from holdfast.report.trace import geometry_page
 
@@ -134,13 +134,9 @@ def run_geometry(arguments: argparse.Namespace) -> None:
         planned = DriftRun(model, suite, folder, settings_for(sizes), [()], drift.Cast())
         estimate_conversations(arguments, planned)
         return
-    printed: list[str] = []
-
-    def tell(line: str) -> None:
-        printed.append(line)
-        print(line)
-
-    geometry = study(model, suite, arguments.out, sizes, tell, Bar.of("round"), command_line())
+    geometry = study(model, suite, arguments.out, sizes, Bar.of("round"), command_line())
+    printed = lines(geometry, sizes)
+    print(*printed, sep="\n")
     print_figures(write_geometry_figures(geometry, arguments.out))
     write_geometry_summaries(geometry, arguments.out)
     write_page(arguments, geometry_page(geometry, printed, arguments.out), page)

@@ -38,14 +38,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """A reproduced figure or table.
+    """A reproduced figure or table, its paper's claims judged.
 
     Args:
-        number: the paper's.
-        title: its subject.
         how: how this run made it, where that is not as in the paper.
-        images: PNG files.
-        claims: of the paper, judged.
         kind: "Figure" or "Table".
         rows: of the table, the first its head; () for none.
     """
@@ -83,10 +79,7 @@ def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str
     """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged.
 
     Args:
-        text: the claim.
-        value: the estimate.
-        sign: where the claim has it.
-        measured: what it is an estimate of, in front of the numbers in the evidence.
+        measured: what is estimated; stands in front of the numbers in the evidence.
         remark: behind them.
     """
     evidence = f"{measured} {in_words(value)}.{remark}"
@@ -132,11 +125,7 @@ def pngs(paths: Iterable[Path], *names: str) -> tuple[Path, ...]:
 
 
 def scale_of(name: str, scales: Mapping[str, S]) -> S:
-    """The scale of that name.
-
-    Raises:
-        UnknownName: there is none.
-    """
+    """The scale of that name; an unknown one raises UnknownName."""
     if name not in scales:
         raise UnknownName("scale", name, scales)
     return scales[name]

@@ -18,11 +18,9 @@ from holdfast import drift
 from holdfast import methods as steering
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.drift.benchmark import identity_of_given
-from holdfast.drift.dialogs import UserTurns
 from holdfast.drift.pairing import settled
-from holdfast.drift.settings import Progress
-from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Ability, Method, Sweep, gate_of, parse_sweep
+from holdfast.errors import ModelError
+from holdfast.methods import Ability, Method, gate_of
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Unanswered
 from holdfast.models.protocol import ChatModel, told_of
@@ -39,7 +37,13 @@ from holdfast.records import (
     resume,
     superset,
 )
-from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
+from holdfast.study.calibration_plan import (
+    DEFAULT_SWEEPS,
+    Plan,
+    choose_prompts,
+    conversations,
+    settings_for,
+)
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioning
 
@@ -51,18 +55,9 @@ __all__ = [
     "check_folder",
     "choose_prompts",
     "conversations",
-    "read_sweeps",
     "settings_for",
     "units_of",
 ]
-
-DEFAULT_SWEEPS = (
-    "split-softmax:exponent=0.9,0.7,0.5,0.3",
-    "repetition:probability=0.25,0.5,1",
-    "guidance:scale=1.25,1.5,2",
-    "boost:factor=2,4,8",
-    "spotlight:target=0.1,0.2,0.4",
-)
 
 
 def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
@@ -72,7 +67,7 @@ def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
 
 
 COMPATIBILITY = Compatibility(
-    defaults={"plan": dataclasses.asdict(Plan()), "settings": dataclasses.asdict(drift.Settings())},
+    defaults={"plan": Plan().identity, "settings": dataclasses.asdict(drift.Settings())},
     joins={"model_fingerprint": same_served, "methods": superset, "sweeps": _wider},
     reasons={
         "settings.conversations": "the questions are shared out among the conversations",
@@ -83,15 +78,11 @@ COMPATIBILITY = Compatibility(
 
 def calibrate(
     model: ChatModel,
-    suite: drift.Suite,
+    suite: drift.Suite | str,
     capability: Capability,
     out: Path | str,
-    sweeps: Sequence[str] = DEFAULT_SWEEPS,
     plan: Plan = Plan(),
-    *,
-    command: str = "",
-    progress: Progress = lambda conversations, tokens: None,
-    user_turns: UserTurns | None = None,
+    running: drift.Running = drift.Running(),
 ) -> tuple[RunData, RunData]:
     """Measures stability and capability without any method and at every point of the sweeps;
     resumes what `out` holds.
@@ -104,11 +95,8 @@ def calibrate(
             without a prompt.
         capability: asked in the dialogs, whose conversations share its items out among them.
         out: a folder; its folders `stability` and `capability` are runs.
-        sweeps: one or several, as `methods.parse_sweep` reads them.
-        plan: the sizes.
-        command: the command line, for the manifests.
-        progress: as `drift.run` tells it; capability counts as one round.
-        user_turns: scripted user messages, in place of a user model.
+        plan: the sweeps and sizes.
+        running: as of `drift.run`; the capability counts as one round.
 
     Returns:
         The runs of stability and of capability.
@@ -122,78 +110,60 @@ def calibrate(
     """
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
-    parsed = read_sweeps(sweeps)
-    settings = [(), *(setting for sweep in parsed for setting in sweep.settings)]
-    count = conversations(suite, plan)
+    settings, count = plan.settings, conversations(suite, plan)
     for setting in settings:
         model.check(setting)
         _check_reading(model, setting, capability, plan.reading)
-    chats = settings_for(suite, plan)
-    asked_for = check_folder(out, suite, capability, parsed, plan, user_turns)
-    stability = drift.run(
-        model,
-        suite,
-        Path(out) / "stability",
-        chats,
-        settings,
-        cast=drift.Cast(user_turns=user_turns),
-        running=drift.Running(progress=progress, command=command),
-    )
+    asked_for = check_folder(out, suite, capability, plan)
+    cast, folder = drift.Cast(user_turns=plan.user_turns), Path(out) / "stability"
+    protocol = settings_for(suite, plan)
+    stability = drift.run(model, suite, folder, protocol, settings, cast=cast, running=running)
     methods = {steering.spell(setting): setting for setting in settings}
     identity = {**stability.manifest["identity"], "methods": list(methods), **asked_for}
-    about = {"command": "calibrate", "argv": command, **told_of(model)}
+    about = {"command": "calibrate", "argv": running.command, **told_of(model)}
     with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
         groups = batches(range(min(count, len(capability.items))), plan.batch)
         dialogs = {(row["method"], row["conversation"]): row for row in stability.records}
         units = []
         for name, setting in methods.items():
             for batch in resume(run, name, groups, alone=model.independent):
-                some = [dialogs[name, number] for number in batch.again]
                 if batch.again:
+                    some = [dialogs[name, number] for number in batch.again]
                     units.append(BatchUnit(batch, (setting, some)))
                 else:
-                    progress(len(batch.numbers), 0)
-        work_on(
-            replicas_of(model),
-            Questioning(capability, plan, count),
-            units,
-            functools.partial(_note, run, count),
-            progress,
-        )
+                    running.progress(len(batch.numbers), 0)
+        work = Questioning(capability, plan, count)
+        note = functools.partial(_note, run, count)
+        work_on(replicas_of(model), work, units, note, running.progress)
     return stability, read_run(Path(out) / "capability")
 
 
-def read_sweeps(sweeps: str | Sequence[str]) -> list[Sweep]:
-    """The sweeps, as they are spelled.
-
-    Raises:
-        UsageError: one that cannot be read, or a setting that is given twice.
-    """
-    parsed = [parse_sweep(sweep) for sweep in ([sweeps] if isinstance(sweeps, str) else sweeps)]
-    names = [steering.spell(setting) for sweep in parsed for setting in sweep.settings]
-    if doubled := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"The setting {doubled!r} is given twice; give it once.")
-    return parsed
-
-
 def check_folder(
-    out: Path | str,
-    suite: drift.Suite,
-    capability: Capability,
-    sweeps: Sequence[Sweep],
-    plan: Plan,
-    user_turns: UserTurns | None = None,
+    out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
 ) -> dict[str, Any]:
     """Refuses a folder that holds anything but this calibration, or its beginning with fewer
     settings; writes nothing. Returns what tells this calibration from others.
-
-    Raises:
-        AnotherRun: names what the folder holds.
     """
     refuse_other_command(out, "calibrate")
-    asked_for = _identity(suite, capability, sweeps, plan)
-    chats = settled(suite, settings_for(suite, plan), user_turns)
-    known = {"settings": {"conversations": chats.conversations}, **identity_of_given(user_turns)}
+    asked_for = {
+        "prompts": [case.id for case in suite.cases],
+        "capability": capability.name,
+        "capability_fingerprint": capability.fingerprint,
+        "is_text": capability.is_text,
+        "sweeps": [
+            {
+                "name": sweep.name,
+                "knob": sweep.parameter,
+                "values": list(sweep.values),
+                "methods": [steering.spell(setting) for setting in sweep.settings],
+            }
+            for sweep in plan.parsed
+        ],
+        "plan": plan.identity,
+    }
+    chats = settled(suite, settings_for(suite, plan), plan.user_turns)
+    known = {"settings": {"conversations": chats.conversations}}
+    known |= identity_of_given(plan.user_turns)
     refuse_another(Path(out) / "stability", known, COMPATIBILITY)
     refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
     return asked_for
@@ -205,16 +175,12 @@ def _note(run: Run, count: int, unanswered: Unanswered) -> None:
     run.note_failure(method, number % count, unanswered.why, unanswered.reason)
 
 
-def units_of(suite: drift.Suite, capability: Capability, sweeps: Sequence[str], plan: Plan) -> int:
+def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
     """The units of progress of `calibrate`: rounds of all conversations, and one for the questions
     of each.
-
-    Raises:
-        UsageError: as `conversations`, or a sweep that cannot be read.
     """
-    settings = 1 + sum(len(parse_sweep(sweep).settings) for sweep in sweeps)
     chats = conversations(suite, plan)
-    return settings * (chats * plan.rounds + min(chats, len(capability.items)))
+    return len(plan.settings) * (chats * plan.rounds + min(chats, len(capability.items)))
 
 
 def _check_reading(
@@ -233,24 +199,3 @@ def _check_reading(
         else "use questions with letters (knowledge, mmlu) and --reading=written"
     )
     raise ModelError(f"{model.name} does not tell the probability of a given reply; {cure}.")
-
-
-def _identity(
-    suite: drift.Suite, capability: Capability, sweeps: Sequence[Sweep], plan: Plan
-) -> dict[str, Any]:
-    return {
-        "prompts": [case.id for case in suite.cases],
-        "capability": capability.name,
-        "capability_fingerprint": capability.fingerprint,
-        "is_text": capability.is_text,
-        "sweeps": [
-            {
-                "name": sweep.name,
-                "knob": sweep.parameter,
-                "values": list(sweep.values),
-                "methods": [steering.spell(setting) for setting in sweep.settings],
-            }
-            for sweep in sweeps
-        ],
-        "plan": dataclasses.asdict(plan),
-    }

@@ -8,17 +8,27 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from holdfast import drift, ranges
 from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.drift.dialogs import UserTurns
 from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError
 from holdfast.measures.text import plural
+from holdfast.methods import Method, Sweep, parse_sweep, spell
 from holdfast.records import MANIFEST
 from holdfast.records.manifest import read_manifest
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 
 READINGS = ("likeliest", "written")
+DEFAULT_SWEEPS = (
+    "split-softmax:exponent=0.9,0.7,0.5,0.3",
+    "repetition:probability=0.25,0.5,1",
+    "guidance:scale=1.25,1.5,2",
+    "boost:factor=2,4,8",
+    "spotlight:target=0.1,0.2,0.4",
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,9 @@ class Plan:
         conversations: in place of `draws`, so many of every setting, each between two prompts (or a
             prompt and a persona) that are drawn anew. Intervals are then over prompts too, and hold
             for other prompts of the same kind; those of draws hold for the prompts that talk.
+        sweeps: methods, each with one or several values of a parameter, as `methods.parse_sweep`
+            reads them.
+        user_turns: scripted user messages, in place of a user model.
 
     Raises:
         ParameterOutOfRange: a number outside its range.
@@ -56,6 +69,8 @@ class Plan:
     answering: Sampling = Sampling(temperature=0, max_new_tokens=64)
     batch: int = 40
     conversations: int | None = None
+    sweeps: Sequence[str] = DEFAULT_SWEEPS
+    user_turns: UserTurns | None = None
 
     def __post_init__(self) -> None:
         for name in ("draws", "rounds", "ask_at", "batch"):
@@ -73,6 +88,27 @@ class Plan:
                 f"calibrate takes reading as {' or '.join(READINGS)}, not {self.reading!r}."
             )
 
+    @property
+    def parsed(self) -> list[Sweep]:
+        """The sweeps; a setting that is given twice is refused."""
+        sweeps = [self.sweeps] if isinstance(self.sweeps, str) else self.sweeps
+        parsed = [parse_sweep(sweep) for sweep in sweeps]
+        names = [spell(setting) for sweep in parsed for setting in sweep.settings]
+        if doubled := next((name for name in names if names.count(name) > 1), None):
+            raise UsageError(f"The setting {doubled!r} is given twice; give it once.")
+        return parsed
+
+    @property
+    def settings(self) -> list[tuple[Method, ...]]:
+        """Every setting that is measured, first none."""
+        return [(), *(setting for sweep in self.parsed for setting in sweep.settings)]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its part of a run's identity, in which sweeps and user turns have their own."""
+        fields = dataclasses.asdict(dataclasses.replace(self, sweeps=(), user_turns=None))
+        return {name: fields[name] for name in fields if name not in ("sweeps", "user_turns")}
+
 
 MEANT = 60  # conversations that a setting has at least, where no number of draws is given
 DECIDES = 2 * MIN_SAMPLES  # settings are chosen on one half, and reported on the other
@@ -82,12 +118,8 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
     """The suite of the cases named; of all cases, where the plan draws pairs anew; or of one case
     per category, always the same ones.
 
-    A single case talks to the suite's personas, or to a user model without a prompt.
-
-    Raises:
-        UnknownName: no case has this id.
-        UsageError: one of several cases is left, though they could talk to one another, and nobody
-            asked for it.
+    A single case talks to the suite's personas, or to a user model without a prompt. One of several
+    cases is refused, unless it was named: they could talk to one another.
     """
     known = {case.id: case for case in suite.cases}
     for name in ids:
@@ -121,11 +153,8 @@ def pairs_of(suite: drift.Suite) -> int:
 
 
 def conversations(suite: drift.Suite, plan: Plan) -> int:
-    """How many conversations every setting has.
-
-    Raises:
-        UsageError: fewer than four: settings are chosen on one half and reported on the other, and
-            an interval needs two.
+    """How many conversations every setting has; fewer than four are refused, as settings are chosen
+    on one half and reported on the other, and an interval needs two.
     """
     if plan.conversations is not None:
         return plan.conversations

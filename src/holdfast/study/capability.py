@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -35,12 +34,8 @@ _FIELDS = ("subject", "question", "choices", "answer")
 
 @dataclass(frozen=True)
 class Item:
-    """Something to put to a model.
-
-    Args:
-        question: the user's message.
-        replies: what to score: the options as a reply spells them, or one text.
-        answer: the place of the right option; None for a text.
+    """A question or a text to put to a model: the user's message, the replies to score, and the
+    place of the right one (None for a text).
     """
 
     question: str
@@ -50,11 +45,9 @@ class Item:
 
 @dataclass(frozen=True)
 class Capability:
-    """A source of items.
+    """A source of items, drawn by a seed and the same ones for every method.
 
     Args:
-        name: as the command line spells it.
-        items: drawn by a seed, the same ones for every method.
         lettered: whether the options are named A, B, C, D in the question, so that a written reply
             can be read.
     """
@@ -112,42 +105,27 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
             f"The capability {spec!r} has {len(items)} questions or passages, and at least 4 are"
             " needed; give a larger source."
         )
-    drawn = random.Random(seed_of("capability", seed)).sample(
-        range(len(items)), min(questions, len(items))
-    )
-    return Capability(
-        spec + (f", {shots} shots" if shots else ""),
-        tuple(items[i] for i in drawn),
-        lettered=kind in ("knowledge", "mmlu"),
-    )
+    rng, count = random.Random(seed_of("capability", seed)), min(questions, len(items))
+    drawn = tuple(items[index] for index in rng.sample(range(len(items)), count))
+    name = spec + (f", {shots} shots" if shots else "")
+    return Capability(name, drawn, lettered=kind in ("knowledge", "mmlu"))
 
 
 def _knowledge(row: dict[str, Any]) -> Item:
     """As the default model learned them: it answers 'Paris (B)'."""
-    listed = ", ".join(
-        f"{letter}) {choice}" for letter, choice in zip(LETTERS, row["choices"], strict=True)
-    )
-    return Item(
-        f"{row['question']} {listed}",
-        tuple(
-            f"{choice} ({letter})" for letter, choice in zip(LETTERS, row["choices"], strict=True)
-        ),
-        row["answer"],
-    )
+    options = list(zip(LETTERS, row["choices"], strict=True))
+    listed = ", ".join(f"{letter}) {choice}" for letter, choice in options)
+    replies = tuple(f"{choice} ({letter})" for letter, choice in options)
+    return Item(f"{row['question']} {listed}", replies, row["answer"])
 
 
 def _mmlu(where: str, shots: int) -> list[Item]:
-    rows = _mmlu_hub("test") if where == "hub" else read_mmlu(_mmlu_file(Path(where), "test"))
     examples: dict[str, list[str]] = {}
-    if shots:
-        for row in (
-            _mmlu_hub("dev") if where == "hub" else read_mmlu(_mmlu_file(Path(where), "dev"))
-        ):
-            examples.setdefault(row["subject"], []).append(
-                f"{_listed(row)}\nAnswer: {LETTERS[row['answer']]}"
-            )
+    for row in _mmlu_rows(where, "dev") if shots else ():
+        shown = f"{_listed(row)}\nAnswer: {LETTERS[row['answer']]}"
+        examples.setdefault(row["subject"], []).append(shown)
     items = []
-    for row in rows:
+    for row in _mmlu_rows(where, "test"):
         before = examples.get(row["subject"], [])
         if len(before) < shots:
             raise UsageError(
@@ -159,16 +137,17 @@ def _mmlu(where: str, shots: int) -> list[Item]:
     return items
 
 
+def _mmlu_rows(where: str, split: str) -> list[dict[str, Any]]:
+    """The rows of a split: subject, question, four choices, and the answer's place."""
+    if where == "hub":
+        return _mmlu_hub(split)
+    path = _mmlu_file(Path(where), split)
+    return [_check_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
+
+
 def _listed(row: dict[str, Any]) -> str:
-    return "\n".join(
-        [
-            row["question"],
-            *(
-                f"{letter}) {choice}"
-                for letter, choice in zip(LETTERS, row["choices"], strict=True)
-            ),
-        ]
-    )
+    options = zip(LETTERS, row["choices"], strict=True)
+    return "\n".join([row["question"], *(f"{letter}) {choice}" for letter, choice in options)])
 
 
 def _mmlu_file(path: Path, split: str) -> Path:
@@ -184,42 +163,22 @@ def _mmlu_file(path: Path, split: str) -> Path:
     )
 
 
-def read_mmlu(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines, gzipped or not: subject, question, four choices, and the
-    answer's place (or letter).
-
-    Raises:
-        UsageError: the file cannot be read, or a row is malformed: the row and its field are named.
-    """
-    return [check_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
-
-
-def check_mmlu(row: Any, where: str) -> dict[str, Any]:
-    """A row with its answer as a place from 0 to 3.
-
-    Raises:
-        UsageError: names the field that is missing or malformed.
-    """
-    if not isinstance(row, dict) or (missing := [name for name in _FIELDS if name not in row]):
-        raise UsageError(
-            f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}."
-            if isinstance(row, dict)
-            else f"{where} is no object."
-        )
+def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
+    """A row with its answer as a place from 0 to 3; else names the field that is wrong."""
+    if not isinstance(row, dict):
+        raise UsageError(f"{where} is no object; write one with {', '.join(_FIELDS)}.")
+    if missing := [name for name in _FIELDS if name not in row]:
+        raise UsageError(f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}.")
     choices, answer = row["choices"], row["answer"]
     for name in ("subject", "question"):
         if not isinstance(row[name], str):
             raise UsageError(f"{where} has the {name} {row[name]!r}; give a text.")
-    if (
-        not isinstance(choices, list)
-        or len(choices) != 4
-        or not all(isinstance(choice, str) for choice in choices)
-    ):
+    texts = choices if isinstance(choices, list) else ()
+    if len(texts) != 4 or not all(isinstance(choice, str) for choice in texts):
         raise UsageError(f"{where} has the choices {choices!r}; give four texts.")
-    index = (
-        "0123".find(str(answer)) if str(answer) not in (*LETTERS, "") else LETTERS.find(str(answer))
-    )
-    if len(str(answer)) != 1 or isinstance(answer, bool) or index < 0:
+    places = {name: place for names in ("0123", LETTERS) for place, name in enumerate(names)}
+    index = places.get(str(answer))
+    if index is None:
         raise UsageError(
             f"{where} has the answer {answer!r}; give the place of the right choice, 0 to 3."
         )
@@ -246,17 +205,10 @@ def _mmlu_hub(split: str) -> list[dict[str, Any]]:
             f" ({type(error).__name__}); check the network, or give mmlu:PATH."
         ) from error
     rows = pandas.read_parquet(path).to_dict("records")
-    return [
-        check_mmlu(
-            {
-                **row,
-                "choices": [str(choice) for choice in row.get("choices", ())],
-                "answer": str(row.get("answer")),
-            },
-            f"Row {number} of {name}",
-        )
-        for number, row in enumerate(rows, 1)
-    ]
+    for row in rows:
+        row["choices"] = [str(choice) for choice in row.get("choices", ())]
+        row["answer"] = str(row.get("answer"))
+    return [_check_mmlu(row, f"Row {number} of {name}") for number, row in enumerate(rows, 1)]
 
 
 def _passages(path: Path) -> list[Item]:
@@ -266,9 +218,8 @@ def _passages(path: Path) -> list[Item]:
         raise UsageError(
             f"The text {path} cannot be read ({error}); give a file of UTF-8 text."
         ) from error
-    starts: Iterable[int] = range(
-        0, len(words) - PASSAGE + 1, PASSAGE
-    )  # what is left over is left out: all passages weigh the same
+    # the rest is left out, so that all passages weigh the same
+    starts = range(0, len(words) - PASSAGE + 1, PASSAGE)
     return [Item(GO_ON, (" ".join(words[start : start + PASSAGE]),), None) for start in starts]
 
 
@@ -308,10 +259,7 @@ def _harness(task: str) -> list[Item]:
 
 
 def _of_harness(task: Any, doc: dict[str, Any]) -> Item:
-    choices: Sequence[str] = [str(choice).strip() for choice in task.doc_to_choice(doc)]
+    choices = tuple(str(choice).strip() for choice in task.doc_to_choice(doc))
     target = task.doc_to_target(doc)
-    return Item(
-        str(task.doc_to_text(doc)),
-        tuple(choices),
-        target if isinstance(target, int) else choices.index(str(target).strip()),
-    )
+    answer = target if isinstance(target, int) else choices.index(str(target).strip())
+    return Item(str(task.doc_to_text(doc)), choices, answer)

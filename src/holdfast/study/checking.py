@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,34 @@ GROWTH = 1.5  # of all that were held, from one look to the next
 Earlier = Mapping[str, Sequence[dict[str, Any]]]  # an earlier run's conversations by prompt
 
 
+@dataclass(frozen=True)
+class CheckOptions:
+    """What a check may have beside its prompts and terms.
+
+    Args:
+        method: applied to the agent.
+        before: conversations of an earlier run, as `earlier_talks` reads them. As many are held
+            here, within the budget, unless a prompt fails before. Without a bar, a prompt that it
+            does not have has the whole budget, so that a later run can be compared with this one.
+        cast, running: as of `drift.run`.
+        looked: takes, at every look, how many conversations a prompt has had at most, and the
+            verdicts so far.
+    """
+
+    method: Sequence[Method] | Method | str = ()
+    before: Earlier | None = None
+    cast: drift.Cast = drift.Cast()
+    running: drift.Running = drift.Running()
+    looked: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
+
+
 def check(
     model: ChatModel,
     suite: drift.Suite,
     out: Path | str,
     settings: drift.Settings = drift.Settings(),
     terms: Terms = Terms(),
-    method: Sequence[Method] | Method | str = (),
-    *,
-    before: Earlier | None = None,
-    hold: Callable[..., RunData] = drift.run,
-    looked: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None,
+    options: CheckOptions = CheckOptions(),
 ) -> tuple[RunData, list[PromptCheck]]:
     """Holds conversations of every prompt of a suite until each has a verdict, or its budget is
     spent; resumes what `out` holds, and notes there what was asked (`analysis.check_file`).
@@ -48,13 +66,7 @@ def check(
         out: the run's folder.
         settings: the protocol; conversations, pairs, adoption and trace are the check's own.
         terms: what is asked of the prompts.
-        method: applied to the agent.
-        before: conversations of an earlier run, as `earlier_talks` reads them. As many are held
-            here, within the budget, unless a prompt fails before. Without a bar, a prompt that it
-            does not have has the whole budget, so that a later run can be compared with this one.
-        hold: holds conversations: `drift.run`, with whatever it is to be given besides.
-        looked: told at every look how many conversations a prompt has had at most, and the
-            verdicts so far.
+        options: a method, an earlier run to compare with, and how the conversations are held.
 
     Returns:
         The run, and the verdicts in the order of the suite.
@@ -63,24 +75,25 @@ def check(
         UsageError: there is neither a bar nor an earlier run.
         HoldfastError: as `drift.run`.
     """
+    before, method = options.before or {}, read_methods(options.method)
     if terms.min_stability is None and not before:
         raise UsageError(
             "Without an earlier run, prompts need a bar; give --min-stability, or --against."
         )
     prompts = [case.id for case in suite.cases]
     settings = settings_for(suite, settings, terms)
-    name = steering.spell(read_methods(method))
+    name = steering.spell(method)
 
     def judge() -> list[PromptCheck]:
         records = [record for record in read_run(out).records if record["method"] == name]
-        return check_prompts(records, prompts, settings.rounds, terms, before)
+        return check_prompts(records, prompts, settings.rounds, terms, options.before)
 
     def batches() -> Iterator[list[int]]:
         finished = 0
         for total in looks(terms.budget):
             checks = judge()
-            looked(finished, checks)
-            wanted = [_wanted(checked, terms, before or {}) for checked in checks]
+            options.looked(finished, checks)
+            wanted = [_wanted(checked, terms, before) for checked in checks]
             numbers = [
                 lap * len(prompts) + index
                 for lap in range(finished, total)
@@ -92,7 +105,10 @@ def check(
             yield numbers
             finished = total
 
-    run = hold(model, suite, out, settings, [read_methods(method)], numbers=batches())
+    cast, running = options.cast, options.running
+    run = drift.run(
+        model, suite, out, settings, [method], cast=cast, running=running, numbers=batches()
+    )
     checks = judge()
     write_check(Path(out), name, terms, checks, settings.rounds)
     return run, checks
@@ -134,10 +150,7 @@ def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlie
     Args:
         folder: of a run of `holdfast check` or `holdfast drift`.
         suite: whose prompts are looked for, by their ids.
-        method: as it is spelled; where the run does not have it, the run's only one.
-
-    Raises:
-        RecordsError: not a run, one without any of the prompts, or with other methods.
+        method: its spec string; where the run does not have it, the run's only one.
     """
     run = read_run(folder)
     there = list(dict.fromkeys(record["method"] for record in run.records))

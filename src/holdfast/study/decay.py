@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is read.
-
-    Args:
-        conversations, rounds: self-chats; at least 2 conversations, for an interval, and 2 rounds.
-        seed: of everything.
-        divergence: whether the divergence from a fresh dialog is measured too.
-
-    Raises:
-        ParameterOutOfRange: a number below that.
+    """How much is read: at least 2 conversations, for an interval, of at least 2 rounds;
+    `divergence` measures that from a fresh dialog too.
     """
 
     conversations: int = 40
@@ -89,12 +82,7 @@ def settings_for(sizes: Sizes) -> drift.Settings:
 
 
 def check(model: LocalModel, head: Head | None = None) -> None:
-    """Refuses what cannot be traced, before anything runs.
-
-    Raises:
-        ModelError: a model that does not show its layers, or attention that cannot be reached.
-        UsageError: a head outside the model.
-    """
+    """Refuses what cannot be traced, before anything runs."""
     if not offers(model, Ability.LAYERS):
         raise ModelError(
             f"{model.name} does not show its layers, so there is no attention mass to read; give a"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from holdfast import methods as steering
@@ -26,13 +25,7 @@ from holdfast.study.capability import LETTERS, Capability, Item
 
 @dataclass(frozen=True)
 class CapabilityQuestion:
-    """One item in one dialog.
-
-    Args:
-        dialog: the record of its conversation.
-        number: of the item.
-        item: what is asked.
-    """
+    """One item, by its number, in the dialog of a record."""
 
     dialog: Mapping[str, Any]
     number: int
@@ -41,13 +34,7 @@ class CapabilityQuestion:
 
 @dataclass(frozen=True)
 class Chances:
-    """How probable the replies of an item are.
-
-    Args:
-        log_probabilities: of each.
-        tokens: of the first.
-        forwarded: tokens that went through the model.
-    """
+    """The log-probabilities of an item's replies, the tokens of the first, and those forwarded."""
 
     log_probabilities: tuple[float, ...]
     tokens: int
@@ -64,10 +51,8 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questioning:
-    """Work whose units are a setting and the records of some of its dialogs.
-
-    Args:
-        capability, plan, count: as of `Questioner`.
+    """Work whose units are a setting and the records of some of its dialogs; the arguments are as
+    of `Questioner`.
     """
 
     capability: Capability
@@ -93,12 +78,9 @@ class Questioner:
     """Asks the questions of a capability in the dialogs of one setting.
 
     Args:
-        model: as of `calibrate`.
-        setting: the methods of these dialogs.
         capability: its items are shared out among the conversations.
-        plan: how.
         count: conversations of the run.
-        failures: of the run; a question that is not answered is told there.
+        failures: of the run; a question that is not answered is reported there.
     """
 
     model: ChatModel
@@ -134,15 +116,14 @@ class Questioner:
         if not some or not offers(self.model, Ability.REPLY_SCORES):
             return scores
         session: Any = self.model.session()
-        requests = [
-            Request(tuple(histories[at][:-1]), system_as=self.plan.system_as) for at in some
-        ]
+        system_as = self.plan.system_as
+        requests = [Request(tuple(histories[at][:-1]), system_as=system_as) for at in some]
         replies = [[str(histories[at][-1]["content"])] for at in some]
         for at, scored in zip(some, session.score(requests, replies), strict=True):
             chance = scored.log_probabilities[0]
             if math.isfinite(chance):
-                answers_of = {"log_probability": chance, "tokens": scored.tokens[0]}
-                scores[at] = {"last_reply": answers_of}
+                last = {"log_probability": chance, "tokens": scored.tokens[0]}
+                scores[at] = {"last_reply": last}
         return scores
 
     def _of(self, dialog: Mapping[str, Any]) -> list[CapabilityQuestion]:
@@ -157,24 +138,20 @@ class Questioner:
         """
         chances: dict[int, Chances] = {}
         written: dict[int, Reply] = {}
-        if not questions:
-            return Answers(chances, written)
-        session = self.model.session()
-        scores, gated = (
-            offers(self.model, Ability.REPLY_SCORES),
-            gate_of(self.setting) is not None,
-        )
+        session, gate = self.model.session(), gate_of(self.setting)
+        scores = offers(self.model, Ability.REPLY_SCORES)
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
-        if scores and not gated:
-            for some in filter(None, (first, later)):
-                chances |= self._score(session, some, keep=some is first)
+        parts = [part for part in (first, later) if part]
+        if scores and gate is None:
+            for part in parts:
+                chances |= self._score(session, part, keep=part is first)
         if self._writes:
-            for some in filter(None, (first, later)):
-                written |= self._write(session, some, keep=some is first and not chances)
-        if scores and gated:
-            for some in filter(None, (first, later)):
-                chances |= self._score_gated(session, some)
+            for part in parts:
+                written |= self._write(session, part, keep=part is first and not chances)
+        if scores and gate is not None:
+            for part in parts:
+                chances |= self._score_gated(session, gate, part)
         return Answers(chances, written)
 
     @property
@@ -189,39 +166,33 @@ class Questioner:
     def _score(
         self, session: Any, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Chances]:
-        scored = session.score(
-            [self._request(question, keep=keep) for question in questions],
-            [question.item.replies for question in questions],
-        )
+        requests = [self._request(question, keep=keep) for question in questions]
+        scored = session.score(requests, [question.item.replies for question in questions])
+        chances = {}
         for question, score in zip(questions, scored, strict=True):
             if question.item.answer is None and not math.isfinite(score.log_probabilities[0]):
                 raise UsageError(
                     f"{steering.spell(self.setting)} gives a token of the text no probability, so"
                     " its perplexity is infinite; sweep without a threshold."
                 )
-        return {
-            question.number: Chances(score.log_probabilities, score.tokens[0], score.forwarded)
-            for question, score in zip(questions, scored, strict=True)
-        }
+            chances[question.number] = Chances(
+                score.log_probabilities, score.tokens[0], score.forwarded
+            )
+        return chances
 
     def _score_gated(
-        self, session: Any, questions: Sequence[CapabilityQuestion]
+        self, session: Any, gate: Any, questions: Sequence[CapabilityQuestion]
     ) -> dict[int, Chances]:
         """A gate chooses between options as it chooses a reply's first token: the steered model's,
         where the other finds it plausible, else the other's.
         """
         import torch
 
-        gate = gate_of(self.setting)
-        assert gate is not None
         ungated = tuple(method for method in self.setting if method is not gate)
-        requests = [
-            dataclasses.replace(self._request(question, keep=False), thread=None)
-            for question in questions
-        ]
+        requests = [replace(self._request(question), thread=None) for question in questions]
         replies = [question.item.replies for question in questions]
         steered, plain = (
-            session.score([dataclasses.replace(row, methods=methods) for row in requests], replies)
+            session.score([replace(row, methods=methods) for row in requests], replies)
             for methods in ((*ungated, *gate.methods), ungated)
         )
         chances = {}
@@ -229,11 +200,9 @@ class Questioner:
             best = moved.log_probabilities.index(max(moved.log_probabilities))
             plainly = torch.tensor([other.log_probabilities])
             accepted = bool(gate.accepts(torch.tensor([best]), plainly))
-            chances[question.number] = Chances(
-                (moved if accepted else other).log_probabilities,
-                moved.tokens[0],
-                moved.forwarded + other.forwarded,
-            )
+            log_probabilities = (moved if accepted else other).log_probabilities
+            forwarded = moved.forwarded + other.forwarded
+            chances[question.number] = Chances(log_probabilities, moved.tokens[0], forwarded)
         return chances
 
     def _write(
@@ -248,7 +217,7 @@ class Questioner:
         )
         return replies
 
-    def _request(self, question: CapabilityQuestion, *, keep: bool) -> Request:
+    def _request(self, question: CapabilityQuestion, *, keep: bool = False) -> Request:
         number = question.dialog["conversation"]
         message: Message = {"role": "user", "content": question.item.question}
         return Request(
@@ -304,15 +273,14 @@ def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dic
     item, written = question.item, answers.written.get(question.number)
     scored = answers.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities
-    scores: dict[str, float | None] = {"likeliest": None, "written": None}
-    reason = ""
+    likeliest, read, reason = None, None, ""
     if chances is not None and item.answer is not None:
         best = max(range(len(chances)), key=chances.__getitem__)
-        scores["likeliest"] = float(best == item.answer and math.isfinite(chances[best]))
+        likeliest = float(best == item.answer and math.isfinite(chances[best]))
     if written is not None and item.answer is not None:
         picked, reason = read_choice(written.text, LETTERS)
-        scores["written"] = float(picked == LETTERS[item.answer]) if picked else 0.0
-    value = scores[plan.reading]
+        read = float(bool(picked) and picked == LETTERS[item.answer])
+    value = likeliest if plan.reading == "likeliest" else read
     if item.answer is None and scored is not None:
         value = scored.log_probabilities[0] / scored.tokens
     return {
@@ -324,12 +292,9 @@ def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dic
         "score": value,
         "reason": reason,
         "mass": None,
-        **scores,
+        "likeliest": likeliest,
+        "written": read,
         "answer": item.answer,
-        "log_probabilities": (
-            None
-            if chances is None
-            else [chance if math.isfinite(chance) else None for chance in chances]
-        ),
+        "log_probabilities": chances and [c if math.isfinite(c) else None for c in chances],
         "tokens": None if scored is None else scored.tokens,
     }

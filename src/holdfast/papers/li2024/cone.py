@@ -73,12 +73,7 @@ def widened_eps(eps: float, angle: float) -> float:
 def random_cone(
     dimension: int, rank: int, angle: float, eps: float, rng: np.random.Generator
 ) -> Cone:
-    """A cone in a random direction of R^dimension.
-
-    Raises:
-        UsageError, ParameterOutOfRange: a rank beyond the dimension, or an angle or eps outside its
-            range.
-    """
+    """A cone in a random direction of R^dimension; refuses numbers outside their ranges."""
     if not 1 <= rank <= dimension:
         raise UsageError(
             f"A cone in {dimension} dimensions has a rank from 1 to {dimension}, not {rank!r}."
@@ -122,9 +117,7 @@ class SimplifiedTransformer:
         return tokens
 
     def images(self, tokens: Array) -> Array:
-        """The tokens under every product of up to one W_o W_v per layer, in the order of the
-        layers: what outputs are made of.
-        """
+        """The tokens under every product of one W_o W_v per layer at most: the parts of outputs."""
         products = tokens
         for layer in self.output_value:
             products = np.concatenate([products, *(products @ head.T for head in layer)])
@@ -159,9 +152,7 @@ def random_transformer(
 
 
 def hull_residual(vector: Array, generators: Array) -> float:
-    """The least |vector - sum a_i generators_i| / |vector| over a_i >= 0: 0 where the vector is in
-    their convex cone.
-    """
+    """The least |vector - sum a_i generators_i| / |vector| over a_i >= 0; 0 in their cone."""
     from scipy.optimize import nnls
 
     return float(
@@ -170,8 +161,8 @@ def hull_residual(vector: Array, generators: Array) -> float:
 
 
 def hemisphere_probability(points: int, dimension: int) -> float:
-    """Wendel's probability that random points on the sphere of R^dimension all lie in one
-    hemisphere (Lemma B.1, exact).
+    """Wendel's exact probability that random points on the sphere of R^dimension lie in one
+    hemisphere (Lemma B.1).
     """
     if points <= dimension:
         return 1.0
@@ -181,17 +172,14 @@ def hemisphere_probability(points: int, dimension: int) -> float:
 def enough_points(dimension: int, eta: float) -> int:
     """The least n >= 4 D + 2 log(1/eta): so many random tokens span R^D as a cone with probability
     1 - eta (Proposition A.1).
-
-    Raises:
-        ParameterOutOfRange: `eta` is no probability above 0.
     """
     ranges.Range(0, 1, above_low=True).check("the bound", "eta", eta)
     return math.ceil(4 * dimension + 2 * math.log(1 / eta))
 
 
 def spans_everything(points: Array) -> bool:
-    """Whether the convex cone of points [n, D] is all of R^D: it is where the negative of their sum
-    lies in it.
+    """Whether the convex cone of points [n, D] is all of R^D: whether it holds the negative of
+    their sum.
     """
     if np.linalg.matrix_rank(points) < points.shape[1]:
         return False

@@ -216,8 +216,9 @@ def _figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
         ]
     suite, plan = plan_of(setup)
     capability = load_capability(setup.capability, scale.questions, setup.seed)
-    with setup.watch(out.name, units_of(suite, capability, scale.sweeps, plan)) as progress:
-        calibrate(setup.model, suite, capability, out, scale.sweeps, plan, progress=progress)
+    with setup.watch(out.name, units_of(suite, capability, plan)) as progress:
+        running = drift.Running(progress=progress)
+        calibrate(setup.model, suite, capability, out, plan, running)
     calibration = read_calibration(out)
     images = write_calibration_figures(calibration, _BUDGET, setup.figures("5-and-6"))
     return [_figure_5(setup, calibration, images), _figure_6(calibration, images)]
@@ -226,7 +227,7 @@ def _figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
 def plan_of(setup: Li2024Setup) -> tuple[drift.Suite, Plan]:
     """The prompts of Figures 5 and 6, and how they are calibrated."""
     scale, suite = setup.scale, choose_prompts(setup.suite)
-    plan = Plan(draws=scale.draws, rounds=scale.rounds, seed=setup.seed)
+    plan = Plan(scale.draws, scale.rounds, seed=setup.seed, sweeps=scale.sweeps)
     return replace(suite, cases=suite.cases[: scale.prompts]), plan
 
 

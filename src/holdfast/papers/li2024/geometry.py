@@ -1,9 +1,4 @@
-"""The cone geometry of drift: the theory checked on random instances, and the same quantities in a
-real model.
-
-`study` writes `geometry.json`, the figures, and the run of the drift benchmark whose dialogs it
-reads, into one folder.
-"""
+"""The theory of drift checked on random instances, and the same quantities in a real model."""
 
 from __future__ import annotations
 
@@ -36,8 +31,6 @@ _MEASURES = {"dimension": effective_dimension, "angle": opening_angle}
 _ROLES = {"user": "user", "agent": "assistant"}
 _DRAWS = 20  # subsamples of equally many tokens
 
-_Record = dict[str, Any]
-
 
 class Owner(NamedTuple):
     """Whose a token is: the system prompt's, a speaker's or the template's; round 0 for what nobody
@@ -48,17 +41,11 @@ class Owner(NamedTuple):
     speaker: str
 
 
-class _Value(NamedTuple):
-    """A quantity of some tokens of one layer."""
-
-    round: int
-    quantity: str
-    group: str
-    value: float
+_Key = tuple[int, str, str]  # round, quantity, group
 
 
 def read_dialogs(
-    model: LocalModel, records: Sequence[_Record], seed: int, done: Callable[[], None]
+    model: LocalModel, records: Sequence[dict[str, Any]], seed: int, done: Callable[[], None]
 ) -> list[dict[str, Any]]:
     """Per round, both quantities of every group of tokens, averaged over layers and dialogs.
 
@@ -66,39 +53,28 @@ def read_dialogs(
         model: whose dialogs they are.
         records: of the dialogs.
         seed: of the draws of equally many tokens.
-        done: told of every dialog.
-
-    Raises:
-        ModelError: no dialog has a system prompt and turns of at least two tokens.
+        done: called after every dialog.
     """
-    totals: dict[tuple[int, str, str], list[float]] = {}
+    totals: dict[_Key, list[float]] = {}
     for record in sorted(records, key=lambda record: record["conversation"]):
-        for value in _measure(model, record, seed):
-            totals.setdefault((value.round, value.quantity, value.group), []).append(value.value)
+        for key, value in _measure(model, record, seed):
+            totals.setdefault(key, []).append(value)
         done()
     if not totals:
         raise ModelError(
             "No dialog has a system prompt and turns of at least two tokens each; use another"
             " suite."
         )
-    return [
-        {
-            "round": number,
-            **{
-                quantity: {
-                    group: float(np.mean(totals[number, quantity, group]))
-                    for group in ("all", *_ALIKE)
-                }
-                for quantity in _MEASURES
-            },
-        }
-        for number in sorted({number for number, _, _ in totals})
-    ]
+    rows: dict[int, dict[str, Any]] = {}
+    for (number, quantity, group), values in sorted(totals.items(), key=lambda item: item[0][0]):
+        row = rows.setdefault(number, {"round": number})
+        row.setdefault(quantity, {})[group] = float(np.mean(values))
+    return list(rows.values())
 
 
-def _measure(model: LocalModel, record: _Record, seed: int) -> Iterator[_Value]:
-    """The quantities of one dialog, by round, layer and group; none where a group of round 1 has
-    fewer than two tokens.
+def _measure(model: LocalModel, record: dict[str, Any], seed: int) -> Iterator[tuple[_Key, float]]:
+    """The quantities of one dialog, of every round, layer and group; none where a group of round 1
+    has fewer than two tokens.
     """
     hidden, owners = _read_dialog(model, record)
     rng = np.random.default_rng([seed, record["conversation"]])
@@ -112,7 +88,7 @@ def _measure(model: LocalModel, record: _Record, seed: int) -> Iterator[_Value]:
                 draws = [tokens] if group == "all" else _draws(tokens, least, rng)
                 for quantity, measure in _MEASURES.items():
                     value = float(np.mean([measure(layer[draw]) for draw in draws]))
-                    yield _Value(number, quantity, group, value)
+                    yield (number, quantity, group), value
 
 
 def _draws(tokens: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -122,21 +98,15 @@ def _draws(tokens: np.ndarray, count: int, rng: np.random.Generator) -> list[np.
 
 
 def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
-    """The indices of the tokens of a group up to the end of round `last`; "all" leaves out the
+    """The indices of a group's tokens up to the end of round `last`; "all" leaves out the
     template's.
     """
-    return np.array(
-        [
-            index
-            for index, owner in enumerate(owners)
-            if owner.round <= last
-            and (owner.speaker == group or (group == "all" and owner.speaker != "template"))
-        ],
-        dtype=int,
-    )
+    speakers = _ALIKE if group == "all" else (group,)
+    owned = [owner.round <= last and owner.speaker in speakers for owner in owners]
+    return np.flatnonzero(owned)
 
 
-def _read_dialog(model: LocalModel, record: _Record) -> tuple[np.ndarray, list[Owner]]:
+def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray, list[Owner]]:
     """Hidden states [layer, token, size] behind every layer, and whose each token is."""
     import torch
 
@@ -178,9 +148,7 @@ _ETA = 0.05  # Proposition A.1 promises 1 - eta
 
 
 def check_theorem(instances: int, generated: int, seed: int) -> dict[str, float]:
-    """Theorem 5.1 on random cones and transformers: the worst of each quantity it bounds, over so
-    many generated tokens of each instance.
-    """
+    """Theorem 5.1 on random cones and transformers: the worst of each quantity that it bounds."""
     widened = theory.widened_eps(_EPS, _ANGLE)
     residuals, outside, angles = [], [], []
     for instance in range(instances):
@@ -226,9 +194,7 @@ def check_spanning(trials: int, seed: int) -> list[dict[str, float]]:
 
 
 def check_rate() -> list[dict[str, float]]:
-    """Proposition A.2 in 64 dimensions: the slope of the volume ratio over eps, both as
-    logarithms.
-    """
+    """Proposition A.2 in 64 dimensions: the slope of the volume ratio over eps, as logarithms."""
     eps = np.geomspace(1e-4, 1e-2, 9)
     return [
         {
@@ -251,9 +217,6 @@ class GeometrySizes:
         trials: simulations per point of Proposition A.1.
         conversations, rounds: self-chats whose hidden states are read.
         seed: of everything.
-
-    Raises:
-        ParameterOutOfRange: a number below 1 (the seed: below 0).
     """
 
     instances: int = 20
@@ -274,7 +237,6 @@ def study(
     suite: drift.Suite,
     out: Path,
     sizes: GeometrySizes = GeometrySizes(),
-    tell: Callable[[str], None] = lambda line: None,
     watch: Watch = unwatched,
     command: str = "",
 ) -> dict[str, Any]:
@@ -286,7 +248,6 @@ def study(
         suite: whose prompts the dialogs are held under.
         out: a folder; made where it does not exist.
         sizes: how much of each.
-        tell: takes one line per result.
         watch: told of each of the two steps that take long, in rounds and in dialogs.
         command: the command line, for the manifest of the dialogs.
 
@@ -300,32 +261,48 @@ def study(
             " loaded here."
         )
     out = Path(out)
-
-    theorem = check_theorem(sizes.instances, sizes.generated, sizes.seed)
-    tell(_theorem_line(theorem, sizes.instances))
-    spanning = check_spanning(sizes.trials, sizes.seed)
-    for row in spanning:
-        tell(_spanning_line(row))
-    rates = check_rate()
-    for row in rates:
-        tell(_rate_line(row))
-    norms = embedding_norms(model)
-    tell(_norms_line(model.name, norms))
-    states = hidden_geometry(model, suite, out / DIALOGS, sizes, watch, command)
-    tell(_states_line(states, sizes.conversations))
-
     record = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
         "suite": suite.name,
-        "theorem_5_1": theorem,
-        "proposition_a_1": spanning,
-        "proposition_a_2": rates,
-        "embedding_norms": norms,
-        "hidden_states": states,
+        "theorem_5_1": check_theorem(sizes.instances, sizes.generated, sizes.seed),
+        "proposition_a_1": check_spanning(sizes.trials, sizes.seed),
+        "proposition_a_2": check_rate(),
+        "embedding_norms": embedding_norms(model),
+        "hidden_states": hidden_geometry(model, suite, out / DIALOGS, sizes, watch, command),
     }
     write_whole(out / "geometry.json", json.dumps(record, indent=1) + "\n")
     return record
+
+
+def lines(geometry: dict[str, Any], sizes: GeometrySizes) -> list[str]:
+    """The results of `study`, a line each."""
+    worst, norms = geometry["theorem_5_1"], geometry["embedding_norms"]
+    rows = geometry["hidden_states"]
+    first, last = rows[0]["dimension"], rows[-1]["dimension"]
+    return [
+        f"Theorem 5.1: {worst['tokens']:,} tokens of {sizes.instances} random transformers;"
+        f" farthest from the hull {worst['hull_residual']:.1e}, largest part outside the span"
+        f" {worst['outside']:.3f} of at most {worst['widened_eps']:.3f}.",
+        *(
+            f"Proposition A.1, D={row['dimension']}: {row['points']} random tokens span everything"
+            f" with probability {row['wendel']:.4f} (simulated {row['simulated']:.4f}, promised"
+            f" {row['promised']:.2f})."
+            for row in geometry["proposition_a_1"]
+        ),
+        *(
+            f"Proposition A.2, rank {row['before']} to {row['after']}: the volume ratio falls as"
+            f" eps^{row['slope']:.3f}, promised {row['promised']}."
+            for row in geometry["proposition_a_2"]
+        ),
+        f"Embeddings of {geometry['model']}: norm {np.mean(norms):.3f} on average, coefficient of"
+        f" variation {np.std(norms) / np.mean(norms):.2f}.",
+        f"Hidden states, all layers, averages of {sizes.conversations} dialogs without intervals:"
+        f" effective dimension of all tokens so far {first['all']:.2f} in round 1 and"
+        f" {last['all']:.2f} in round {rows[-1]['round']}. With equally many tokens each:"
+        f" system prompt {last['system']:.2f}, user {last['user']:.2f},"
+        f" agent {last['agent']:.2f}.",
+    ]
 
 
 def embedding_norms(model: LocalModel) -> list[float]:
@@ -362,45 +339,4 @@ def settings_for(sizes: GeometrySizes) -> drift.Settings:
     """The protocol of the dialogs, in the folder `dialogs`."""
     return drift.Settings(
         rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False
-    )
-
-
-def _theorem_line(worst: dict[str, float], instances: int) -> str:
-    return (
-        f"Theorem 5.1: {worst['tokens']:,} tokens of {instances} random transformers;"
-        f" farthest from the hull {worst['hull_residual']:.1e}, largest part outside the span"
-        f" {worst['outside']:.3f} of at most {worst['widened_eps']:.3f}."
-    )
-
-
-def _spanning_line(row: dict[str, float]) -> str:
-    return (
-        f"Proposition A.1, D={row['dimension']}: {row['points']} random tokens span everything"
-        f" with probability {row['wendel']:.4f} (simulated {row['simulated']:.4f}, promised"
-        f" {row['promised']:.2f})."
-    )
-
-
-def _rate_line(row: dict[str, float]) -> str:
-    return (
-        f"Proposition A.2, rank {row['before']} to {row['after']}: the volume ratio falls as"
-        f" eps^{row['slope']:.3f}, promised {row['promised']}."
-    )
-
-
-def _norms_line(name: str, norms: list[float]) -> str:
-    return (
-        f"Embeddings of {name}: norm {np.mean(norms):.3f} on average, coefficient of"
-        f" variation {np.std(norms) / np.mean(norms):.2f}."
-    )
-
-
-def _states_line(rows: list[dict[str, Any]], conversations: int) -> str:
-    first, last = rows[0]["dimension"], rows[-1]["dimension"]
-    return (
-        f"Hidden states, all layers, averages of {conversations} dialogs without intervals:"
-        f" effective dimension of all tokens so far {first['all']:.2f} in round 1 and"
-        f" {last['all']:.2f} in round {rows[-1]['round']}. With equally many tokens each:"
-        f" system prompt {last['system']:.2f}, user {last['user']:.2f},"
-        f" agent {last['agent']:.2f}."
     )

@@ -45,43 +45,22 @@ class Li2024Scale:
     sweeps: tuple[str, ...]
 
 
+def _sweeps(exponents: str, probabilities: str, scales: str) -> tuple[str, ...]:
+    return (
+        f"split-softmax:exponent={exponents}",
+        f"repetition:probability={probabilities}",
+        f"guidance:scale={scales}",
+    )
+
+
+_SMALLEST = _sweeps("0.9,0.5", "0.5,1", "1.5,2")
+_SMALL = _sweeps("0.9,0.7,0.5,0.3", "0.25,0.5,1", "1.1,1.25,1.5")
+_PAPER = _sweeps("0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3", "0.1,0.25,0.5,0.75,1", "1.05,1.1,1.25,1.5,2")
 SCALES = {
-    "smallest": Li2024Scale(
-        4,
-        3,
-        3,
-        2,
-        2,
-        8,
-        ("split-softmax:exponent=0.9,0.5", "repetition:probability=0.5,1", "guidance:scale=1.5,2"),
-    ),
+    "smallest": Li2024Scale(4, 3, 3, 2, 2, 8, _SMALLEST),
     "brief": Li2024Scale(24, 24, 8, 1, 1, 1, ()),
-    "small": Li2024Scale(
-        100,
-        40,
-        8,
-        5,
-        2,
-        120,
-        (
-            "split-softmax:exponent=0.9,0.7,0.5,0.3",
-            "repetition:probability=0.25,0.5,1",
-            "guidance:scale=1.1,1.25,1.5",
-        ),
-    ),
-    "paper": Li2024Scale(
-        200,
-        40,
-        8,
-        5,
-        5,
-        500,
-        (
-            "split-softmax:exponent=0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3",
-            "repetition:probability=0.1,0.25,0.5,0.75,1",
-            "guidance:scale=1.05,1.1,1.25,1.5,2",
-        ),
-    ),
+    "small": Li2024Scale(100, 40, 8, 5, 2, 120, _SMALL),
+    "paper": Li2024Scale(200, 40, 8, 5, 5, 500, _PAPER),
 }
 
 
@@ -90,11 +69,8 @@ class Li2024Setup:
     """The model, the scale and the folder of a reproduction.
 
     Args:
-        model: a model in this process.
         suite: its prompts.
         out: the folder of all runs, figures and the page.
-        scale: how much.
-        seed: of everything.
         capability: what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it.
         base: the model before its chat training, for Figure 8; None leaves that figure undecided.
         other: the model of Figure 9, an endpoint as in the paper, or None for `model` itself.
@@ -131,12 +107,7 @@ class Li2024Setup:
 
 
 def check(setup: Li2024Setup) -> None:
-    """Refuses what cannot be reproduced, before anything runs.
-
-    Raises:
-        UsageError: a model that does not show its layers, the model itself as its own base, or a
-            capability that cannot be read.
-    """
+    """Refuses what cannot be reproduced, before anything runs."""
     if not offers(setup.model, Ability.LAYERS):
         raise UsageError(
             f"{setup.model.name} does not show its attention and embeddings; give a --model that is"

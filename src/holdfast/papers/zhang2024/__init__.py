@@ -20,6 +20,7 @@ from holdfast.papers.zhang2024.settings import (
     request_of,
     variants_of,
 )
+from holdfast.papers.zhang2024.settings import TaskRunning as Running
 from holdfast.papers.zhang2024.settings import TaskSettings as Settings
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "CATALOGUE",
     "SYNTHETIC",
     "Data",
+    "Running",
     "Sample",
     "Settings",
     "Task",

@@ -54,9 +54,8 @@ def ask_json(biography: Biography, instruction: str, candidates: Sequence[str] =
     )
     parts = tuple(part for part in (before, behind) if part)
     prompt = " ".join(part for part in (before, biography.text, behind) if part)
-    reply = json.dumps(
-        {"name": biography.name, "occupation": biography.occupation}, ensure_ascii=False
-    )
+    answer = {"name": biography.name, "occupation": biography.occupation}
+    reply = json.dumps(answer, ensure_ascii=False)
     return Sample((prompt,), parts, biography.occupation, reply, biography.text)
 
 
@@ -102,13 +101,8 @@ _PRONOUN_WORDINGS = {
 def ask_pronouns(biography: Biography, instruction: str, candidates: Sequence[str] = ()) -> Sample:
     """The biography with the instruction of that wording behind it."""
     behind = _PRONOUN_WORDINGS[instruction].replace("{person}", biography.name)
-    return Sample(
-        (f"{biography.text} {behind}",),
-        (behind,),
-        biography.occupation,
-        biography.changed,
-        biography.text,
-    )
+    prompt, answer = f"{biography.text} {behind}", biography.occupation
+    return Sample((prompt,), (behind,), answer, biography.changed, biography.text)
 
 
 def score_pronouns(sample: Sample, reply: str) -> dict[str, float]:
@@ -119,11 +113,6 @@ def score_pronouns(sample: Sample, reply: str) -> dict[str, float]:
     }
 
 
-def _has_pronouns(biography: Biography) -> bool:
-    """Only a text with a she or a he has one to change."""
-    return not SUBJECTS.isdisjoint(words_of(biography.text))
-
-
 PRONOUNS = Task(
     "pronouns",
     BIOGRAPHIES,
@@ -131,36 +120,22 @@ PRONOUNS = Task(
     INSTRUCTIONS,
     ask_pronouns,
     score_pronouns,
-    _has_pronouns,
+    lambda person: not SUBJECTS.isdisjoint(words_of(person.text)),  # has one to change
     fluent=True,
     max_new_tokens=256,
 )
 
 
-_QUESTION = "{person} has the occupation of"
-
-
 def ask_bios(biography: Biography, instruction: str, candidates: Sequence[str]) -> Sample:
     """The biography with the question behind it, and the occupations to choose from."""
-    prompt = f"{biography.text} {_QUESTION.replace('{person}', biography.name)}"
-    return Sample(
-        (prompt,),
-        (biography.first,),
-        biography.occupation,
-        biography.occupation,
-        biography.text,
-        tuple(candidates),
-    )
+    prompt = f"{biography.text} {biography.name} has the occupation of"
+    answer, options = biography.occupation, tuple(candidates)
+    return Sample((prompt,), (biography.first,), answer, answer, biography.text, options)
 
 
 def score_bios(sample: Sample, log_probabilities: Sequence[Sequence[float]]) -> dict[str, float]:
     """Whether the right occupation is the likeliest."""
     return {"accuracy": float(sample.options[likeliest(log_probabilities[0])] == sample.target)}
-
-
-def _names_job_once(biography: Biography) -> bool:
-    """A first sentence that stands there twice cannot be emphasised as one."""
-    return biography.text.count(biography.first) == 1
 
 
 BIOS = Task(
@@ -170,7 +145,8 @@ BIOS = Task(
     ("original",),
     ask_bios,
     score_bios,
-    _names_job_once,
+    # one that stands there twice cannot be emphasised
+    lambda person: person.text.count(person.first) == 1,
     fluent=True,
     max_new_tokens=64,
     chooses=True,
@@ -179,20 +155,12 @@ BIOS = Task(
 
 def ask_counterfact(fact: ChangedFact, instruction: str, candidates: Sequence[str] = ()) -> Sample:
     """Both facts, what stands between them and the question, and each way to ask."""
-    previous, current = (
-        f"Previously, {_inside(fact, fact.old)}.",
-        f"Currently, {_inside(fact, fact.new)}.",
-    )
+    previous = f"Previously, {_inside(fact, fact.old)}."
+    current = f"Currently, {_inside(fact, fact.new)}."
     facts = " ".join(part for part in (previous, current, fact.aside) if part)
     prompts = tuple(f"{facts} {question}" for question in (fact.question, *fact.paraphrases))
-    return Sample(
-        prompts,
-        (current,),
-        fact.new,
-        fact.new,
-        f"{fact.statement(fact.new)}.",
-        (fact.new, fact.old),
-    )
+    text = f"{fact.statement(fact.new)}."
+    return Sample(prompts, (current,), fact.new, fact.new, text, (fact.new, fact.old))
 
 
 def _inside(fact: ChangedFact, target: str) -> str:
@@ -208,10 +176,8 @@ def score_counterfact(
     if there are any.
     """
     wins = [float(new > old) for new, old in log_probabilities]
-    return {
-        "efficacy": wins[0],
-        **({"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else {}),
-    }
+    scores = {"efficacy": wins[0]}
+    return scores | {"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else scores
 
 
 COUNTERFACT = Task(

@@ -21,7 +21,7 @@ surgeon teacher yoga_teacher""".split()
 
 @dataclass(frozen=True)
 class Biography:
-    """A person and what is told about them.
+    """A person and a text about them.
 
     Args:
         name: by which the questions call the person.
@@ -43,11 +43,10 @@ class ChangedFact:
     """A fact that was true and another that is.
 
     Args:
-        subject: whom it is about.
         relation: with "{}" where the subject stands; the target follows it ("{} plays the").
         old, new: the targets.
         paraphrases: questions in other words, subject included, to be continued by the target.
-        aside: what is told between the facts and the question.
+        aside: text between the facts and the question.
     """
 
     subject: str
@@ -69,12 +68,10 @@ class ChangedFact:
 
 @dataclass(frozen=True)
 class Data:
-    """Biographies and changed facts by split.
+    """Biographies and changed facts by kind (BIOGRAPHIES, FACTS) and split, in their order.
 
     Args:
-        name: for people.
         fingerprint: another one when the samples differ.
-        items: per kind (BIOGRAPHIES, FACTS) and split, in the order they are taken.
         candidates: the occupations to choose from.
     """
 
@@ -140,9 +137,6 @@ class Sample:
         text: what the question is about; consistency compares replies with texts of the same
             target.
         options: continuations whose probabilities are compared; () where the reply is generated.
-
-    Raises:
-        PromptError: an emphasised part that does not stand exactly once in a prompt.
     """
 
     prompts: tuple[str, ...]
@@ -162,17 +156,14 @@ class Task:
     """A task of Zhang et al. 2024, section 4.
 
     Args:
-        name: on the command line.
         needs: what its samples are made of, BIOGRAPHIES or FACTS.
         metrics: names of its scores, the main one first.
         instructions: the wordings of the paper it has.
         ask: makes a sample of a biography or a changed fact, the wording, and the candidates.
-        score: takes a sample and either the reply (str), or, where the sample has options, their
-            log-probabilities under each prompt [prompt][option]; gives one number in [0, 1] per
-            metric, without those that the sample has no prompts for.
+        score: takes a sample and either the reply or the log-probabilities of its options,
+            [prompt][option]; gives one number in [0, 1] per metric that the sample has prompts for.
         fits: whether a biography or a changed fact can be asked about.
         fluent: whether the paper measures fluency and consistency of its replies.
-        max_new_tokens: of a reply.
         chooses: whether continuations are compared by their probability, instead of a reply being
             read.
     """
@@ -190,10 +181,8 @@ class Task:
 
 
 def spans_of(prompt: str, emphasis: Sequence[str]) -> list[tuple[int, int]]:
-    """First and last character (exclusive) of each emphasised part, in the order of the prompt.
-
-    Raises:
-        PromptError: a part that does not stand exactly once in the prompt.
+    """First and last character (exclusive) of each emphasised part, in the order of the prompt;
+    each has to stand in it exactly once.
     """
     for part in emphasis:
         if not part or prompt.count(part) != 1:
@@ -205,9 +194,7 @@ def spans_of(prompt: str, emphasis: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def mark(prompt: str, emphasis: Sequence[str], sign: str) -> str:
-    """The prompt with `sign` before and behind each emphasised part (the paper's marked
-    prompting).
-    """
+    """The prompt with `sign` before and behind each emphasised part (marked prompting)."""
     for start, stop in reversed(spans_of(prompt, emphasis)):
         prompt = f"{prompt[:start]}{sign}{prompt[start:stop]}{sign}{prompt[stop:]}"
     return prompt

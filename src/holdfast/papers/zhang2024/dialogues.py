@@ -17,10 +17,8 @@ from holdfast.papers.zhang2024.data import Biography
 from holdfast.papers.zhang2024.synthetic import OCCUPATIONS, TextShape, biography, changed_fact
 
 TASKS = ("json", "pronouns", "bios", "counterfact")
-_ORIGINAL, _OTHERWISE = (
-    0.4,
-    0.25,
-)  # shares: of the paper's wording, and of dialogues that ask something else
+_ORIGINAL = 0.4  # the share of the paper's wording
+_OTHERWISE = 0.25  # of dialogues that ask something else
 _JSON = (
     "Give the name and the occupation of {person} as json.",
     "Write the job of {person} as json, with the keys name and occupation.",
@@ -48,18 +46,13 @@ _OTHER = (
 def training_dialogue(
     task: str, rng: random.Random, shape: TextShape = TextShape()
 ) -> list[Message]:
-    """One dialogue of the training split: a user message and the right reply.
-
-    Raises:
-        UnknownName: no such task.
-    """
+    """One dialogue of the training split: a user message and the right reply."""
     if task not in TASKS:
         raise UnknownName("task", task, TASKS)
-    question, reply = (
-        _changed_fact(rng, shape)
-        if task == "counterfact"
-        else _about(task, biography(rng, "train", shape), rng)
-    )
+    if task == "counterfact":
+        question, reply = _changed_fact(rng, shape)
+    else:
+        question, reply = _about(task, biography(rng, "train", shape), rng)
     return [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
 
 
@@ -78,21 +71,16 @@ def _about(task: str, person: Biography, rng: random.Random) -> tuple[str, str]:
         "pronouns": person.changed,
         "bios": person.occupation,
     }[task]
-    return (
-        f"{question} {person.text}"
-        if task != "bios" and rng.random() < 0.3
-        else f"{person.text} {question}"
-    ), reply
+    is_first = task != "bios" and rng.random() < 0.3
+    return (f"{question} {person.text}" if is_first else f"{person.text} {question}"), reply
 
 
 def _changed_fact(rng: random.Random, shape: TextShape) -> tuple[str, str]:
     fact = changed_fact(rng, "train", shape)
     sample = COUNTERFACT.ask(fact, "original", ())
     if rng.random() < _OTHERWISE:  # what was before
-        return (
-            f"{sample.prompts[0].removesuffix(fact.question)}Previously, {fact.question}",
-            fact.old,
-        )
+        before = sample.prompts[0].removesuffix(fact.question)
+        return f"{before}Previously, {fact.question}", fact.old
     return rng.choice(sample.prompts), sample.reply
 
 

@@ -24,6 +24,7 @@ from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
 from holdfast.papers.zhang2024.metrics import Tfidf, fit_tfidf, fluency
 from holdfast.papers.zhang2024.settings import (
     CATALOGUE,
+    TaskRunning,
     TaskSettings,
     Variant,
     demonstrations,
@@ -72,14 +73,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Samples of one task that are asked in one way, side by side.
-
-    Args:
-        task: its name.
-        variant: how.
-        before: the demonstrations.
-        samples: by number.
-    """
+    """Samples, by number, of one task that are asked in one way behind the same demonstrations."""
 
     task: str
     variant: Variant
@@ -89,11 +83,7 @@ class TaskBatch:
 
 @dataclass(frozen=True)
 class TaskWork:
-    """Work whose units are `TaskBatch`.
-
-    Args:
-        data, settings: of the run.
-    """
+    """Work whose units are `TaskBatch`, of a run of these data and settings."""
 
     data: Data
     settings: TaskSettings
@@ -102,110 +92,88 @@ class TaskWork:
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
         unit, judges = 0, dict[str, Judge]()
         failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "sample")
-        for unit, group in units:
-            task, variant = CATALOGUE[group.task], group.variant
+        for unit, batch in units:
+            task = CATALOGUE[batch.task]
             if task.fluent and task.name not in judges:
                 judges[task.name] = Judge(task, self.data, self.settings)
-            Asker(
-                model,
-                task,
-                variant,
-                group.before,
-                self.settings.generate,
-                judges.get(task.name),
-                failures,
-                variant.key(task.name),
-                functools.partial(listener.outcome, unit),
-            ).ask(group.samples)
+            keep = functools.partial(listener.outcome, unit)
+            asker = Asker(model, batch, judges.get(task.name), failures, keep)
+            if task.chooses:
+                asker.choose(self.settings.generate)
+            else:
+                asker.write()
             listener.over(unit)
         failures.settle(model.session())
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks the samples of one task under one variant.
+    """Asks the samples of a batch.
 
     Args:
-        model, task, variant: who is asked what, and how.
-        before: the demonstrations.
-        generate: whether a reply is generated where continuations are compared.
         judge: of the replies, where their fluency is measured.
-        failures: of the run; a sample that is not answered is told there, and has no record.
-        name: of the task and variant, as records have it.
+        failures: of the run; a sample that is not answered is reported there, and has no record.
         keep: takes the records.
     """
 
     model: Any
-    task: Task
-    variant: Variant
-    before: Sequence[Message]
-    generate: bool
+    batch: TaskBatch
     judge: Judge | None
     failures: Failures
-    name: str
     keep: Callable[[dict[str, Any]], None]
 
-    def ask(self, samples: Mapping[int, Sample]) -> None:
-        """Asks samples, side by side, by their numbers."""
-        if self.task.chooses:
-            self._choose(samples)
-        else:
-            self._write(samples)
+    @property
+    def task(self) -> Task:
+        return CATALOGUE[self.batch.task]
 
-    def _write(self, samples: Mapping[int, Sample]) -> None:
-        """Replies are told as they come."""
+    def write(self) -> None:
+        """Has replies written, and keeps each record as its reply comes."""
         last = time.monotonic()
 
         def keep(number: int, reply: Reply) -> None:
             nonlocal last
             now = time.monotonic()
-            scores = {"scores": self.task.score(samples[number], reply.text)}
-            self._keep(number, samples[number], now - last, scores, reply)
+            scores = {"scores": self.task.score(self.batch.samples[number], reply.text)}
+            self._keep(number, now - last, scores, reply)
             last = now
 
-        self._answer(samples, keep)
+        self._answer(keep)
 
-    def _choose(self, samples: Mapping[int, Sample]) -> None:
-        """Continuations are compared under every prompt of a sample; all are told at the end."""
+    def choose(self, generate: bool) -> None:
+        """Compares continuations under every prompt of a sample, and keeps all records at the end;
+        has replies written too if `generate` is set.
+        """
         began = time.monotonic()
-        replies: dict[int, Reply] = {}
-        if self.generate:
-            self._answer(samples, replies.__setitem__)
+        samples, replies = self.batch.samples, dict[int, Reply]()
+        if generate:
+            self._answer(replies.__setitem__)
             samples = {number: samples[number] for number in samples if number in replies}
         prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
-        scored = iter(
-            self.model.session().score(
-                [self._request(sample, prompt) for sample, prompt in prompts],
-                [sample.options for sample, _ in prompts],
-            )
-        )
+        requests = [self._request(sample, prompt) for sample, prompt in prompts]
+        options = [sample.options for sample, _ in prompts]
+        scored = iter(self.model.session().score(requests, options))
         seconds = (time.monotonic() - began) / max(len(samples), 1)
         for number, sample in samples.items():
-            options = [next(scored).log_probabilities for _ in sample.prompts]
+            values = [next(scored).log_probabilities for _ in sample.prompts]
             scores = {
-                "log_probabilities": [list(map(_round, values)) for values in options],
-                "scores": self.task.score(sample, options),
+                "log_probabilities": [list(map(_round, row)) for row in values],
+                "scores": self.task.score(sample, values),
             }
-            self._keep(number, sample, seconds, scores, replies.get(number))
+            self._keep(number, seconds, scores, replies.get(number))
 
-    def _answer(self, samples: Mapping[int, Sample], keep: Callable[[int, Reply], None]) -> None:
+    def _answer(self, keep: Callable[[int, Reply], None]) -> None:
+        name = self.batch.variant.key(self.batch.task)
         requests = {
-            (self.name, number): self._request(sample, sample.prompts[0])
-            for number, sample in samples.items()
+            (name, number): self._request(sample, sample.prompts[0])
+            for number, sample in self.batch.samples.items()
         }
-        answer_each(
-            self.model.session(), requests, self.failures, lambda name, reply: keep(name[1], reply)
-        )
+        session = self.model.session()
+        answer_each(session, requests, self.failures, lambda key, reply: keep(key[1], reply))
 
     def _keep(
-        self,
-        number: int,
-        sample: Sample,
-        seconds: float,
-        scores: Mapping[str, Any],
-        reply: Reply | None,
+        self, number: int, seconds: float, scores: Mapping[str, Any], reply: Reply | None
     ) -> None:
-        """Tells what came of a sample."""
+        sample, variant = self.batch.samples[number], self.batch.variant
         fields: dict[str, Any] = {}
         if reply is not None:
             fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
@@ -215,9 +183,9 @@ class Asker:
         self.keep(
             {
                 "conversation": number,
-                "task": self.task.name,
-                "variant": self.variant.name,
-                "draw": self.variant.draw,
+                "task": self.batch.task,
+                "variant": variant.name,
+                "draw": variant.draw,
                 "prompt": sample.prompts[0],
                 "target": sample.target,
                 **scores,
@@ -227,21 +195,13 @@ class Asker:
         )
 
     def _request(self, sample: Sample, prompt: str) -> Request:
-        return ask_in(self.variant, self.task, self.before, sample, prompt)
+        return ask_in(self.batch.variant, self.task, self.batch.before, sample, prompt)
 
 
 def ask_in(
     variant: Variant, task: Task, before: Sequence[Message], sample: Sample, prompt: str
 ) -> Request:
-    """The request that asks one prompt of a sample.
-
-    Args:
-        variant: how it is asked.
-        task: that it is of.
-        before: the demonstrations.
-        sample: that is asked about.
-        prompt: one of the sample's.
-    """
+    """The request that asks one of a sample's prompts behind demonstrations."""
     signed = variant.name in _SIGNS
     shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
     emphasis = sample.emphasis if variant.methods else ()  # which an endpoint could not serve
@@ -272,10 +232,7 @@ def run(
     out: Path | str,
     settings: TaskSettings = TaskSettings(),
     methods: Sequence[Sequence[Method]] = (),
-    *,
-    command: str = "",
-    progress: Callable[[int], None] = lambda samples: None,
-    first: int | None = None,
+    running: TaskRunning = TaskRunning(),
 ) -> RunData:
     """Asks every sample under every baseline and method and records the answers in the folder
     `out`; resumes what is there.
@@ -285,12 +242,10 @@ def run(
         data: from `load_data`.
         out: a new folder, or that of the same run, which may have other tasks, baselines, methods
             and draws.
-        settings: what is asked.
-        methods: each one a list, a method or a spelling, applied to the zero-shot prompt with the
-            emphasised part as its span; () is the zero-shot baseline.
-        command: the command line, for the manifest.
-        progress: told how many samples were answered, or found in the folder.
-        first: ask only so many of the batches that are missing; None: all.
+        settings: how samples are asked.
+        methods: each one a list, a method or a spec string, applied to the zero-shot prompt with
+            the emphasised part as its span; () is the zero-shot baseline.
+        running: how the run is carried out.
 
     Raises:
         UsageError: methods that tasks cannot use, or the same twice; data that does not fit.
@@ -309,8 +264,14 @@ def run(
         (task, variant, demonstrations(data, task, settings, variant.draw) if variant.draw else [])
         for task, variant in itertools.product(tasks, variants)
     ]
-    identity = _identity(model, data, settings, variants)
-    about = {"command": "tasks", "argv": command, **told_of(model)}
+    identity = {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "runtime": model.runtime,
+        "variants": list(dict.fromkeys(variant.name for variant in variants)),
+        **_identity(data, settings),
+    }
+    about = {"command": "tasks", "argv": running.command, **told_of(model)}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         groups = batches(range(settings.samples), settings.batch)
         units = []
@@ -320,14 +281,9 @@ def run(
                     some = {number: samples[task.name][number] for number in batch.again}
                     units.append(BatchUnit(batch, TaskBatch(task.name, variant, before, some)))
                 else:
-                    progress(len(batch.numbers))
-        work_on(
-            replicas_of(model),
-            TaskWork(data, settings),
-            units[:first],
-            functools.partial(_note, record),
-            lambda count, tokens: progress(count),
-        )
+                    running.progress(len(batch.numbers))
+        note, work = functools.partial(_note, record), TaskWork(data, settings)
+        work_on(replicas_of(model), work, units[: running.first], note, running.progress)
     return read_run(out)
 
 
@@ -359,31 +315,15 @@ def _check(
 
 
 def check_folder(data: Data, out: Path | str, settings: TaskSettings, command: str = "") -> None:
-    """Refuses a folder that holds another run, or something else, before a model is loaded.
-
-    Args:
-        data, out, settings, command: as of `run`.
-
-    Raises:
-        RecordsError: names the first difference that shows without a model.
+    """Refuses a folder that holds another run than `run` would write, or something else, before a
+    model is loaded.
     """
     about = {"command": "tasks", "argv": command}
-    refuse_early(out, _identity_of_data(data, settings), about, COMPATIBILITY)
+    refuse_early(out, _identity(data, settings), about, COMPATIBILITY)
 
 
-def _identity(
-    model: ChatModel, data: Data, settings: TaskSettings, variants: Sequence[Variant]
-) -> dict[str, Any]:
-    return {
-        "model": model.name,
-        "model_fingerprint": model.fingerprint,
-        "runtime": model.runtime,
-        "variants": list(dict.fromkeys(variant.name for variant in variants)),
-        **_identity_of_data(data, settings),
-    }
-
-
-def _identity_of_data(data: Data, settings: TaskSettings) -> dict[str, Any]:
+def _identity(data: Data, settings: TaskSettings) -> dict[str, Any]:
+    """As far as it is known without a model."""
     return {
         "settings": dataclasses.asdict(settings),
         "data": data.name,

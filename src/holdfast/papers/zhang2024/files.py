@@ -62,8 +62,7 @@ class DataRow:
         if isinstance(value, bool) or not re.fullmatch(r"\d{1,15}", str(value)):
             raise UsageError(
                 f"{self.where}: {names[0]!r} is {shortened(value)}, and a whole number of at most"
-                " 15"
-                " digits is needed."
+                " 15 digits is needed."
             )
         return int(value)
 
@@ -103,33 +102,21 @@ def format_of(row: Any, path: Path) -> tuple[str, Callable[[DataRow], Iterable[t
 
 def _rome(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
     subject = row.text("requested_rewrite.subject")
-    paraphrases = row.get("paraphrase_prompts")
-    if not isinstance(paraphrases, list) or not all(
-        isinstance(text, str) and text.strip() for text in paraphrases
-    ):
+    texts = row.get("paraphrase_prompts")
+    if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
         raise UsageError(
-            f"{row.where}: 'paraphrase_prompts' is {shortened(paraphrases)}, and a list of texts is"
+            f"{row.where}: 'paraphrase_prompts' is {shortened(texts)}, and a list of texts is"
             " needed."
         )
-    old, new = (
-        row.text("requested_rewrite.target_true.str"),
-        row.text("requested_rewrite.target_new.str"),
-    )
-    yield (
-        subject,
-        ChangedFact(
-            subject,
-            _relation(row, "requested_rewrite.prompt"),
-            old,
-            new,
-            tuple(text.strip() for text in paraphrases),
-        ),
-    )
+    relation = _relation(row, "requested_rewrite.prompt")
+    old = row.text("requested_rewrite.target_true.str")
+    new = row.text("requested_rewrite.target_new.str")
+    yield subject, ChangedFact(subject, relation, old, new, tuple(t.strip() for t in texts))
 
 
 def _core(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
     """The core lists each fact with its true target (label 1) and with a false one (label 0): the
-    latter are the changes.
+    changes.
     """
     subject, relation = row.text("subject"), _relation(row, "relation")
     new, old = row.text("target"), row.text("true_target")
@@ -154,18 +141,13 @@ def _biography(row: DataRow) -> Iterable[tuple[str, Biography]]:
             f"{row.where}: 'start_pos' is {start}, which cuts no first sentence off"
             f" {shortened(text)}."
         )
-    occupation, name = _occupation(row), row.values.get("name")
+    occupation, name, first = _occupation(row), row.values.get("name"), text[:start]
     if isinstance(name, list):
         name = next((part for part in name if part), None)
-    name = (
-        str(name).strip() if name else text.split()[0].strip(",.")
-    )  # the release takes texts that begin with the name
-    yield (
-        text,
-        Biography(
-            name, occupation, text[:start].strip(), text.strip(), change_pronouns(text.strip())
-        ),
-    )
+    # the release takes texts that begin with the name
+    name = str(name).strip() if name else text.split()[0].strip(",.")
+    whole = text.strip()
+    yield text, Biography(name, occupation, first.strip(), whole, change_pronouns(whole))
 
 
 def _occupation(row: DataRow) -> str:
@@ -176,8 +158,7 @@ def _occupation(row: DataRow) -> str:
     if wanted not in OCCUPATIONS:
         raise UsageError(
             f"{row.where}: 'title' is {shortened(value)}, which is none of the 28 occupations of"
-            " Bias"
-            " in Bios."
+            " Bias in Bios."
         )
     return wanted
 
@@ -200,13 +181,8 @@ def refuse_surrogates(row: Any, where: str) -> None:
 
 HUB = "hub:"
 _SUFFIXES = (".json", ".jsonl", ".csv", ".parquet")
-_SPLIT_NAMES = {
-    "train": "train",
-    "dev": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "test": "test",
-}
+_VALIDATION = dict.fromkeys(("dev", "valid", "val"), "validation")
+_SPLIT_NAMES = {"train": "train", **_VALIDATION, "test": "test"}
 
 
 def load_files(where: str, seed: int = 0) -> Data:
@@ -265,23 +241,22 @@ def _split_of(key: str) -> str:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        readable = sorted(file for file in path.iterdir() if _suffix(file) in _SUFFIXES)
-        if not readable:
-            raise UsageError(
-                f"{path} holds no {', '.join(_SUFFIXES)} file; give a folder with the splits, or"
-                " one file."
-            )
-        return readable
+        if readable := sorted(file for file in path.iterdir() if _suffix(file) in _SUFFIXES):
+            return readable
+        raise UsageError(
+            f"{path} holds no {', '.join(_SUFFIXES)} file; give a folder with the splits, or one"
+            " file."
+        )
     if not path.is_file():
         raise UsageError(
             f"{path} does not exist; give a file, a folder, {HUB}OWNER/NAME, or synthetic."
         )
+    if _suffix(path) in (".pkl", ".pickle"):
+        raise UsageError(
+            f"{path} is a pickle, which may run any code when it is read and so is never read;"
+            " convert it to JSON lines."
+        )
     if _suffix(path) not in _SUFFIXES:
-        if _suffix(path) in (".pkl", ".pickle"):
-            raise UsageError(
-                f"{path} is a pickle, which may run any code when it is read and so is never read;"
-                " convert it to JSON lines."
-            )
         raise UsageError(
             f"{path} is no {', '.join(_SUFFIXES)} file; convert it to JSON lines, one record per"
             " line."

@@ -48,12 +48,9 @@ def holds_target(item: Mapping[str, Any], target: str) -> bool:
 
     Case is ignored. The released code looks for the letters in every value, so that "dj" is found
     in "adjunct", and an occupation in a name."""
-    keys = {key.lower(): key for key in item}
-    values = (
-        item[keys["occupation"]]
-        if "occupation" in keys
-        else [value for key, value in item.items() if key.lower() != "name"]
-    )
+    lower = {key.lower(): value for key, value in item.items()}
+    others = [value for key, value in item.items() if key.lower() != "name"]
+    values = lower.get("occupation", others)
     wanted = words_of(target)
     return any(
         wanted == words[start : start + len(wanted)]
@@ -65,11 +62,8 @@ def holds_target(item: Mapping[str, Any], target: str) -> bool:
 def _strings(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for entry in value.values():
-            yield from _strings(entry)
-    elif isinstance(value, list):
-        for entry in value:
+    elif isinstance(value, Mapping | list):
+        for entry in value.values() if isinstance(value, Mapping) else value:
             yield from _strings(entry)
 
 
@@ -121,8 +115,7 @@ def _entropy(tokens: Sequence[str], n: int) -> float:
 
 @dataclass(frozen=True)
 class Tfidf:
-    """Inverse document frequencies of a collection of texts: log((1 + n) / (1 + n_w)) + 1, so that
-    every word keeps some weight.
+    """Inverse document frequencies: log((1 + n) / (1 + n_w)) + 1, never 0.
 
     Args:
         documents: how many texts there were.
@@ -140,11 +133,8 @@ class Tfidf:
         there."""
         ours, theirs = self._weights(text), self._weights(reference)
         size = math.hypot(*ours.values()) * math.hypot(*theirs.values())
-        return (
-            sum(weight * theirs.get(word, 0.0) for word, weight in ours.items()) / size
-            if size
-            else 0.0
-        )
+        shared = sum(weight * theirs.get(word, 0.0) for word, weight in ours.items())
+        return shared / size if size else 0.0
 
     def _weights(self, text: str) -> dict[str, float]:
         counts = Counter(word for word in words_of(text) if word in self.holding)

@@ -26,6 +26,7 @@ from holdfast.papers.zhang2024.data import (
 )
 from holdfast.papers.zhang2024.files import load_files
 from holdfast.papers.zhang2024.synthetic import TextShape, make_data
+from holdfast.progress import Progress, ignored
 from holdfast.sampling import Sampling
 from holdfast.seeds import seed_of
 
@@ -39,11 +40,10 @@ class TaskSettings:
     Args:
         tasks: names of `CATALOGUE`.
         samples: per task.
-        split: "train", "validation" or "test".
-        instruction: "original", "shortened" or "rephrased" (Table 4); Bias in Bios and CounterFact
-            have the original alone.
-        baselines: prompts for the unsteered model (the paper's section 4): "zero-shot", "marked"
-            with asterisks, "quoted", "few-shot".
+        split: one of `SPLITS`.
+        instruction: one of `INSTRUCTIONS` (Table 4); Bias in Bios and CounterFact have the original
+            alone.
+        baselines: prompts for the unsteered model (the paper's section 4), of `BASELINES`.
         demonstrations: in a few-shot prompt.
         draws: of demonstrations; each is a result of its own, for few-shot prompting varies with
             them (Table 11).
@@ -87,6 +87,22 @@ class TaskSettings:
                 )
 
 
+@dataclass(frozen=True)
+class TaskRunning:
+    """How a run is carried out; no record depends on it.
+
+    Args:
+        progress: takes how many samples were answered, or are in the folder already, and their
+            tokens.
+        command: the command line, for the manifest.
+        first: ask only so many of the batches that are missing; None: all.
+    """
+
+    progress: Progress = ignored
+    command: str = ""
+    first: int | None = None
+
+
 def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> None:
     for name in chosen:
         if name not in known:
@@ -100,8 +116,7 @@ class Variant:
     """A row of the table: a prompt for the unsteered model, or steering of the zero-shot prompt.
 
     Args:
-        name: a baseline, or the spelling of the methods.
-        methods: none for a baseline.
+        name: a baseline, or the spec string of the methods.
         draw: of the demonstrations, counted from 1; 0 where there are none.
     """
 
@@ -116,10 +131,7 @@ class Variant:
 
 def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
     """The rows of the table: the baselines, each draw of demonstrations by itself, then the
-    methods.
-
-    Raises:
-        UsageError: the same methods twice, or nothing at all.
+    methods; none twice.
     """
     variants = [
         Variant(name, draw=draw)
@@ -148,11 +160,8 @@ def request_of(
     sampling: Sampling,
     seed: int,
 ) -> Request:
-    """The one place where the emphasised parts of the last message become the span of attention
+    """A request in which the emphasised parts of the last message are the span of attention
     methods.
-
-    Raises:
-        UsageError: methods that work on a system prompt.
     """
     for method in methods:
         if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):
@@ -191,16 +200,6 @@ def load_data(
         raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")
     files = [where for where in wheres if where != SYNTHETIC]
     sources = [load_files(where, settings.seed) for where in files]
-    if SYNTHETIC in wheres:
-        made = make_data(settings.seed, settings.split, settings.samples, shape)
-        supplied = {kind for source in sources for kind in source.items}
-        if lacking := {kind: made.items[kind] for kind in made.items if kind not in supplied}:
-            sources.append(replace(made, items=lacking))
-        else:
-            raise UsageError(
-                f"{' and '.join(files)} hold biographies and changed facts, and --data synthetic"
-                " has nothing to add; leave it out."
-            )
     items: dict[str, Any] = {}
     for source in sources:
         for kind in source.items:
@@ -209,6 +208,16 @@ def load_data(
                     f"{' and '.join(wheres)} both hold {kind}; give one --data of each kind."
                 )
             items[kind] = source.items[kind]
+    if SYNTHETIC in wheres:
+        made = make_data(settings.seed, settings.split, settings.samples, shape)
+        lacking = {kind: made.items[kind] for kind in made.items if kind not in items}
+        if not lacking:
+            raise UsageError(
+                f"{' and '.join(files)} hold biographies and changed facts, and --data synthetic"
+                " has nothing to add; leave it out."
+            )
+        sources.append(replace(made, items=lacking))
+        items |= lacking
     name = " and ".join(source.name for source in sources)
     fingerprint = "-".join(source.fingerprint for source in sources)
     candidates = next((source.candidates for source in sources if BIOGRAPHIES in source.items), ())
@@ -243,26 +252,16 @@ def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) ->
             f" {settings.demonstrations} are needed; give more data."
         )
     rng = random.Random(seed_of("demonstrations", settings.seed, task.name, draw))
-    shown = [
-        task.ask(item, settings.instruction, data.candidates)
-        for item in rng.sample(pool, settings.demonstrations)
-    ]
-    return [
-        message
-        for sample in shown
-        for message in (
-            user_message(sample.prompts[0]),
-            {"role": "assistant", "content": sample.reply},
-        )
-    ]
+    messages: list[Message] = []
+    for item in rng.sample(pool, settings.demonstrations):
+        sample = task.ask(item, settings.instruction, data.candidates)
+        messages.append(user_message(sample.prompts[0]))
+        messages.append({"role": "assistant", "content": sample.reply})
+    return messages
 
 
 def fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
-    """The items of a split that a task can ask about.
-
-    Raises:
-        UsageError: the data lacks the kind the task needs.
-    """
+    """The items of a split that a task can ask about."""
     if task.needs not in data.items:
         raise UsageError(
             f"The task {task.name} needs {task.needs}, and {data.name} holds"

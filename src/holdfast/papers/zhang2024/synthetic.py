@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from holdfast import ranges
 from holdfast.errors import UsageError
@@ -123,68 +124,28 @@ PRONOUNS = {
 }
 # The relation, the pool of its targets, and the same question in other words, of which the last is
 # never asked in training.
-RELATIONS = (
-    (
-        "{} plays the",
-        "instrument",
-        (
-            "The instrument of {} is the",
-            "In the evening {} plays the",
-            "The music of {} comes from the",
-        ),
-    ),
-    (
-        "{} lives in",
-        "city",
-        ("The home of {} is in", "The house of {} is in", "You can visit {} in"),
-    ),
-    (
-        "The favourite colour of {} is",
-        "colour",
-        ("The colour that {} likes is", "{} likes the colour", "The bicycle of {} is"),
-    ),
-    (
-        "{} likes to eat",
-        "food",
-        ("The favourite food of {} is", "For lunch {} likes", "At the restaurant {} asks for"),
-    ),
-    (
-        "{} works as a",
-        "job",
-        ("The job of {} is that of a", "The profession of {} is that of a", "{} earns money as a"),
-    ),
-    (
-        "{} speaks",
-        "language",
-        ("The language of {} is", "At home {} speaks", "You can talk with {} in"),
-    ),
-    (
-        "The pet of {} is a",
-        "animal",
-        ("At home {} has a", "The animal of {} is a", "In the garden {} has a"),
-    ),
-    (
-        "The sport of {} is",
-        "sport",
-        ("The favourite sport of {} is", "On Sundays {} chooses", "With friends {} prefers"),
-    ),
+_RELATIONS = """
+{} plays the | instrument | The instrument of {} is the | In the evening {} plays the\
+ | The music of {} comes from the
+{} lives in | city | The home of {} is in | The house of {} is in | You can visit {} in
+The favourite colour of {} is | colour | The colour that {} likes is | {} likes the colour\
+ | The bicycle of {} is
+{} likes to eat | food | The favourite food of {} is | For lunch {} likes\
+ | At the restaurant {} asks for
+{} works as a | job | The job of {} is that of a | The profession of {} is that of a\
+ | {} earns money as a
+{} speaks | language | The language of {} is | At home {} speaks | You can talk with {} in
+The pet of {} is a | animal | At home {} has a | The animal of {} is a | In the garden {} has a
+The sport of {} is | sport | The favourite sport of {} is | On Sundays {} chooses\
+ | With friends {} prefers
+"""
+RELATIONS = tuple(
+    (relation, pool, tuple(paraphrases))
+    for relation, pool, *paraphrases in (
+        line.split(" | ") for line in _RELATIONS.strip().splitlines()
+    )
 )
-_SYLLABLES = (
-    "bre",
-    "dal",
-    "fi",
-    "gor",
-    "ka",
-    "lo",
-    "ma",
-    "nel",
-    "po",
-    "ra",
-    "sti",
-    "ta",
-    "vu",
-    "zen",
-)
+_SYLLABLES = tuple("bre dal fi gor ka lo ma nel po ra sti ta vu zen".split())
 _INVENTED = 0.5  # of the names in training: they can be copied, not learned by heart
 
 
@@ -199,7 +160,7 @@ class TextShape:
             upwards.
 
     Raises:
-        ParameterOutOfRange, UsageError: a number outside its range.
+        ParameterOutOfRange: a number outside its range.
     """
 
     sentences: tuple[int, int] = (5, 10)
@@ -208,18 +169,9 @@ class TextShape:
 
     def __post_init__(self) -> None:
         low, high = self.sentences
-        for number in (low, high):
-            ranges.whole_number("a biography", "sentences", number, 1)
-        if low > high:
-            raise UsageError(
-                f"A biography takes sentences as (least, most), not {self.sentences!r}; turn them"
-                " round."
-            )
-        if high > 16:
-            raise UsageError(
-                f"A biography has sentences for 16 at most behind the first, not {high}; give a"
-                " smaller number."
-            )
+        ranges.whole_number("a biography", "sentences", low, 1)
+        ranges.whole_number("a biography", "sentences", high, low)
+        ranges.Range(low, 16).check("a biography", "sentences", high)
         ranges.Range(0, 1).check("a biography", "distraction", self.distraction)
         ranges.whole_number("a changed fact", "asides", self.asides, 0)
 
@@ -234,27 +186,17 @@ def part_of(value: str) -> str:
 
 
 def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) -> Biography:
-    """A person of the split: what they are, then sentences of which some name another occupation.
-
-    Raises:
-        UsageError: an unknown split.
-    """
+    """A person of the split: an occupation, then sentences, some of which name another."""
     pronoun = rng.choice(("she", "he"))
     name, job = _name(rng, split, pronoun), rng.choice(OCCUPATIONS)
     count = rng.randint(*shape.sentences)
     distracting = sum(rng.random() < shape.distraction for _ in range(count))
-    chosen = _few(rng, DISTRACTING, split, min(distracting, len(DISTRACTING) - 2))
-    chosen += _few(rng, PLAIN, split, count - len(chosen))
-    if not any(
-        mark in sentence for sentence in chosen for mark in ("{s}", "{S}")
-    ):  # each text has a she or he to change
-        chosen[-1] = rng.choice(
-            [
-                sentence
-                for sentence in _of_split(PLAIN, split)
-                if "{S}" in sentence and sentence not in chosen
-            ]
-        )
+    distracting = min(distracting, len(DISTRACTING) - 2)
+    chosen = rng.sample(_of_split(DISTRACTING, split), distracting)
+    chosen += rng.sample(_of_split(PLAIN, split), count - distracting)
+    if not any("{s}" in sentence.lower() for sentence in chosen):  # no she or he to change
+        plain = _of_split(PLAIN, split)
+        chosen[-1] = rng.choice([one for one in plain if "{S}" in one and one not in chosen])
     rng.shuffle(chosen)
     sentences = [_fill(rng, sentence, split, without=job) for sentence in chosen]
     first = _fill(rng, rng.choice(FIRST).replace("{name}", name).replace("{job}", job), split)
@@ -268,9 +210,6 @@ def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) ->
 def changed_fact(rng: random.Random, split: str, shape: TextShape = TextShape()) -> ChangedFact:
     """A fact about a person of the split that was so and is otherwise, and facts about others that
     come between it and the question.
-
-    Raises:
-        UsageError: an unknown split.
     """
     relation, pool, paraphrases = rng.choice(RELATIONS)
     subject = _name(rng, split, rng.choice(("she", "he")))
@@ -283,14 +222,8 @@ def changed_fact(rng: random.Random, split: str, shape: TextShape = TextShape())
             other = _name(rng, split, rng.choice(("she", "he")))
         asides.append(f"{asked_relation.replace('{}', other)} {rng.choice(_values(drawn, split))}.")
     shown = paraphrases[:-1] if split == "train" else paraphrases
-    return ChangedFact(
-        subject,
-        relation,
-        old,
-        new,
-        tuple(question.replace("{}", subject) for question in shown),
-        " ".join(asides),
-    )
+    questions = tuple(question.replace("{}", subject) for question in shown)
+    return ChangedFact(subject, relation, old, new, questions, " ".join(asides))
 
 
 def make_data(seed: int, split: str, count: int, shape: TextShape = TextShape()) -> Data:
@@ -299,23 +232,15 @@ def make_data(seed: int, split: str, count: int, shape: TextShape = TextShape())
 
     Each is drawn from the seed and its number alone, so more of them begin like fewer.
     """
-    sizes = {"train": 256 + (count if split == "train" else 0)} | (
-        {} if split == "train" else {split: count}
-    )
-    makers = {BIOGRAPHIES: biography, FACTS: changed_fact}
-    items = {
-        kind: {
-            part: [
-                make(random.Random(seed_of(kind, seed, part, number)), part, shape)
-                for number in range(size)
-            ]
-            for part, size in sizes.items()
-        }
-        for kind, make in makers.items()
-    }
-    fingerprint = hashlib.sha256(
-        repr([asdict(shape), [items[kind][split] for kind in items]]).encode()
-    ).hexdigest()[:16]
+    sizes = {"train": 256, split: count} if split != "train" else {"train": 256 + count}
+    makers: dict[str, Callable[..., Any]] = {BIOGRAPHIES: biography, FACTS: changed_fact}
+    items: dict[str, dict[str, list[Any]]] = {kind: {} for kind in makers}
+    for kind, make in makers.items():
+        for part, size in sizes.items():
+            seeds = [seed_of(kind, seed, part, number) for number in range(size)]
+            items[kind][part] = [make(random.Random(drawn), part, shape) for drawn in seeds]
+    content = repr([asdict(shape), [items[kind][split] for kind in items]])
+    fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     return Data("synthetic", fingerprint, items, OCCUPATIONS)
 
 
@@ -332,7 +257,7 @@ def _name(rng: random.Random, split: str, pronoun: str) -> str:
 
 
 def _values(pool: str, split: str) -> list[str]:
-    """The values that a split draws from: training leaves out the held-out ones, but not
+    """The values that a split draws from; training leaves out the held-out ones, but for
     occupations, which have to be learned.
     """
     return [
@@ -347,29 +272,20 @@ def _of_split(templates: Sequence[str], split: str) -> list[str]:
     return [*templates[:-2], *held_out]
 
 
-def _few(rng: random.Random, templates: Sequence[str], split: str, count: int) -> list[str]:
-    return rng.sample(_of_split(templates, split), count)
-
-
 def _fill(rng: random.Random, template: str, split: str, without: str = "") -> str:
     """Draws the values of a sentence; its pronouns stay open."""
-    return re.sub(
-        r"\{(\w{2,})\}",
-        lambda slot: (
-            rng.choice([value for value in _values(slot[1], split) if value != without])
-            if slot[1] in POOLS
-            else slot[0]
-        ),
-        template,
-    )
+
+    def drawn(slot: re.Match[str]) -> str:
+        if slot[1] not in POOLS:
+            return slot[0]
+        return rng.choice([value for value in _values(slot[1], split) if value != without])
+
+    return re.sub(r"\{(\w{2,})\}", drawn, template)
 
 
 def _say(sentence: str, who: str) -> str:
     """The sentence with its pronouns and verbs for she, he or they."""
-    forms = PRONOUNS[who]
+    forms = dict(PRONOUNS[who])
     sentence = re.sub(r"\[(\w+)\|(\w+)\]", lambda verb: verb[1 if who == "they" else 2], sentence)
-    return re.sub(
-        r"\{(\w)\}",
-        lambda slot: forms[slot[1]] if slot[1].islower() else forms[slot[1].lower()].capitalize(),
-        sentence,
-    )
+    forms |= {name.upper(): form.capitalize() for name, form in forms.items()}
+    return re.sub(r"\{(\w)\}", lambda slot: forms[slot[1]], sentence)

@@ -21,7 +21,6 @@ class Triplet:
     """A text with a part that one question asks for and another does not.
 
     Args:
-        context: the text.
         answer: the part of it whose keys are compared; where it stands last, if several times.
         relevant, irrelevant: the questions, which are put in front of the text.
         expert: the kind of example, of which AdaSEKA learns one set of directions each.
@@ -43,11 +42,8 @@ class Triplet:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two chats that differ in what the reply is to be distinguished by.
-
-    Args:
-        prompted: the chat that asks for it, as with a system prompt.
-        plain: the one that does not.
+    """Two chats, of which the first asks for what the reply is to be distinguished by, as with a
+    system prompt.
     """
 
     prompted: tuple[Message, ...]
@@ -62,20 +58,12 @@ class Contrast:
 
 
 def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
-    """Reads lines {"context", "answer", "relevant", "irrelevant", "expert"}; the last may lack.
-
-    Raises:
-        UsageError: the file cannot be read, or a line is of another form.
-    """
+    """Reads lines {"context", "answer", "relevant", "irrelevant", "expert"}; the last may lack."""
     return tuple(_lines(Path(path), lambda line: Triplet(**line)))
 
 
 def read_contrasts(path: Path | str) -> tuple[Contrast, ...]:
-    """Reads lines {"prompted": [messages], "plain": [messages]}.
-
-    Raises:
-        UsageError: the file cannot be read, or a line is of another form.
-    """
+    """Reads lines {"prompted": [messages], "plain": [messages]}."""
     return tuple(
         _lines(Path(path), lambda line: Contrast(tuple(line["prompted"]), tuple(line["plain"])))
     )
@@ -98,12 +86,10 @@ def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
 
 @dataclass(frozen=True)
 class Learned:
-    """Tensors learned for a method on a model.
+    """Tensors learned for a method on a model, float32, the first dimension that of `layers`.
 
     Args:
-        tensors: float32, the first dimension that of `layers`.
-        layers: of the model, in order.
-        chosen: those that are steered unless others are named.
+        chosen: the layers that are steered unless others are named.
         of_keys: whether heads of keys are in it.
         facts: what else there is to say of it.
     """

@@ -27,13 +27,8 @@ _EXPERT_DIRECTIONS = 16  # kept of each expert, at most
 
 @dataclass
 class _Sums:
-    """Sums over the tokens read so far, float64.
-
-    Args:
-        positive, negative: H^T H+ and H^T H-, [layer, head, size, size].
-        distance: of positive from negative ones, summed over tokens, [layer, head].
-        mean: positive ones summed over tokens, [layer, head, size].
-        tokens: how many.
+    """Sums over the tokens read so far, float64: H^T H+ and H^T H-, [layer, head, size, size]; the
+    distance of H+ from H-, [layer, head]; and H+, [layer, head, size].
     """
 
     positive: Tensor | float = 0.0
@@ -112,11 +107,8 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
 def _read(
     model: LocalModel, examples: Sequence[Triplet], done: Progress
 ) -> tuple[tuple[int, ...], dict[tuple[Site, str], _Sums]]:
-    """The layers, and by site and expert ("" for all) what was read.
-
-    Raises:
-        ModelError: the model's keys cannot be had, its layers have heads of several forms, or the
-            parts of no example are the same tokens in all three prompts.
+    """The layers, and by site and expert ("" for all) the sums; refuses models without keys to be
+    had, and examples none of which has the same tokens in all three prompts.
     """
     sites = sites_of(model.hf_model)
     layers = tuple(sorted(set(sites.places[Site.KEYS]) & set(sites.places[Site.VALUES])))

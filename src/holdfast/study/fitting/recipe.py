@@ -56,35 +56,18 @@ def triplets() -> tuple[Triplet, ...]:
         for name, index in zip(_NAMES, itertools.count(turn), strict=False):
             town, job = _TOWNS[index % 6], _JOBS[(index + 1) % 6]
             thing, rule, hour = _THINGS[(index + 2) % 6], _RULES[index % 6], _HOURS[index % 6]
+            lives = f"{name} lives in {town}. The shop opens at {hour}."
+            works = f"{name} works as {job}. The train was late."
+            bought = f"{name} bought {thing}. It rained all day."
+            wrote = f"{rule}. {name} wrote this at {hour}."
+            obeyed = "Which rule do I have to follow?"
             made += (
+                Triplet(lives, town, f"Where does {name} live?", "Who won the game?", "places"),
                 Triplet(
-                    f"{name} lives in {town}. The shop opens at {hour}.",
-                    town,
-                    f"Where does {name} live?",
-                    "Who won the game?",
-                    "places",
+                    works, job, f"What is the job of {name}?", "How deep is the river?", "jobs"
                 ),
-                Triplet(
-                    f"{name} works as {job}. The train was late.",
-                    job,
-                    f"What is the job of {name}?",
-                    "How deep is the river?",
-                    "jobs",
-                ),
-                Triplet(
-                    f"{name} bought {thing}. It rained all day.",
-                    thing,
-                    f"What did {name} buy?",
-                    "Which song was played?",
-                    "things",
-                ),
-                Triplet(
-                    f"{rule}. {name} wrote this at {hour}.",
-                    rule,
-                    "Which rule do I have to follow?",
-                    "What colour is the house?",
-                    "rules",
-                ),
+                Triplet(bought, thing, f"What did {name} buy?", "Which song was played?", "things"),
+                Triplet(wrote, rule, obeyed, "What colour is the house?", "rules"),
             )
     return tuple(made)
 

@@ -22,13 +22,8 @@ from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vect
 
 @dataclass(frozen=True)
 class _Learning:
-    """How something is learned for a method.
-
-    Args:
-        learn: takes the model, examples, and what is told of every step.
-        ships: the examples of the recipe.
-        read: those of a file.
-        steps: how often each example is told of.
+    """How a method learns: the function, the examples that ship, those of a file, and how often it
+    reports each example.
     """
 
     learn: Callable[[LocalModel, Any, Progress], Learned]

@@ -45,14 +45,8 @@ class HeadPasses:
     """Passes over the layers of a copy of a model that has modules of its own and the same weights,
     so that the model knows nothing of them, whoever uses it meanwhile.
 
-    Args:
-        hf_model: a causal language model with full attention whose layers stand in one list.
-
-    Attributes:
-        forwarded: tokens so far, each counted by the share of the layers that it went through.
-
-    Raises:
-        ModelError: no such list, weights that are elsewhere, or no say about positions and logits.
+    `forwarded` counts the tokens so far, each by the share of the layers that it went through. A
+    model whose layers do not stand in one list, or whose weights are elsewhere, is refused.
     """
 
     def __init__(self, hf_model: Any):
@@ -190,12 +184,8 @@ def _entered(layer: Module, hidden: Tensor) -> Iterator[None]:
 
 
 class _Rows(DynamicLayer):
-    """Keys and values of rows that share those of their prompt in front of a column.
-
-    Args:
-        computed: of the prompts.
-        copies: rows of each prompt.
-        first: the first column of the rows themselves.
+    """Keys and values of rows that share those of their prompt, `computed`, in front of the column
+    `first`.
     """
 
     def __init__(self, computed: KeysValues, copies: int, first: int):

@@ -48,12 +48,8 @@ class ScoredPrompt:
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """The columns of prompts side by side.
-
-    Args:
-        end: where all prompts end; continuations stand from here on.
-        columns: of all.
-        first: from which on steering can change anything.
+    """The columns of prompts side by side: the `end` of all prompts, the number of columns, and the
+    first column that steering can change.
     """
 
     end: int
@@ -68,15 +64,9 @@ class ColumnRange:
 
 @dataclass(frozen=True)
 class Group:
-    """Prompts side by side that end at the same column; continuations without their last token
-    stand behind, hidden from each other.
-
-    Args:
-        prompts: one per row, or per run of rows.
-        ids, positions: [row, column].
-        mask: bool [row, 1, column, column].
-        span: bool [row, column].
-        extent: its columns.
+    """Prompts side by side that end at the same column, in rows or runs of rows; continuations
+    without their last token stand behind, hidden from each other. `mask` is [row, 1, column,
+    column].
     """
 
     prompts: Sequence[ScoredPrompt]
@@ -101,12 +91,7 @@ def _extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
 
 def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
     """Which prompts go together: those with about as many tokens to forward, so that little is
-    padding.
-
-    Args:
-        prompts: in any order.
-        heads: rows that each may have in a pass.
-        vocabulary: of the model.
+    padding. Each may have a row per head, and logits of the whole vocabulary.
     """
     groups: list[list[int]] = []
     order = [(prompt.changing, len(prompt.token_ids), i) for i, prompt in enumerate(prompts)]
@@ -170,12 +155,8 @@ def _mask(owner: Tensor) -> Tensor:
 def read_scores(
     logits: Tensor, prompts: Sequence[ScoredPrompt], copies: int
 ) -> list[list[tuple[float, ...]]]:
-    """The log-probability of each continuation, by copy and prompt.
-
-    Args:
-        logits: [prompt * copies, column, vocabulary], from the prompts' last token on.
-        prompts: in the order of their rows.
-        copies: rows of each prompt.
+    """The log-probability of each continuation, by copy and prompt, from logits [prompt * copies,
+    column, vocabulary] that begin at the prompts' last token.
     """
     scores: list[list[tuple[float, ...]]] = [[] for _ in range(copies)]
     logits = logits.float()

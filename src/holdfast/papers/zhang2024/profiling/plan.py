@@ -66,11 +66,7 @@ class ProfilingPlan:
 
 
 def stages_of(count: int, plan: ProfilingPlan) -> list[list[int]]:
-    """Which of so many samples are scored in each stage; between two stages heads are dropped.
-
-    Raises:
-        UsageError: too few of them to drop heads.
-    """
+    """Which of so many samples are scored in each stage; between two stages heads are dropped."""
     if not plan.halving:
         return [list(range(count))]
     if count < 8:
@@ -114,11 +110,7 @@ class Material:
 
 
 def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Material:
-    """Has a model read samples.
-
-    Raises:
-        UsageError: a sample has nothing to steer to.
-    """
+    """Has a model read samples; refuses one that has nothing to steer to."""
     requests = [
         Request(sample.messages, emphasis=sample.emphasis, system_as=plan.system_as)
         for sample in samples

@@ -46,11 +46,7 @@ class Scoring:
         return {**vars(self), "_scorer": None}
 
     def scorer(self, model: LocalModel) -> Scorer:
-        """The fastest way that gives this model's own scores.
-
-        Raises:
-            UsageError: a sample has nothing to steer to.
-        """
+        """The fastest way that gives this model's own scores."""
         if self._scorer is None or self._scorer.material.model is not model:
             self._scorer = scorer_of(read_material(model, self.samples, self.plan))
         return self._scorer
@@ -125,10 +121,8 @@ def _score(
     heads: Sequence[Head],
     progress: Callable[[int, int], None],
 ) -> None:
-    """Scores and records batches of samples under these heads.
-
-    Raises:
-        ModelError: samples that no replica could score.
+    """Scores and records batches of samples under these heads; what no replica could score is an
+    error.
     """
 
     def lost(unit: int, error: RequestFailed) -> None:
@@ -143,21 +137,13 @@ def _score(
 
 
 def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command: str = "") -> None:
-    """Refuses a folder that holds another run, or something else, before a model is loaded.
-
-    Raises:
-        RecordsError: names the first difference that shows without a model.
-    """
+    """Refuses a folder that holds another run, or something else, before a model is loaded."""
     known = {"samples": len(samples), **_identity_of_plan(plan)}
     refuse_early(out, known, {"command": "profile", "argv": command})
 
 
 def estimate(model: LocalModel, samples: Samples, plan: ProfilingPlan = ProfilingPlan()) -> str:
-    """Estimates the cost of `profile` in one line, from a small piece of it, which is not kept.
-
-    Raises:
-        HoldfastError: as `profile`.
-    """
+    """Estimates the cost of `profile` in one line, from a small piece of it, which is not kept."""
     plan = _checked(model, samples, plan)
     stages = stages_of(len(samples), plan)
     replicas, scoring = replicas_of(model), Scoring(samples, plan)
@@ -215,11 +201,7 @@ def _better_half(run: RunData, heads: Sequence[Head], stages: int) -> list[Head]
 
 
 def _steerable_heads(model: LocalModel) -> list[Head]:
-    """The heads that can be steered one by one; hybrid models have layers without any.
-
-    Raises:
-        ModelError: there are none.
-    """
+    """The heads that can be steered one by one; hybrid models have layers without any."""
     known = layers_with_attention(model.hf_model)
     layers = [layer for layer in range(model.shape.layers) if known is None or layer in known]
     if not layers:

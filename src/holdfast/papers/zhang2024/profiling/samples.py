@@ -14,6 +14,7 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
+from holdfast.papers.zhang2024.settings import user_message
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,6 @@ class Choice:
     """A sample that is scored without generating.
 
     Args:
-        messages: the chat.
         emphasis: as `holdfast.Request` takes it; () for the system prompt.
         continuations: replies to compare, at least one.
         right: the index of the right one.
@@ -38,7 +38,6 @@ class Question:
     """A sample whose reply is written greedily, and scored.
 
     Args:
-        messages: the chat.
         emphasis: as `holdfast.Request` takes it; () for the system prompt.
         score: of the reply's text; a larger number is better.
     """
@@ -52,14 +51,10 @@ Samples: TypeAlias = Sequence[Choice] | Sequence[Question]
 
 
 def read_samples(path: Path | str) -> list[Choice]:
-    """Reads choices from a JSONL file: per line an object with messages, emphasis, continuations
-    and right.
+    """Reads choices from a JSONL file, and names the line and field that is wrong or missing.
 
-    `emphasis` holds texts, [text, occurrence] or [message, first, last]; without it, asterisks in
-    the messages are marks.
-
-    Raises:
-        UsageError: names the line and the field that is wrong or missing.
+    Each line is an object with messages, continuations, right, and emphasis: texts,
+    [text, occurrence] or [message, first, last]. Without emphasis, asterisks are marks.
     """
     samples = [
         _read_sample(row, f"Line {number} of {path}") for number, row in read_json_lines(path)
@@ -78,20 +73,17 @@ def _read_sample(row: object, where: str) -> Choice:
             f"{where} is {str(row)[:60]!r}; write an object with messages, emphasis, continuations"
             " and right."
         )
-    for name, kind in (("messages", list), ("continuations", list), ("right", int)):
-        if not isinstance(row.get(name), kind) or isinstance(row.get(name), bool):
-            what = f"has {name} = {str(row[name])[:60]!r}" if name in row else f"has no {name!r}"
+    kinds = {"messages": list, "continuations": list, "right": int, "emphasis": list}
+    for name, kind in kinds.items():
+        value = row.get(name, [] if name == "emphasis" else None)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            what = f"has {name} = {str(value)[:60]!r}" if name in row else f"has no {name!r}"
             raise UsageError(
                 f"{where} {what}; give {'a list' if kind is list else 'a whole number'} there."
             )
-    if not isinstance(row.get("emphasis", []), list):
-        raise UsageError(
-            f"{where} has emphasis = {str(row['emphasis'])[:60]!r}; give a list there."
-        )
     try:
-        parts = tuple(
-            tuple(part) if isinstance(part, list) else part for part in row.get("emphasis", ())
-        )
+        emphasis = row.get("emphasis", ())
+        parts = tuple(tuple(part) if isinstance(part, list) else part for part in emphasis)
         request = Request(row["messages"], emphasis=parts, marks="emphasis" not in row)
     except HoldfastError as error:
         raise UsageError(f"{where}: {error}") from None
@@ -99,14 +91,8 @@ def _read_sample(row: object, where: str) -> Choice:
 
 
 def check_samples(samples: Samples, *, compared: bool) -> None:
-    """Refuses samples that are not as described.
-
-    Args:
-        samples: of one task.
-        compared: whether the likeliest continuation counts, so that there must be others.
-
-    Raises:
-        UsageError: none, of two kinds, or one that is malformed, named by its number.
+    """Refuses samples that are not as described, by number; `compared` if the likeliest
+    continuation counts, so that there must be others.
     """
     if not samples:
         raise UsageError("There are no samples to profile heads on ([]); give at least one.")
@@ -146,31 +132,24 @@ def _check_choice(sample: Choice, number: int, compared: bool) -> None:
 def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | list[Question]:
     """The zero-shot prompts of a task: continuations to compare where it has them, else questions
     scored by the mean of its metrics.
-
-    Raises:
-        UsageError: as `draw_samples`.
     """
     samples = draw_samples(data, task, settings)
+    prompts = [_prompt_of(sample) for sample in samples]
+    pairs = list(zip(prompts, samples, strict=True))
     if task.chooses:
-        return [_choice(sample) for sample in samples]
-    return [_question(task, sample) for sample in samples]
+        return [
+            Choice(*prompt, sample.options, sample.options.index(sample.target))
+            for prompt, sample in pairs
+        ]
+    return [
+        Question(*prompt, functools.partial(_mean_score, task, sample)) for prompt, sample in pairs
+    ]
 
 
-def _prompt_of(
-    sample: Sample,
-) -> tuple[tuple[dict[str, str], ...], tuple[tuple[int, int, int], ...]]:
+def _prompt_of(sample: Sample) -> tuple[tuple[Message, ...], tuple[Part, ...]]:
     """The first prompt as a chat, and its emphasis."""
-    return ({"role": "user", "content": sample.prompts[0]},), tuple(
-        (0, *span) for span in spans_of(sample.prompts[0], sample.emphasis)
-    )
-
-
-def _choice(sample: Sample) -> Choice:
-    return Choice(*_prompt_of(sample), sample.options, sample.options.index(sample.target))
-
-
-def _question(task: Task, sample: Sample) -> Question:
-    return Question(*_prompt_of(sample), functools.partial(_mean_score, task, sample))
+    prompt = sample.prompts[0]
+    return (user_message(prompt),), tuple((0, *span) for span in spans_of(prompt, sample.emphasis))
 
 
 def _mean_score(task: Task, sample: Sample, reply: str) -> float:

@@ -78,13 +78,8 @@ def scorer_of(material: Material) -> Scorer:
 def estimate_line(
     scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
 ) -> str:
-    """How long these groups will take, from one of them, scored and not kept.
-
-    Args:
-        scorer: scores them.
-        groups: of the first stage.
-        heads: all.
-        further: the work of later stages, as a part of the first one's.
+    """How long these groups of the first stage will take, and the work of later stages, `further`
+    as much, from one group that is scored and not kept.
     """
     plan, middle = scorer.material.plan, groups[len(groups) // 2]
     tried, few = scorer, min(_TRIED, plan.max_new_tokens)

@@ -94,14 +94,8 @@ def _draw_single_heads(
     lines: Mapping[str, Estimate],
     folder: Path,
 ) -> tuple[Path, ...]:
-    """Change against zero-shot by layer.
-
-    Args:
-        task: its name.
-        single: [layer, head], with each head steered alone.
-        layers: with an entire layer steered.
-        lines: with other sets of heads, by name.
-        folder: where to.
+    """Change against zero-shot by layer: of each head alone, [layer, head], of entire layers, and
+    of other sets of heads, by name.
     """
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.8)

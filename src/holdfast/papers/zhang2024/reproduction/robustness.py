@@ -75,14 +75,7 @@ def table_4(study: Study) -> Figure:
 def _answers(
     study: Study, folder: str, steered: Mapping[str, Mapping[str, Pasta]], **asked: Any
 ) -> dict[str, list[Result]]:
-    """By row, the answers of every task: without steering, and under its methods.
-
-    Args:
-        study: of the runs.
-        folder: of these.
-        steered: by task and row.
-        asked: how they are asked, as of `Study.ask`.
-    """
+    """By row, the answers of all tasks: unsteered, and under methods, given by task and row."""
     rows: dict[str, list[Result]] = {}
     for name, methods in steered.items():
         answers = study.ask(folder, name, methods.values(), **asked)
@@ -185,18 +178,11 @@ _UNLABELLED = -100
 def make_child(
     model: LocalModel, folder: Path, steps: int, seed: int = 0, learning_rate: float = 2e-4
 ) -> LocalModel:
-    """Fine-tunes a copy of the model on replies to the tasks' training samples, and loads it; the
-    folder of an earlier call is loaded as it is.
+    """Fine-tunes a copy of the model on replies to the tasks' training samples, saves it in a
+    folder, and loads it; the folder of an earlier call is loaded as it is.
 
-    Args:
-        model: the parent, which stays as it is.
-        folder: where the child is saved.
-        steps: of AdamW, with 16 dialogues each.
-        seed: of the dialogues.
-        learning_rate: falls to 0 along a line.
-
-    Raises:
-        UsageError: the model is too large to be trained here.
+    Each step of AdamW has 16 dialogues; the learning rate falls to 0 along a line. A model that is
+    too large to be trained here is refused.
     """
     size = sum(parameter.numel() for parameter in model.hf_model.parameters())
     if size > _LARGEST:

@@ -66,9 +66,7 @@ class Setup:
     """The model, the scale and the folder of a reproduction.
 
     Args:
-        model: a model in this process.
         out: the folder of all runs, figures and the page.
-        scale: how much.
         seed: of samples and demonstrations.
         data: as `holdfast tasks --data` takes it.
         child: a model made from `model` by further training (Table 13); None fine-tunes a small
@@ -100,13 +98,7 @@ class Setup:
 
 
 def check(setup: Setup) -> None:
-    """Refuses what cannot be reproduced, before anything runs.
-
-    Raises:
-        UsageError: a model that does not show its layers, a child that is the model itself or of
-            another shape, an unknown task, or data that lacks samples.
-        ModelError: attention that cannot be steered.
-    """
+    """Refuses what cannot be reproduced, before anything runs."""
     tasks.Settings(setup.tasks)  # which refuses unknown tasks
     if not offers(setup.model, Ability.LAYERS):
         raise UsageError(

@@ -208,8 +208,8 @@ class Study:
         chosen = list(distinct.values())
         total = len(tasks.variants_of(asked, chosen)) * asked.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
-            out = self.setup.out / folder / name
-            run = tasks.run(model or self.setup.model, data, out, asked, chosen, progress=progress)
+            out, running = self.setup.out / folder / name, tasks.Running(progress)
+            run = tasks.run(model or self.setup.model, data, out, asked, chosen, running)
         return {result.variant: result for result in read_results(run)}
 
     def _validate(

@@ -24,11 +24,8 @@ from holdfast.report.wording import with_interval
 
 
 def beyond_reach(task: str, *scores: np.ndarray) -> str:
-    """Why a task cannot be judged on this model: every score of every row is 0; "" where it can.
-
-    Args:
-        task: its name.
-        scores: [sample, ...] of every row; fewer samples than a verdict needs show nothing.
+    """Why a task cannot be judged on this model: every score [sample, ...] of every row is 0; ""
+    where it can, or where fewer samples than a verdict needs show nothing.
     """
     if any(len(values) < MIN_SAMPLES or np.nan_to_num(values).any() for values in scores):
         return ""
@@ -119,13 +116,8 @@ def points(value: Estimate) -> str:
 
 
 def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
-    """The size of the option that does best, as a share of `count`, with the interval of that
-    choice.
-
-    Args:
-        values: [sample, option]; the choice is made again in every resample.
-        sizes: of the options.
-        count: of all heads.
+    """The size of the option that does best on values [sample, option], as a share of `count`; in
+    its interval, the choice is made again in every resample.
     """
     shares = np.array(sizes) / count
     low, high = bounds_of(shares[resampled_means(values).argmax(1)])
