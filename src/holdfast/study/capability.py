@@ -176,8 +176,8 @@ def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
     texts = choices if isinstance(choices, list) else ()
     if len(texts) != 4 or not all(isinstance(choice, str) for choice in texts):
         raise UsageError(f"{where} has the choices {choices!r}; give four texts.")
-    places = {name: place for names in ("0123", LETTERS) for place, name in enumerate(names)}
-    index = places.get(str(answer))
+    known = [*"0123", *LETTERS]
+    index = known.index(str(answer)) % 4 if str(answer) in known else None
     if index is None:
         raise UsageError(
             f"{where} has the answer {answer!r}; give the place of the right choice, 0 to 3."

@@ -8,6 +8,7 @@ depends on the verdicts; what they hold does not.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ Earlier = Mapping[str, Sequence[dict[str, Any]]]  # an earlier run's conversatio
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What a check may have beside its prompts and terms.
+    """The options of a check beside its prompts, protocol and terms.
 
     Args:
         method: applied to the agent.
@@ -73,7 +74,6 @@ def check(
 
     Raises:
         UsageError: there is neither a bar nor an earlier run.
-        HoldfastError: as `drift.run`.
     """
     before, method = options.before or {}, read_methods(options.method)
     if terms.min_stability is None and not before:
@@ -94,12 +94,8 @@ def check(
             checks = judge()
             options.looked(finished, checks)
             wanted = [_wanted(checked, terms, before) for checked in checks]
-            numbers = [
-                lap * len(prompts) + index
-                for lap in range(finished, total)
-                for index in range(len(prompts))
-                if lap < wanted[index]
-            ]
+            every = itertools.product(range(finished, total), enumerate(wanted))
+            numbers = [lap * len(prompts) + at for lap, (at, count) in every if lap < count]
             if not numbers:
                 return
             yield numbers

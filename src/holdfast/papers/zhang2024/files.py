@@ -35,8 +35,6 @@ from holdfast.papers.zhang2024.data import (
 from holdfast.seeds import seed_of
 from holdfast.validation import shortened
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
 
 @dataclass(frozen=True)
 class DataRow:
@@ -165,18 +163,14 @@ def _occupation(row: DataRow) -> str:
 
 def refuse_surrogates(row: Any, where: str) -> None:
     """Half a surrogate pair ("\\ud800") is no text: no tokenizer takes it and no file holds it."""
-    waiting = [row]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, Mapping):
-            waiting.extend((*value.keys(), *value.values()))
-        elif isinstance(value, list):
-            waiting.extend(value)
-        elif isinstance(value, str) and (half := _SURROGATE.search(value)):
-            raise UsageError(
-                f"{where} holds {half.group()!a}, half of a surrogate pair; write the character"
-                " itself, or leave it out."
-            )
+    try:
+        json.dumps(row, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise UsageError(
+            f"{where} holds {half!a}, half of a surrogate pair; write the character itself, or"
+            " leave it out."
+        ) from None
 
 
 HUB = "hub:"

@@ -196,7 +196,7 @@ def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) ->
     chosen += rng.sample(_of_split(PLAIN, split), count - distracting)
     if not any("{s}" in sentence.lower() for sentence in chosen):  # no she or he to change
         plain = _of_split(PLAIN, split)
-        chosen[-1] = rng.choice([one for one in plain if "{S}" in one and one not in chosen])
+        chosen[-1] = rng.choice([text for text in plain if "{S}" in text and text not in chosen])
     rng.shuffle(chosen)
     sentences = [_fill(rng, sentence, split, without=job) for sentence in chosen]
     first = _fill(rng, rng.choice(FIRST).replace("{name}", name).replace("{job}", job), split)

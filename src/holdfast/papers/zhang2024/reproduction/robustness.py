@@ -73,12 +73,12 @@ def table_4(study: Study) -> Figure:
 
 
 def _answers(
-    study: Study, folder: str, steered: Mapping[str, Mapping[str, Pasta]], **asked: Any
+    study: Study, folder: str, steered: Mapping[str, Mapping[str, Pasta]], **settings: Any
 ) -> dict[str, list[Result]]:
     """By row, the answers of all tasks: unsteered, and under methods, given by task and row."""
     rows: dict[str, list[Result]] = {}
     for name, methods in steered.items():
-        answers = study.ask(folder, name, methods.values(), **asked)
+        answers = study.ask(folder, name, methods.values(), **settings)
         rows.setdefault("zero-shot", []).append(answers[ZERO_SHOT])
         for row, method in methods.items():
             rows.setdefault(row, []).append(answers[spell([method])])

@@ -203,13 +203,13 @@ class Study:
         count = {"test": scale.tested, "validation": scale.validated}[split]
         plain = self._settings(name, split, count)
         data = tasks.load_data(self.setup.data, plain)
-        asked = replace(plain, **{"draws": scale.draws, "generate": False, **settings})
+        changed = replace(plain, **{"draws": scale.draws, "generate": False, **settings})
         distinct = {spell([method]): [method] for method in methods}
         chosen = list(distinct.values())
-        total = len(tasks.variants_of(asked, chosen)) * asked.samples
+        total = len(tasks.variants_of(changed, chosen)) * changed.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
             out, running = self.setup.out / folder / name, tasks.Running(progress)
-            run = tasks.run(model or self.setup.model, data, out, asked, chosen, running)
+            run = tasks.run(model or self.setup.model, data, out, changed, chosen, running)
         return {result.variant: result for result in read_results(run)}
 
     def _validate(
