@@ -79,9 +79,8 @@ def test_all_pairs_talk_in_turn():
     drawn = [draw_pairing(SUITE, settings, number) for number in range(14)]
     pairs = [(one.agent.id, one.user.id) for one in drawn]
     ids = [case.id for case in SUITE.cases]
-    assert (
-        pairs[:6] == pairs[6:12] == list(itertools.permutations(ids, 2)) and pairs[12:] == pairs[:2]
-    )
+    assert pairs[:6] == pairs[6:12] == list(itertools.permutations(ids, 2))
+    assert pairs[12:] == pairs[:2]
     alike = drift.Settings(conversations=14)
     assert [one.starter for one in drawn] == [
         draw_pairing(SUITE, alike, number).starter for number in range(14)
@@ -366,11 +365,9 @@ def test_the_front_and_the_pick():
         "strong",
     ]
     chosen = pick(found, 2)  # chosen on one half, told from the other
-    assert (
-        chosen.stability.mean == pytest.approx(0.7)
-        and chosen.gain.mean == pytest.approx(0.2)
-        and chosen.drop.mean == pytest.approx(5)
-    )
+    assert chosen.stability.mean == pytest.approx(0.7)
+    assert chosen.gain.mean == pytest.approx(0.2)
+    assert chosen.drop.mean == pytest.approx(5)
     assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
     line = answer(found, chosen)
     assert line == (
@@ -410,6 +407,11 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
     return Calibration((none, fix), (("m", "k"),), np.arange(count) % 2 == 1, ABOUT, count)
 
 
+def against_none(stability: list[float], capability: list[float]) -> Calibration:
+    """One setting with these on the half to choose on and on the half to report, and none."""
+    return synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": (stability, capability)}, 80)
+
+
 @pytest.mark.parametrize(
     ("found", "budget", "why"),
     [
@@ -417,27 +419,11 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
         (sampled(0.2, 1, 5, 36), 5, "n = 18, fewer than 20"),
         (sampled(0.0005, 0, 5), 5, "its gain is not certain (its interval includes 0)"),
         (sampled(0.2, 1, 150), 5, "it may cost up to "),
-        (
-            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80),
-            2,
-            "it may cost up to 8.8 points",
-        ),
-        (synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 60])}, 80), 10, ""),
-        (
-            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.4], [60, 60])}, 80),
-            10,
-            "it is less stable",
-        ),
-        (
-            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.8, 0.8], [60, 20])}, 80),
-            10,
-            "it costs more than the budget",
-        ),
-        (
-            synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": ([0.5, 0.5], [60, 60])}, 80),
-            10,
-            "it is the model as it is",
-        ),
+        (against_none([0.8, 0.8], [60, 60]), 2, "it may cost up to 8.8 points"),
+        (against_none([0.8, 0.8], [60, 60]), 10, ""),
+        (against_none([0.8, 0.4], [60, 60]), 10, "it is less stable"),
+        (against_none([0.8, 0.8], [60, 20]), 10, "it costs more than the budget"),
+        (against_none([0.5, 0.5], [60, 60]), 10, "it is the model as it is"),
     ],
 )
 def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
@@ -613,10 +599,8 @@ def test_knowledge_and_perplexity(tmp_path):
         for letter, reply in zip("ABCD", item.replies, strict=True)
     )
     some = load_capability("knowledge", 10, seed=3)
-    assert (
-        some == load_capability("knowledge", 10, seed=3)
-        and some.fingerprint != load_capability("knowledge", 10, seed=4).fingerprint
-    )
+    assert some == load_capability("knowledge", 10, seed=3)
+    assert some.fingerprint != load_capability("knowledge", 10, seed=4).fingerprint
     (tmp_path / "text.txt").write_text(
         "the garden is green and the river runs slowly past the old town " * 40
     )
@@ -718,7 +702,8 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
     with pytest.raises(HoldfastError, match=r"could not give the task 'no_such_task'"):
         load_capability("lm-eval:no_such_task")
     _, asked = run(tmp_path / "run", found)
-    assert len(asked.records) == 5 * 6 and all(
+    assert len(asked.records) == 5 * 6
+    assert all(
         probe["likeliest"] in (0.0, 1.0) for record in asked.records for probe in record["probes"]
     )
 
@@ -763,7 +748,8 @@ def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
     plan = Plan(draws=1, rounds=1, ask_at=2, reading="written", sweeps=SWEEPS[1:])
     _, asked = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", plan)
     probes = [probe for record in asked.records for probe in record["probes"]]
-    assert len(probes) == 3 * 14 and all(
+    assert len(probes) == 3 * 14
+    assert all(
         probe["log_probabilities"] is None and probe["likeliest"] is None for probe in probes
     )
     assert [probe["score"] for probe in probes] == [
@@ -837,54 +823,29 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
 
 def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
-    command = [
-        "calibrate",
-        "--sweep",
-        "split-softmax:exponent=0.8,0.5",
-        "--questions",
-        "8",
-        "--draws",
-        "1",
-        "--rounds",
-        "1",
-        "--ask-at",
-        "2",
-        "--prompts",
-        "acronym-0,address-0,agree-0",
-        "--max-new-tokens",
-        "12",
-        "--budget",
-        "100",
-        "--out",
-        str(out),
-    ]
     ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
-    command[command.index("--prompts") + 1] = ",".join(ids)
+    command = "calibrate --sweep split-softmax:exponent=0.8,0.5 --questions 8 --draws 1".split()
+    command += "--rounds 1 --ask-at 2 --max-new-tokens 12 --budget 100".split()
+    command += ["--prompts", ",".join(ids), "--out", str(out)]
     file = out / "method.json"
     assert cli.main(command) == 1, "six conversations recommend nothing"
     told = capsys.readouterr()
-    assert (
-        told.out.splitlines()[-2].startswith("Too few conversations to recommend a setting: 3 ")
-        and "method.json is not written" in told.err
-        and not file.exists()
-    )
+    assert told.out.splitlines()[-2].startswith("Too few conversations to recommend a setting: 3 ")
+    assert "method.json is not written" in told.err
+    assert not file.exists()
     assert "Next: at least 42 conversations per setting are needed: holdfast " in told.out
     assert "--draws 7 --questions 54" in told.out
     assert (out / "trade_off.png").is_file()
     page = read_page(out / "report.html")
-    assert (
-        page.tags.count("img") == 2
-        and page.files["summary.json"] == (out / "summary.json").read_text()
-    )
+    assert page.tags.count("img") == 2
+    assert page.files["summary.json"] == (out / "summary.json").read_text()
     headline = (out / "report.html").read_text().split("<h1>")[1].split("</h1>")[0]
-    assert (
-        headline.startswith("Too few conversations to recommend a setting") and ". " not in headline
-    )
+    assert headline.startswith("Too few conversations to recommend a setting")
+    assert ". " not in headline
     wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
     assert [row["method"] for row in json.loads(page.files["summary.json"])["results"]] == wanted
-    assert (out / "stability" / "summary.json").is_file() and (
-        out / "capability" / "summary.json"
-    ).is_file()
+    assert (out / "stability" / "summary.json").is_file()
+    assert (out / "capability" / "summary.json").is_file()
     before = (out / "capability" / "records.jsonl").read_bytes()
     file.write_text("of an earlier budget")
     assert cli.main(command) == 1 and (out / "capability" / "records.jsonl").read_bytes() == before
@@ -892,40 +853,22 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     without = [part for part in command if part not in ("--budget", "100")]
     assert cli.main(without) == 0
     assert capsys.readouterr().out.splitlines()[-2].startswith("Too few conversations")
+    none, fix = sampled(0.2, 1, 5).candidates
     found = dataclasses.replace(
         sampled(0.2, 1, 5),
+        candidates=(none, dataclasses.replace(fix, method="split-softmax:exponent=0.5")),
         about=read_calibration(out).about,
         names=(("split-softmax", "exponent"),),
     )
-    monkeypatch.setattr(
-        "holdfast.analysis.calibration.read_calibration",
-        lambda folder: dataclasses.replace(
-            found,
-            candidates=(
-                found.candidates[0],
-                dataclasses.replace(found.candidates[1], method="split-softmax:exponent=0.5"),
-            ),
-        ),
-    )
+    monkeypatch.setattr("holdfast.analysis.calibration.read_calibration", lambda folder: found)
     assert cli.main(command) == 0
     *_, told, last = capsys.readouterr().out.splitlines()
     assert told.startswith("Use split-softmax:exponent=0.5, within a budget of 100 points. On the")
     assert last.startswith("Next: to serve it: holdfast serve --model default --default-method")
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
-    drifted = [
-        "drift",
-        "--method",
-        str(file),
-        "--conversations",
-        "1",
-        "--rounds",
-        "1",
-        "--max-new-tokens",
-        "4",
-        "--out",
-        str(tmp_path / "drift"),
-    ]
+    drifted = "drift --conversations 1 --rounds 1 --max-new-tokens 4".split()
+    drifted += ["--method", str(file), "--out", str(tmp_path / "drift")]
     assert cli.main(drifted) == 0
     assert "calibrated on another model" in capsys.readouterr().err
     assert holdfast.records.read_run(tmp_path / "drift").manifest["identity"]["methods"] == [

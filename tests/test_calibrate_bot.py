@@ -191,9 +191,8 @@ def test_a_size_that_decides_nothing_is_told_before_it_runs(tmp_path, capsys):
     usual[-1] = str(tmp_path / "usual")
     assert cli.main(usual) == 0
     told = capsys.readouterr()
-    assert "too small" not in told.err and told.out.startswith(
-        "2 settings, each in 60 conversations"
-    )
+    assert "too small" not in told.err
+    assert told.out.startswith("2 settings, each in 60 conversations")
 
 
 def test_where_nothing_is_chosen_the_closest_is_named():

@@ -333,7 +333,8 @@ def test_a_lost_rule_does_not_hide_behind_one_that_gains():
     before = talks({"signs": kept, "brief": lost, "polite": kept})
     now = talks({"signs": lost, "brief": kept, "polite": kept})
     fall = compare_runs(now, before, 2, 30, 0.05)
-    assert fall.fell and [(rule.rule, rule.fell) for rule in fall.rules] == [
+    assert fall.fell
+    assert [(rule.rule, rule.fell) for rule in fall.rules] == [
         ("signs", True),
         ("brief", False),
         ("polite", False),

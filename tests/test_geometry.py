@@ -35,9 +35,8 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
         for row in found["hidden_states"]
         for name in ("all", "system", "user", "agent")
     )
-    assert any("Theorem 5.1" in line for line in lines) and any(
-        "Hidden states" in line for line in lines
-    )
+    assert any("Theorem 5.1" in line for line in lines)
+    assert any("Hidden states" in line for line in lines)
     files = write_geometry_figures(found, tmp_path / "out")
     assert [path.name for path in files] == [
         "norms.svg",
@@ -50,9 +49,8 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     path = tmp_path / "out" / "report.html"
     path.write_text(geometry_page(found, lines, tmp_path / "out"), encoding="utf-8")
     page = read_page(path)
-    assert page.tags.count("img") == 2 and {"states", "norms", "theory", "data", "about"} <= set(
-        page.ids
-    )
+    assert page.tags.count("img") == 2
+    assert {"states", "norms", "theory", "data", "about"} <= set(page.ids)
     assert page.files["summary.json"] == (tmp_path / "out" / "summary.json").read_text()
     assert (tmp_path / "out" / "dialogs" / "summary.json").is_file()
 
@@ -77,11 +75,9 @@ def test_tokens_belong_to_who_said_them():
         )
         for owner in owners
     }
-    assert (
-        said[0, "system"] == "be the garden"
-        and said[1, "user"] == said[2, "user"] == "the river"
-        and said[1, "agent"] == "the old town"
-    )
+    assert said[0, "system"] == "be the garden"
+    assert said[1, "user"] == said[2, "user"] == "the river"
+    assert said[1, "agent"] == "the old town"
 
 
 def test_what_cannot_be_studied_is_refused(tmp_path):

@@ -205,10 +205,8 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
     again = profile(tiny, samples, tmp_path / "run", plan, tell=told.append)
     written = (tmp_path / "run" / "records.jsonl").read_text()
     assert written.startswith(kept) and written.count("\n") == 8
-    assert (
-        again.scores == pytest.approx(whole.scores, abs=TOLERANCE)
-        and again.samples == whole.samples
-    )
+    assert again.scores == pytest.approx(whole.scores, abs=TOLERANCE)
+    assert again.samples == whole.samples
     assert profile(tiny, samples, tmp_path / "run", plan).scores == again.scores
     assert (tmp_path / "run" / "records.jsonl").read_text() == written
     with pytest.raises(RecordsError, match=r"by.*accuracy|samples"):
@@ -239,10 +237,8 @@ def test_halving_scores_fewer_and_says_what_it_gave_up(tmp_path):
     best = [found.scores[head] for head in found.ranking.heads[:3]]
     assert best == sorted(best, reverse=True)
     assert re.search("12 heads x 8 samples: about [0-9]+ s at the speed", told[0])
-    assert (
-        "After 2 of 8 samples the better 6 heads" in told[1]
-        and "After 4 of 8 samples the better 3" in told[2]
-    )
+    assert "After 2 of 8 samples the better 6 heads" in told[1]
+    assert "After 4 of 8 samples the better 3" in told[2]
     assert any(
         "gave up the order of 9 dropped heads" in line for line in write_profile(tmp_path / "run")
     )
@@ -298,17 +294,9 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
     tokenizer().save_pretrained(folder)
     write(tmp_path / "one.jsonl", rows())
     write(tmp_path / "two.jsonl", rows(2))
-    command = [
-        "profile",
-        "--model",
-        str(folder),
-        "--samples",
-        str(tmp_path / "one.jsonl"),
-        "--samples",
-        str(tmp_path / "two.jsonl"),
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    one, two = (str(tmp_path / f"{name}.jsonl") for name in ("one", "two"))
+    command = ["profile", "--model", str(folder), "--samples", one, "--samples", two]
+    command += ["--out", str(tmp_path / "out")]
     assert cli.main([*command, "--top", "12"]) == 0
     printed, warned = capsys.readouterr()
     assert "12 heads x 3 samples" in printed and "Unsteered -" in printed
@@ -321,37 +309,17 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(tmp_path, 
         f" {12 - len(gaining)} that gain" in warned
     )
     listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
-    assert (
-        len(listed["ranking"]) == 12
-        and listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"]
-        and listed["made_for"]["layers"] == 3
-    )
+    assert len(listed["ranking"]) == 12
+    assert listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"]
+    assert listed["made_for"]["layers"] == 3
     assert (tmp_path / "out" / "one" / "heads.png").stat().st_size > 5000
     page = read_page(tmp_path / "out" / "report.html")
-    assert page.tags.count("img") == 2 and {
-        "heads-one.csv",
-        "heads-two.json",
-        "summary-one.json",
-    } <= set(page.files)
+    assert page.tags.count("img") == 2
+    assert {"heads-one.csv", "heads-two.json", "summary-one.json"} <= set(page.files)
     assert page.files["summary-two.json"] == (tmp_path / "out" / "two" / "summary.json").read_text()
     heads = f"pasta:alpha=0.01,heads={tmp_path / 'out' / 'heads.json'}"
-    assert (
-        cli.main(
-            [
-                "generate",
-                "--model",
-                str(folder),
-                "--user",
-                "the *river*",
-                "--marks",
-                "--method",
-                heads,
-                "--max-new-tokens",
-                "4",
-            ]
-        )
-        == 0
-    )
+    steered = ["generate", "--model", str(folder), "--user", "the *river*", "--marks"]
+    assert cli.main([*steered, "--method", heads, "--max-new-tokens", "4"]) == 0
     capsys.readouterr()
     first = tuple(read_profile(tmp_path / "out" / "one").ranking.heads)
     assert cli.main([*command, "--top", "1", "--combine", "union"]) == 0

@@ -164,9 +164,8 @@ def test_any_reply_has_the_json_that_its_substrings_have():
 def test_an_occupation_of_several_words_is_found_whole():
     assert metrics.holds_target({"occupation": "Senior Software_Engineer"}, "software engineer")
     assert not metrics.holds_target({"occupation": "engineer of software"}, "software engineer")
-    assert not metrics.holds_target({"occupation": "adjunct"}, "dj") and not metrics.holds_target(
-        {"occupation": None}, "dj"
-    )
+    assert not metrics.holds_target({"occupation": "adjunct"}, "dj")
+    assert not metrics.holds_target({"occupation": None}, "dj")
 
 
 @pytest.mark.parametrize(("reply", "changed", "every"), PRONOUN_REPLIES)
@@ -207,10 +206,8 @@ def test_fluency_is_the_weighted_entropy_of_n_grams():
     ten = metrics.fluency(
         "one two three four five six seven eight nine ten"
     )  # all different: log2 of 9 bigrams and of 8 trigrams
-    assert (
-        ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT)
-        and ten > LEAST_FLUENCY
-    )
+    assert ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT)
+    assert ten > LEAST_FLUENCY
 
 
 def test_consistency_is_the_cosine_of_tf_idf():
@@ -239,88 +236,45 @@ def test_choices_scored_by_hand():
     sample = BIOS.ask(person, "original", ("chef", "judge", "nurse"))
     assert BIOS.score(sample, [(-3.0, -9.0, -2.5)]) == {"accuracy": 1}
     assert BIOS.score(sample, [(-2.0, -9.0, -2.5)]) == {"accuracy": 0}
-    sample = COUNTERFACT.ask(
-        data.ChangedFact(
-            "Ann",
-            "{} plays the",
-            "harp",
-            "flute",
-            ("The instrument of Ann is the", "Ann is heard on the"),
-        ),
-        "original",
-    )
-    assert COUNTERFACT.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)]) == {
-        "efficacy": 1,
-        "paraphrase": 0.5,
-    }
+    others = ("The instrument of Ann is the", "Ann is heard on the")
+    fact = data.ChangedFact("Ann", "{} plays the", "harp", "flute", others)
+    sample = COUNTERFACT.ask(fact, "original")
+    scores = COUNTERFACT.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)])
+    assert scores == {"efficacy": 1, "paraphrase": 0.5}
     assert COUNTERFACT.score(sample, [(-1.0, -1.0)]) == {"efficacy": 0}
 
 
 def test_prompts_and_emphasis_are_those_of_the_paper():
-    person = data.Biography(
-        "Ann",
-        "nurse",
-        "Ann is a nurse.",
-        "Ann is a nurse. She likes tea.",
-        "Ann is a nurse. They like tea.",
-    )
-    asked = {
-        wording: JSON.ask(person, wording) for wording in ("original", "shortened", "rephrased")
-    }
-    assert (
-        asked["original"].prompts[0]
-        == "Ann is a nurse. She likes tea. Answer the occupation of Ann and generate the answer as"
-        ' json format. Here is an example: {"name": , "occupation": , }. Now generate the'
-        " answer."
-    )
-    assert asked["original"].emphasis == (
-        asked["original"].prompts[0].removeprefix("Ann is a nurse. She likes tea. "),
-    )
-    assert (
-        asked["shortened"]
-        .prompts[0]
-        .endswith("tea. Answer the occupation of Ann and generate the answer as json format.")
-    )
-    assert (
-        mark(asked["rephrased"].prompts[0], asked["rephrased"].emphasis, "*")
-        == "*Answer the occupation of Ann and generate the answer as json format. Here is an"
-        ' example: {"name": , "occupation": , }.* Ann is a nurse. She likes tea. *Now generate'
-        " the answer.*"
-    )
-    assert JSON.score(asked["original"], asked["original"].reply) == {"format": 1, "prediction": 1}
-    changed = [PRONOUNS.ask(person, wording) for wording in ("original", "shortened", "rephrased")]
-    assert all(
-        "'she' and 'he' with 'they'" in one.emphasis[0]
-        and one.prompts[0] == f"{person.text} {one.emphasis[0]}"
-        for one in changed
-    )
-    assert BIOS.ask(person, "original", ("nurse",)).prompts == (
-        "Ann is a nurse. She likes tea. Ann has the occupation of",
-    )
-    fact = COUNTERFACT.ask(
-        data.ChangedFact(
-            "Ann", "The pet of {} is a", "cat", "dog", ("At home Ann has a",), "Bo has a cow."
-        ),
-        "original",
-    )
-    assert fact.prompts == tuple(
-        "Previously, the pet of Ann is a cat. Currently, the pet of Ann is a dog. Bo has a"
-        f" cow. {q}"
-        for q in ("The pet of Ann is a", "At home Ann has a")
-    )
-    assert fact.emphasis == ("Currently, the pet of Ann is a dog.",) and fact.options == (
-        "dog",
-        "cat",
-    )
-    the_who = COUNTERFACT.ask(
-        data.ChangedFact("The Who", "{} played in", "Leeds", "Rome"), "original"
-    )
-    assert the_who.prompts == (
-        "Previously, The Who played in Leeds. Currently, The Who played in Rome. The Who played in",
-    )
-    assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"' and spans_of(
-        "say it now", ("now", "it")
-    ) == [(4, 6), (7, 10)]
+    first, text = "Ann is a nurse.", "Ann is a nurse. She likes tea."
+    person = data.Biography("Ann", "nurse", first, text, "Ann is a nurse. They like tea.")
+    original, shortened, rephrased = (JSON.ask(person, wording) for wording in data.INSTRUCTIONS)
+    question = "Answer the occupation of Ann and generate the answer as json format."
+    example = 'Here is an example: {"name": , "occupation": , }.'
+    instruction = f"{question} {example} Now generate the answer."
+    assert original.prompts == (f"{text} {instruction}",)
+    assert original.emphasis == (instruction,)
+    assert shortened.prompts == (f"{text} {question}",)
+    marked = mark(rephrased.prompts[0], rephrased.emphasis, "*")
+    assert marked == f"*{question} {example}* {text} *Now generate the answer.*"
+    assert JSON.score(original, original.reply) == {"format": 1, "prediction": 1}
+    for wording in data.INSTRUCTIONS:
+        changed = PRONOUNS.ask(person, wording)
+        assert "'she' and 'he' with 'they'" in changed.emphasis[0]
+        assert changed.prompts == (f"{text} {changed.emphasis[0]}",)
+    asked = BIOS.ask(person, "original", ("nurse",))
+    assert asked.prompts == (f"{text} Ann has the occupation of",)
+    relation, other = "The pet of {} is a", ("At home Ann has a",)
+    pet = data.ChangedFact("Ann", relation, "cat", "dog", other, "Bo has a cow.")
+    fact = COUNTERFACT.ask(pet, "original")
+    facts = "Previously, the pet of Ann is a cat. Currently, the pet of Ann is a dog. Bo has a cow."
+    assert fact.prompts == (f"{facts} The pet of Ann is a", f"{facts} At home Ann has a")
+    assert fact.emphasis == ("Currently, the pet of Ann is a dog.",)
+    assert fact.options == ("dog", "cat")
+    band = data.ChangedFact("The Who", "{} played in", "Leeds", "Rome")
+    told = "Previously, The Who played in Leeds. Currently, The Who played in Rome."
+    assert COUNTERFACT.ask(band, "original").prompts == (f"{told} The Who played in",)
+    assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"'
+    assert spans_of("say it now", ("now", "it")) == [(4, 6), (7, 10)]
     with pytest.raises(PromptError, match=r"'it' stands 2 times"):
         spans_of("say it, it", ("it",))
 
@@ -348,23 +302,19 @@ def test_the_generator_draws_the_same_and_its_splits_share_nothing():
         assert min(words) >= 25 and max(words) <= 90, split
         assert len({person.occupation for person in some}) > 20
         for person in some:
-            assert (
-                person.text.count(person.first) == 1
-                and person.first.count(person.occupation) == 1
-                and "{" not in person.text + person.changed
-            )
-            assert metrics.SUBJECTS & set(
-                metrics.words_of(person.text)
-            ) and metrics.all_pronouns_changed(person.changed)
+            assert person.text.count(person.first) == 1
+            assert person.first.count(person.occupation) == 1
+            assert "{" not in person.text + person.changed
+            assert metrics.SUBJECTS & set(metrics.words_of(person.text))
+            assert metrics.all_pronouns_changed(person.changed)
     for split in SPLITS:
         assert all(
             fact.old != fact.new and fact.paraphrases and fact.subject not in fact.aside
             for fact in facts[split]
         )
     told = " ".join(person.text for split in ("train", "validation") for person in people[split])
-    assert "As a child" not in told and any(
-        "As a child" in person.text for person in people["test"]
-    )
+    assert "As a child" not in told
+    assert any("As a child" in person.text for person in people["test"])
 
 
 def test_shape_decides_length_and_distraction():
@@ -418,11 +368,9 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
     for task in tasks.CATALOGUE:
         for _ in range(200):
             asked, reply = training_dialogue(task, rng)
-            assert (
-                (asked["role"], reply["role"]) == ("user", "assistant")
-                and asked["content"]
-                and reply["content"]
-            )
+            assert (asked["role"], reply["role"]) == ("user", "assistant")
+            assert asked["content"]
+            assert reply["content"]
             said = asked["content"] + reply["content"]
             assert not held & set(metrics.words_of(said)) and "{person}" not in said
             assert not held & {word.strip(".,:?'\"") for word in said.split()}
@@ -431,10 +379,8 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
                 scored += 1
             elif task == "json" and "json" in asked["content"]:
                 found = json.loads(reply["content"])
-                assert (
-                    found["name"] in asked["content"]
-                    and f"{found['name']} is a " in asked["content"]
-                )
+                assert found["name"] in asked["content"]
+                assert f"{found['name']} is a " in asked["content"]
                 scored += 1
     assert scored > 200
     with pytest.raises(UnknownName, match="jsn"):
@@ -510,13 +456,10 @@ def test_bias_in_bios_is_read(tmp_path, suffix):
         "Ann Lee is a Yoga Teacher in Ohio.",
         BIO["raw"],
     )
-    assert (
-        first.changed.endswith("They likes their cat.") and found.items[BIOGRAPHIES]["train"] == []
-    )
-    assert (
-        len(found.candidates) == 28 == len(set(found.candidates))
-        and found.candidates[0] == "accountant"
-    )
+    assert first.changed.endswith("They likes their cat.")
+    assert found.items[BIOGRAPHIES]["train"] == []
+    assert len(found.candidates) == 28 == len(set(found.candidates))
+    assert found.candidates[0] == "accountant"
     (same,) = files.load_files(write(tmp_path / f"dev.{suffix}", [numbered])).items[BIOGRAPHIES][
         "validation"
     ]
@@ -530,9 +473,8 @@ def test_a_folder_of_splits_and_a_divided_file(tmp_path):
     assert [found[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
     rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
     one = files.load_files(write(tmp_path / "all.jsonl", rows)).items[BIOGRAPHIES]
-    assert [70 < len(one[split]) < 130 for split in SPLITS] == [True, True, False] and sum(
-        map(len, one.values())
-    ) == 700
+    assert [70 < len(one[split]) < 130 for split in SPLITS] == [True, True, False]
+    assert sum(map(len, one.values())) == 700
     assert [p.text for p in one["test"]] == [
         p.text for p in files.load_files(str(tmp_path / "all.jsonl")).items[BIOGRAPHIES]["test"]
     ]
@@ -578,44 +520,18 @@ def without(row: dict, dotted: str) -> dict:
     return row
 
 
-CORE_ROW = {
-    "statement": "x",
-    "label": "0",
-    "relation": "{} is in",
-    "subject": "A",
-    "target": "B",
-    "true_target": "C",
-}
+CORE_ROW = {"statement": "x", "label": "0", "relation": "{} is in", "subject": "A"}
+CORE_ROW |= {"target": "B", "true_target": "C"}
+NO_SLOT = {**FACT, "requested_rewrite": {**FACT["requested_rewrite"], "prompt": "It is"}}
+MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "paraphrase_prompts")
 
 
 @pytest.mark.parametrize(
     ("name", "good", "bad", "says"),
     [
-        (
-            "a.json",
-            FACT,
-            without(FACT, "requested_rewrite.target_new.str"),
-            r"row 2 has no 'requested_rewrite.target_new.str'",
-        ),
-        (
-            "a.json",
-            FACT,
-            without(FACT, "requested_rewrite.subject"),
-            r"row 2 has no 'requested_rewrite.subject'",
-        ),
-        ("a.json", FACT, without(FACT, "paraphrase_prompts"), r"row 2 has no 'paraphrase_prompts'"),
-        (
-            "a.json",
-            FACT,
-            {**FACT, "paraphrase_prompts": "one"},
-            r"row 2: 'paraphrase_prompts' is 'one'.*list",
-        ),
-        (
-            "a.json",
-            FACT,
-            {**FACT, "requested_rewrite": {**FACT["requested_rewrite"], "prompt": "It is"}},
-            r"row 2: 'requested_rewrite.prompt' is 'It is'.*{}",
-        ),
+        *(("a.json", FACT, without(FACT, name), f"row 2 has no '{name}'") for name in MISSING),
+        ("a.json", FACT, {**FACT, "paraphrase_prompts": "one"}, r"row 2: .* is 'one'.*list"),
+        ("a.json", FACT, NO_SLOT, r"row 2: 'requested_rewrite.prompt' is 'It is'.*{}"),
         ("a.json", FACT, "text", r"row 2 has no 'requested_rewrite.subject'"),
         ("a.csv", CORE_ROW, {**CORE_ROW, "target": ""}, r"row 2: 'target' is ''"),
         ("a.csv", CORE_ROW, {**CORE_ROW, "label": "no"}, r"row 2: 'label' is 'no'"),
@@ -829,20 +745,20 @@ def test_records_and_table_tell_the_same(whole):
                 np.mean([record["scores"][name] for record in mine])
             )
         assert len(result.draws) == (2 if variant == "few-shot" else 0)
-    assert (
-        results["json", "zero-shot"].replies == 0
-        and results["bios", "zero-shot"].replies == 3
-        and results["bios", "few-shot"].replies == 6
-    )
+    assert results["json", "zero-shot"].replies == 0
+    assert results["bios", "zero-shot"].replies == 3
+    assert results["bios", "few-shot"].replies == 6
     for record in run.records:
         if record["task"] == "bios":
             (values,) = record["log_probabilities"]
-            assert len(values) == 28 and record["scores"]["accuracy"] == float(
+            assert len(values) == 28
+            assert record["scores"]["accuracy"] == float(
                 synthetic.OCCUPATIONS[int(np.argmax(values))] == record["target"]
             )
     zero = [result for (_, variant), result in results.items() if variant == "zero-shot"]
     numbers, means = average(zero)
-    assert numbers.tolist() == [0, 1, 2] and means.mean() == pytest.approx(
+    assert numbers.tolist() == [0, 1, 2]
+    assert means.mean() == pytest.approx(
         np.mean([np.mean([v.mean() for v in r.scores.values()]) for r in zero])
     )
     said = table(run)
@@ -885,15 +801,11 @@ def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
 
 def test_degenerate_results_are_excluded_and_reported(tmp_path):
     fine = result_of(tmp_path, "fine", [4.0, 2.0, 4.0, 4.0])
-    assert (
-        "marked minus zero-shot: accuracy +1.00 (all alike)" in fine
-        and "of 4 replies, 1 have a fluency under 3.0, and 0 are too short" in fine
-    )
+    assert "marked minus zero-shot: accuracy +1.00 (all alike)" in fine
+    assert "of 4 replies, 1 have a fluency under 3.0, and 0 are too short" in fine
     poor = result_of(tmp_path, "poor", [2.0, 2.0, 4.0, None])
-    assert (
-        "marked: excluded from comparisons, for its mean fluency of 2.67 is under 3.0" in poor
-        and "minus zero-shot" not in poor
-    )
+    assert "marked: excluded from comparisons, for its mean fluency of 2.67 is under 3.0" in poor
+    assert "minus zero-shot" not in poor
     assert "1.00 (all alike)" in poor and "2.67" in poor  # excluded, and yet shown
     assert "excluded" not in result_of(tmp_path, "short", [2.0, None, None, None])
 
@@ -902,22 +814,17 @@ def test_few_shot_shows_training_samples_and_draws_differ():
     settings = tasks.Settings(tasks=("json",), samples=4, baselines=("few-shot",))
     made, task = synthetic.make_data(0, "test", 4), JSON
     shown = [demonstrations(made, task, settings, draw) for draw in (1, 2, 1)]
-    assert (
-        shown[0] == shown[2] != shown[1]
-        and [m["role"] for m in shown[0]] == ["user", "assistant"] * 3
-    )
+    assert shown[0] == shown[2] != shown[1]
+    assert [m["role"] for m in shown[0]] == ["user", "assistant"] * 3
     train = {person.text for person in made.items[BIOGRAPHIES]["train"]}
     for asked, reply in zip(shown[0][::2], shown[0][1::2], strict=True):
-        assert (
-            any(asked["content"].startswith(text) for text in train)
-            and metrics.first_object(reply["content"])["name"] in asked["content"]
-        )
+        assert any(asked["content"].startswith(text) for text in train)
+        assert metrics.first_object(reply["content"])["name"] in asked["content"]
     within = tasks.Settings(tasks=("json",), samples=300, split="train", baselines=("few-shot",))
     made = synthetic.make_data(0, "train", 300)
     asked = {sample.prompts[0] for sample in draw_samples(made, task, within)}
-    assert len(asked) == 300 and not asked & {
-        message["content"] for message in demonstrations(made, task, within, 1)
-    }
+    assert len(asked) == 300
+    assert not asked & {message["content"] for message in demonstrations(made, task, within, 1)}
 
 
 def test_methods_steer_towards_the_emphasised_part(tmp_path):
@@ -1019,32 +926,19 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
 def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv, says):
     assert main(["tasks", "--out", str(tmp_path / "out"), *argv]) == 2
     printed = refusal_in(capsys)
-    assert (
-        printed.startswith("holdfast: ")
-        and says in printed
-        and printed.count("\n") == 1
-        and not (tmp_path / "out").exists()
-    )
+    assert printed.startswith("holdfast: ")
+    assert says in printed
+    assert printed.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_asks_every_task_of_the_default_model(tmp_path, capsys):
-    argv = [
-        "tasks",
-        "--samples",
-        "4",
-        "--baseline",
-        "zero-shot",
-        "--baseline",
-        "quoted",
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    argv = "tasks --samples 4 --baseline zero-shot --baseline quoted --out".split()
+    argv.append(str(tmp_path / "out"))
     assert main(argv) == 0
     first = capsys.readouterr().out
-    assert (
-        all(f"{name}: 4 test samples, original instruction" in first for name in tasks.CATALOGUE)
-        and "Average of the tasks:" in first
-    )
+    assert all(f"{name}: 4 test samples, original instruction" in first for name in tasks.CATALOGUE)
+    assert "Average of the tasks:" in first
     before = (tmp_path / "out" / "summary.json").read_bytes()
     assert main(argv) == 0 and capsys.readouterr().out == first
     assert (tmp_path / "out" / "summary.json").read_bytes() == before

@@ -194,10 +194,8 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
 
 
 def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
-    assert (
-        main(["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")])
-        == 0
-    )
+    command = ["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
     told = capsys.readouterr().out
     assert "mass" in told and "r = " in told and told.count("Figure: ") == 3
     found = json.loads((tmp_path / "run" / "model" / "trace.json").read_text())
@@ -213,22 +211,7 @@ def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
     )
     assert page.files["curves.csv"].startswith("model,curve,round,token,mass\ndefault,average,1,1,")
     assert (tmp_path / "run" / "model" / "summary.json").is_file()
-    assert (
-        main(
-            [
-                "trace",
-                "--conversations",
-                "6",
-                "--rounds",
-                "3",
-                "--head",
-                "1.5",
-                "--out",
-                str(tmp_path / "run"),
-            ]
-        )
-        == 0
-    )  # from the records
+    assert main([*command, "--head", "1.5"]) == 0  # from the records
     assert "head 1.5" in capsys.readouterr().out
 
 

@@ -41,9 +41,10 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():
         asked = tasks.draw_samples(data, task, settings)
         for sample, found in zip(asked, task_samples(data, task, settings), strict=True):
             content = found.messages[0]["content"]
-            assert content == sample.prompts[0] and {
-                content[first:last] for _, first, last in found.emphasis
-            } == set(sample.emphasis)
+            assert content == sample.prompts[0]
+            assert {content[first:last] for _, first, last in found.emphasis} == set(
+                sample.emphasis
+            )
             assert isinstance(found, Choice if task.chooses else Question)
             if isinstance(found, Choice):
                 assert found.continuations[found.right] == sample.target
@@ -107,25 +108,13 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     out = tmp_path / "run"
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
     told = capsys.readouterr().out
-    names = [
-        "Table 1",
-        "Table 4",
-        "Table 5",
-        "Table 7",
-        "Table 11",
-        "Table 13",
-        "Table 14",
-        "Figure 2",
-        "Figure 3",
-    ]
+    names = [f"Table {number}" for number in (1, 4, 5, 7, 11, 13, 14)] + ["Figure 2", "Figure 3"]
     assert list(dict.fromkeys(re.findall(r"^((?:Table|Figure) \d+):", told, re.M))) == names
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "img" in read_page(out / "index.html").tags
-    assert (
-        page.count("<section id=") == 9
-        and page.count("<table>") == 7
-        and page.count("data:image/png;base64,") == 8
-    )
+    assert page.count("<section id=") == 9
+    assert page.count("<table>") == 7
+    assert page.count("data:image/png;base64,") == 8
     findings = json.loads((out / "findings.json").read_text())
     assert all((out / image).exists() for figure in findings for image in figure["images"])
     assert all(
@@ -136,7 +125,8 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     verdicts = {claim["verdict"] for figure in findings for claim in figure["claims"]}
     assert UNDECIDED in verdicts <= {UNDECIDED, NOT_JUDGED}, "six samples say nothing"
     first = findings[0]["rows"]
-    assert first[1][0] == "zero-shot" and {
+    assert first[1][0] == "zero-shot"
+    assert {
         "PASTA, multi-task",
         "Boost, all heads",
         "split-softmax, the same heads",
