@@ -68,17 +68,8 @@ def score_json(sample: Sample, reply: str) -> dict[str, float]:
     }
 
 
-JSON = Task(
-    "json",
-    BIOGRAPHIES,
-    ("format", "prediction"),
-    INSTRUCTIONS,
-    ask_json,
-    score_json,
-    lambda person: True,
-    fluent=False,
-    max_new_tokens=64,
-)
+_JSON_METRICS = ("format", "prediction")
+JSON = Task("json", BIOGRAPHIES, _JSON_METRICS, ask_json, score_json, INSTRUCTIONS, fluent=False)
 
 
 # The strings that define the task, from appendix A.1, spelled as there.
@@ -117,11 +108,10 @@ PRONOUNS = Task(
     "pronouns",
     BIOGRAPHIES,
     ("accuracy", "all changed"),
-    INSTRUCTIONS,
     ask_pronouns,
     score_pronouns,
-    lambda person: not SUBJECTS.isdisjoint(words_of(person.text)),  # has one to change
-    fluent=True,
+    INSTRUCTIONS,
+    fits=lambda person: not SUBJECTS.isdisjoint(words_of(person.text)),  # has one to change
     max_new_tokens=256,
 )
 
@@ -142,13 +132,9 @@ BIOS = Task(
     "bios",
     BIOGRAPHIES,
     ("accuracy",),
-    ("original",),
     ask_bios,
     score_bios,
-    # one that stands there twice cannot be emphasised
-    lambda person: person.text.count(person.first) == 1,
-    fluent=True,
-    max_new_tokens=64,
+    fits=lambda person: person.text.count(person.first) == 1,  # else it cannot be emphasised
     chooses=True,
 )
 
@@ -180,17 +166,9 @@ def score_counterfact(
     return scores | {"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else scores
 
 
+_FACT_METRICS = ("efficacy", "paraphrase")
 COUNTERFACT = Task(
-    "counterfact",
-    FACTS,
-    ("efficacy", "paraphrase"),
-    ("original",),
-    ask_counterfact,
-    score_counterfact,
-    lambda fact: True,
-    fluent=True,
-    max_new_tokens=64,
-    chooses=True,
+    "counterfact", FACTS, _FACT_METRICS, ask_counterfact, score_counterfact, chooses=True
 )
 
 CATALOGUE: dict[str, Task] = {task.name: task for task in (JSON, PRONOUNS, BIOS, COUNTERFACT)}

@@ -158,10 +158,10 @@ class Task:
     Args:
         needs: what its samples are made of, BIOGRAPHIES or FACTS.
         metrics: names of its scores, the main one first.
-        instructions: the wordings of the paper it has.
         ask: makes a sample of a biography or a changed fact, the wording, and the candidates.
         score: takes a sample and either the reply or the log-probabilities of its options,
             [prompt][option]; gives one number in [0, 1] per metric that the sample has prompts for.
+        instructions: the wordings of the paper it has.
         fits: whether a biography or a changed fact can be asked about.
         fluent: whether the paper measures fluency and consistency of its replies.
         chooses: whether continuations are compared by their probability, instead of a reply being
@@ -171,12 +171,12 @@ class Task:
     name: str
     needs: str
     metrics: tuple[str, ...]
-    instructions: tuple[str, ...]
     ask: Callable[[Any, str, Sequence[str]], Sample]
     score: Callable[[Sample, Any], dict[str, float]]
-    fits: Callable[[Any], bool]
-    fluent: bool
-    max_new_tokens: int
+    instructions: tuple[str, ...] = INSTRUCTIONS[:1]
+    fits: Callable[[Any], bool] = lambda item: True
+    fluent: bool = True
+    max_new_tokens: int = 64
     chooses: bool = False
 
 
