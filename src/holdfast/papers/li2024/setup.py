@@ -94,8 +94,8 @@ class Li2024Setup:
         return self.out / "figures" / number
 
     def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:
-        """Self-chats in a folder named after the step, under settings that differ so from the
-        scale's.
+        """Self-chats in a folder named after the step; `changed` replaces fields of the scale's
+        settings.
         """
         settings = drift.Settings(
             rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed

@@ -42,8 +42,8 @@ KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
 class HeadPasses:
-    """Passes over the layers of a copy of a model that has modules of its own and the same weights,
-    so that the model knows nothing of them, whoever uses it meanwhile.
+    """Passes over the layers of a copy of a model, which has modules of its own over the same
+    weights: whoever uses the model meanwhile notices nothing.
 
     `forwarded` counts the tokens so far, each by the share of the layers that it went through. A
     model whose layers do not stand in one list, or whose weights are elsewhere, is refused.

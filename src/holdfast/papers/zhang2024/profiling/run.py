@@ -32,9 +32,8 @@ from holdfast.records import PendingBatch, RunData, open_run, read_run, refuse_e
 
 @dataclass
 class Scoring:
-    """Work whose units are numbers of samples, and the heads that they are scored under.
-
-    A model's scorer is kept as long as it is the same model, and does not travel.
+    """Work whose units are numbers of samples, and the heads that they are scored under. The scorer
+    is kept for the next call with the same model, and is not pickled.
     """
 
     samples: Samples
@@ -121,8 +120,8 @@ def _score(
     heads: Sequence[Head],
     progress: Callable[[int, int], None],
 ) -> None:
-    """Scores and records batches of samples under these heads; what no replica could score is an
-    error.
+    """Scores and records batches of samples under these heads; raises if no replica could score
+    one.
     """
 
     def lost(unit: int, error: RequestFailed) -> None:

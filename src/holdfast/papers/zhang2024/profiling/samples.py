@@ -91,8 +91,8 @@ def _read_sample(row: object, where: str) -> Choice:
 
 
 def check_samples(samples: Samples, *, compared: bool) -> None:
-    """Refuses samples that are not as described, by number; `compared` if the likeliest
-    continuation counts, so that there must be others.
+    """Refuses malformed samples by their number. If `compared`, the likeliest continuation counts,
+    so there must be at least two.
     """
     if not samples:
         raise UsageError("There are no samples to profile heads on ([]); give at least one.")

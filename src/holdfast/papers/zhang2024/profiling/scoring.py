@@ -78,8 +78,8 @@ def scorer_of(material: Material) -> Scorer:
 def estimate_line(
     scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
 ) -> str:
-    """How long these groups of the first stage will take, and the work of later stages, `further`
-    as much, from one group that is scored and not kept.
+    """Estimates the time of all stages from one group, which is scored and not kept: `groups` are
+    those of the first stage, and the later ones take `further` times as long.
     """
     plan, middle = scorer.material.plan, groups[len(groups) // 2]
     tried, few = scorer, min(_TRIED, plan.max_new_tokens)

@@ -196,8 +196,8 @@ class Study:
         model: LocalModel | None = None,
         **settings: Any,
     ) -> dict[str, Result]:
-        """By baseline or spec string, the answers to one task's samples, under settings that differ
-        so from zero-shot prompts without replies where continuations are compared.
+        """By baseline or spec string, the answers to one task's samples. `settings` replaces fields
+        of the usual ones: zero-shot prompts, and no replies where continuations are compared.
         """
         scale = self.setup.scale
         count = {"test": scale.tested, "validation": scale.validated}[split]
