@@ -189,32 +189,28 @@ def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--scale", "tiny"], ["'tiny'", "small"]),
-        (["--child", "default"], ["default", "trained further"]),
-        (["--dry-run", "--price-in", "1", "--price-out", "2"], ["--price-in", "zhang2024"]),
-        (["--base", "default"], ["--base", "zhang2024"]),
-        (
-            ["--model", "http://localhost:9/v1", "--endpoint-model", "far"],
-            ["endpoint", "local --model"],
-        ),
-        (["--data", "nowhere.csv"], ["nowhere.csv"]),
-        (["--task", "jason"], ["'jason'", "json"]),
+        ("--scale tiny", ["'tiny'", "small"]),
+        ("--child default", ["default", "trained further"]),
+        ("--dry-run --price-in 1 --price-out 2", ["--price-in", "zhang2024"]),
+        ("--base default", ["--base", "zhang2024"]),
+        ("--model http://localhost:9/v1 --endpoint-model far", ["endpoint", "local --model"]),
+        ("--data nowhere.csv", ["nowhere.csv"]),
+        ("--task jason", ["'jason'", "json"]),
     ],
 )
 def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
-    assert main(["reproduce", "zhang2024", *arguments, "--out", str(tmp_path / "run")]) == 2
+    command = ["reproduce", "zhang2024", *arguments.split(), "--out", str(tmp_path / "run")]
+    assert main(command) == 2
     said = refusal_in(capsys)
     assert all(word in said for word in words) and said.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
 def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
-    out = tmp_path / "heads"
-    few = tmp_path / "few"
+    out, few, none = (tmp_path / name for name in ("heads", "few", "none"))
     command = ["profile", "--task", "counterfact", "--top", "4", "--out"]
-    assert (
-        main([*command, str(few), "--count", "4", "--by", "accuracy"]) == 1
-    )  # too few to tell a gain
+    too_few = [*command, str(few), "--count", "4", "--by", "accuracy"]
+    assert main(too_few) == 1  # to tell a gain
     assert not (few / "heads.json").exists()
     capsys.readouterr()
     assert main([*command, str(out), "--count", "24", "--by", "probability"]) == 0
@@ -222,16 +218,12 @@ def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
     listed = json.loads((out / "heads.json").read_text())
     assert sum(len(heads) for layer, heads in listed.items() if layer != "made_for") == 4
     assert len(json.loads((out / "counterfact" / "profile.json").read_text())["ranking"]) == 32
-    assert main(["profile", "--out", str(tmp_path / "none")]) == 2
+    assert main(["profile", "--out", str(none)]) == 2
     assert "--task or --samples" in capsys.readouterr().err
     clash = tmp_path / "json.jsonl"
     clash.write_text(
         '{"messages": [{"role": "user", "content": "a *b*"}], "continuations": ["c"], "right": 0}\n'
     )
-    assert (
-        main(
-            ["profile", "--task", "json", "--samples", str(clash), "--out", str(tmp_path / "none")]
-        )
-        == 2
-    )
+    clashing = ["profile", "--task", "json", "--samples", str(clash), "--out", str(none)]
+    assert main(clashing) == 2
     assert "--task json" in capsys.readouterr().err

@@ -45,6 +45,17 @@ def offers(model: object, ability: Ability) -> bool:
     return ability in declared
 
 
+def require_layers(model: object, needed: str) -> None:
+    """Refuses a model that is not in this process, for what is `needed` of it.
+
+    Raises:
+        ModelError: names the model.
+    """
+    if not offers(model, Ability.LAYERS):
+        name = getattr(model, "name", model)
+        raise ModelError(f"{name} does not show its {needed}; give a model that is loaded here.")
+
+
 def check_needs(
     methods: Sequence[Method], offered: frozenset[Ability], model: str, cure: str
 ) -> None:

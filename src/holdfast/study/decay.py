@@ -13,9 +13,9 @@ from holdfast import drift, ranges
 from holdfast.analysis.decay import Dialog
 from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Ability, Method
+from holdfast.methods import Method
 from holdfast.methods.heads import Head
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import require_layers
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
@@ -83,11 +83,7 @@ def settings_for(sizes: Sizes) -> drift.Settings:
 
 def check(model: LocalModel, head: Head | None = None) -> None:
     """Refuses what cannot be traced, before anything runs."""
-    if not offers(model, Ability.LAYERS):
-        raise ModelError(
-            f"{model.name} does not show its layers, so there is no attention mass to read; give a"
-            " model that is loaded here."
-        )
+    require_layers(model, "layers, so there is no attention mass to read")
     if not model.steerable:
         raise ModelError(
             f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so"

@@ -16,8 +16,7 @@ from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
 from holdfast.errors import ModelError
 from holdfast.files import write_whole
-from holdfast.methods import Ability
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import require_layers
 from holdfast.papers.li2024 import cone as theory
 from holdfast.papers.li2024.cone import effective_dimension, opening_angle
 from holdfast.progress import Watch, unwatched
@@ -255,11 +254,7 @@ def study(
         ModelError: a model that does not show its hidden states.
         RecordsError: `out` holds dialogs of another run.
     """
-    if not offers(model, Ability.LAYERS):
-        raise ModelError(
-            f"{model.name} does not show its embeddings and hidden states; give a model that is"
-            " loaded here."
-        )
+    require_layers(model, "embeddings and hidden states")
     out = Path(out)
     record = {
         "model": model.name,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import drift
 from holdfast.errors import UsageError
-from holdfast.methods import Ability
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import require_layers
 from holdfast.models.protocol import ChatModel
 from holdfast.progress import Watch, unwatched
 from holdfast.records import RunData
@@ -108,11 +107,7 @@ class Li2024Setup:
 
 def check(setup: Li2024Setup) -> None:
     """Refuses what cannot be reproduced, before anything runs."""
-    if not offers(setup.model, Ability.LAYERS):
-        raise UsageError(
-            f"{setup.model.name} does not show its attention and embeddings; give a --model that is"
-            " loaded here, and an endpoint as --endpoint."
-        )
+    require_layers(setup.model, "attention and embeddings")
     if setup.base is not None and setup.base.fingerprint == setup.model.fingerprint:
         raise UsageError(
             f"The base model is {setup.model.name} itself; give the model it was before its chat"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import ModelError, UnknownName
-from holdfast.methods import Ability, Fitted, FittedOn, write_fitted
-from holdfast.models.capabilities import offers
+from holdfast.errors import UnknownName
+from holdfast.methods import Fitted, FittedOn, write_fitted
+from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.progress import Progress, Watch, unwatched
 from holdfast.states import sites_of
@@ -71,11 +71,7 @@ def fit(
     """
     if method not in _LEARNING:
         raise UnknownName("method that is fitted", method, _LEARNING)
-    if not offers(model, Ability.LAYERS):
-        raise ModelError(
-            f"{getattr(model, 'name', model)} does not show its hidden states and weights, on which"
-            f" {method} is fitted; give a model that is loaded here."
-        )
+    require_layers(model, f"hidden states and weights, on which {method} is fitted")
     learning = _LEARNING[method]
     examples = learning.ships() if data is None else learning.read(Path(data))
     with watch(method, learning.steps * len(examples)) as progress:

@@ -13,9 +13,9 @@ from holdfast import drift
 from holdfast.analysis.profile import Profile, profile_of, read_profile
 from holdfast.attention import layers_with_attention
 from holdfast.errors import AnotherRun, ModelError, RequestFailed
-from holdfast.methods import Ability, spell
+from holdfast.methods import spell
 from holdfast.methods.heads import Head, with_heads
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Replicas, Units, replicas_of
@@ -153,11 +153,7 @@ def estimate(model: LocalModel, samples: Samples, plan: ProfilingPlan = Profilin
 
 def _checked(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> ProfilingPlan:
     """The plan with a method that can be put on any head; refuses what cannot be profiled."""
-    if not offers(model, Ability.LAYERS):
-        raise ModelError(
-            f"{getattr(model, 'name', model)} does not show its layers, whose heads are to be"
-            " steered one by one; give a model that is loaded here."
-        )
+    require_layers(model, "layers, whose heads are to be steered one by one")
     plan = replace(plan, method=with_heads(plan.method, None))
     model.check([plan.method])
     check_samples(samples, compared=plan.by == "accuracy")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
-from holdfast.methods import Ability, HeadSet, Pasta
-from holdfast.models.capabilities import offers
+from holdfast.methods import HeadSet, Pasta
+from holdfast.models.capabilities import require_layers
 from holdfast.papers import zhang2024 as tasks
 from holdfast.progress import Watch, unwatched
 
@@ -100,11 +100,7 @@ class Setup:
 def check(setup: Setup) -> None:
     """Refuses what cannot be reproduced, before anything runs."""
     tasks.Settings(setup.tasks)  # which refuses unknown tasks
-    if not offers(setup.model, Ability.LAYERS):
-        raise UsageError(
-            f"{setup.model.name} does not show its layers, whose heads are to be steered one by"
-            " one; give a --model that is loaded here."
-        )
+    require_layers(setup.model, "layers, whose heads are to be steered one by one")
     setup.model.check([pasta_on(None)])
     if setup.child is not None and setup.child.fingerprint == setup.model.fingerprint:
         raise UsageError(
