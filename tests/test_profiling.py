@@ -371,49 +371,30 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("made", "error", "named"),
+    ("samples", "plan", "named"),
     (
-        (lambda out: profile(model(), [], out), UsageError, ["no samples"]),
-        (
-            lambda out: profile(model(), [SAMPLES[0], *questions(1)], out),
-            UsageError,
-            ["Sample 2", "Question"],
-        ),
-        (
-            lambda out: profile(model(), [replace(SAMPLES[0], continuations=("a", ""))], out),
-            UsageError,
-            ["Sample 1", "('a', '')"],
-        ),
-        (
-            lambda out: profile(model(), [replace(SAMPLES[0], right=5)], out),
-            UsageError,
-            ["Sample 1", "right = 5"],
-        ),
-        (
-            lambda out: profile(model(), [replace(SAMPLES[0], emphasis=())], out),
-            UsageError,
-            ["Sample 1", "neither emphasis nor a system prompt"],
-        ),
-        (
-            lambda out: profile(model(), [SAMPLES[0]], out, ProfilingPlan(by="accuracy")),
-            UsageError,
-            ["Sample 1", "rank by probability"],
-        ),
-        (
-            lambda out: profile(model(), SAMPLES, out, ProfilingPlan(halving=True)),
-            UsageError,
-            ["at least 8", "6"],
-        ),
-        (lambda out: profile(Scripted(), SAMPLES, out), ModelError, ["scripted", "loaded here"]),
-        (lambda out: ProfilingPlan(Repetition(1)), UsageError, ["attention method", "Repetition"]),
-        (lambda out: ProfilingPlan(by="luck"), UsageError, ["'luck'", "accuracy"]),
-        (lambda out: read_profile(out), RecordsError, ["manifest"]),
+        ([], {}, ["no samples"]),
+        ([SAMPLES[0], *questions(1)], {}, ["Sample 2", "Question"]),
+        ([replace(SAMPLES[0], continuations=("a", ""))], {}, ["Sample 1", "('a', '')"]),
+        ([replace(SAMPLES[0], right=5)], {}, ["Sample 1", "right = 5"]),
+        ([replace(SAMPLES[0], emphasis=())], {}, ["Sample 1", "neither emphasis nor a system"]),
+        ([SAMPLES[0]], {"by": "accuracy"}, ["Sample 1", "rank by probability"]),
+        (SAMPLES, {"halving": True}, ["at least 8", "6"]),
+        (SAMPLES, {"method": Repetition(1)}, ["attention method", "Repetition"]),
+        (SAMPLES, {"by": "luck"}, ["'luck'", "accuracy"]),
     ),
 )
-def test_what_cannot_be_profiled_is_refused_by_name(tmp_path, made, error, named):
-    with pytest.raises(error) as caught:
-        made(tmp_path)
+def test_what_cannot_be_profiled_is_refused_by_name(tmp_path, samples, plan, named):
+    with pytest.raises(UsageError) as caught:
+        profile(model(), samples, tmp_path, ProfilingPlan(**plan))
     assert all(part in str(caught.value) for part in named), str(caught.value)
+
+
+def test_another_model_or_folder_is_refused_by_name(tmp_path):
+    with pytest.raises(ModelError, match=r"scripted .*loaded here"):
+        profile(Scripted(), SAMPLES, tmp_path)
+    with pytest.raises(RecordsError, match="manifest"):
+        read_profile(tmp_path)
 
 
 def test_a_copy_has_modules_of_its_own_over_the_same_weights():
