@@ -24,7 +24,7 @@ from tiny import chat, model, tokenizer
 
 from holdfast.chat.prompt import Pieces
 from holdfast.cli import main
-from holdfast.cli.chat import COMMANDS, bar, completions, printable
+from holdfast.cli.chat import COMMANDS, completions, printable
 from holdfast.drift.dialog import least_tokens
 from holdfast.errors import UsageError
 from holdfast.methods import parse
@@ -189,7 +189,7 @@ def test_the_mass_is_drawn_by_round(say, submitted):
     _, out, _ = say("the old town", "/method boost:factor=8", "and the river", "/mass")
     masses = [answer.result().token_masses for answer in submitted]
     means = [sum(each) / len(each) for each in masses]
-    rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+.?)$", out, re.MULTILINE)
+    rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+)$", out, re.MULTILINE)
     assert [row[:3] for row in rows] == [
         ("1", "none", f"{means[0]:.3f}"),
         ("2", "boost:factor=8", f"{means[1]:.3f}"),
@@ -322,7 +322,7 @@ def test_ctrl_c_hangs_up_on_an_endpoint(say):
     assert server.bodies[-1]["messages"] == list(chat(SYSTEM, "quick"))
 
 
-# Completion and charts
+# Completion
 
 
 def test_every_method_that_is_completed_can_be_read():
@@ -335,10 +335,6 @@ def test_every_method_that_is_completed_can_be_read():
             assert "The fitted file" in str(error)
             of_files += 1
     assert len(words) - len(COMMANDS) - of_files > 8
-
-
-def test_a_bar_is_as_long_as_its_value():
-    assert bar(0.5, 1, 5) == "██▌" and bar(0, 0, 5) == ""
 
 
 # A terminal

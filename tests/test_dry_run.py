@@ -11,7 +11,8 @@ from test_drift import SUITE, Scripted
 
 from holdfast import drift
 from holdfast.cli import main, parser
-from holdfast.cli.dry_run import DriftRun, WorkItem, estimate_conversations, estimate_lines
+from holdfast.cli.dry_run import WorkItem, estimate_lines, estimate_run
+from holdfast.cli.output import DriftRun
 from holdfast.drift.work import count_replies
 from holdfast.records import read_run
 from holdfast.report.about import about_runs
@@ -53,6 +54,7 @@ def test_every_long_command_has_it():
 def test_the_rest_is_carried_over_from_the_first_piece(tmp_path):
     lines = estimate_lines(asked(), PARTS, records(), 20.0, tmp_path)
     text = "\n".join(lines)
+    assert lines[0].split() == ["part", "at", "most", "left", "requests"]
     assert lines[1].split() == ["conversations", "100", "96", "1,000"]
     assert lines[2].split() == ["questions", "48", "48", "48"]
     assert f"Measured on 4 of the conversations, recorded in {tmp_path}." in text
@@ -112,7 +114,7 @@ def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, ca
 def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys):
     settings = drift.Settings(rounds=5, conversations=2)
     plan = DriftRun(Scripted(context=4), SUITE, tmp_path / "run", settings, [()], drift.Cast())
-    estimate_conversations(asked(), plan)
+    estimate_run(asked(), plan)
     said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
     assert said in capsys.readouterr().err
 
@@ -137,7 +139,10 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
         words += ["--rounds", "2", "--budget", "50", "--out", str(tmp_path / "run")]
         assert main([*words, "--dry-run", "--price-in", "1", "--price-out", "2"]) == 0
     told = capsys.readouterr().out
-    assert "at most 100" in told and "Measured on 2 of the conversations" in told
+    assert (
+        told.splitlines()[1].split()[-3:] == ["100", "98", "500"]
+        and "Measured on 2 of the conversations" in told
+    )
     # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
     assert "if 8 at a time" in told
     assert "about 15,000 read and 2,400 written, in at most 490 requests" in told

@@ -13,7 +13,7 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from holdfast.cli import (
@@ -63,13 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     wait_asleep()
     words = list(sys.argv[1:] if argv is None else argv)
     made, commands = _parsers()
-    known = [*commands, "--help", "--version"]
     if not words:
         made.print_help()
         return 0
     arguments = argparse.Namespace()
     try:
-        if words[0] not in (*commands, "-h", "--help", "--version"):
+        known = [*commands, "--help", "--version"]
+        if words[0] not in (*known, "-h"):
             raise UnknownName("option" if words[0].startswith("-") else "command", words[0], known)
         arguments, unknown = made.parse_known_args(words)
         if unknown:
@@ -101,10 +101,9 @@ def _with_options(error: HoldfastError, words: Sequence[str]) -> str:
 
 def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:
     """Where the results of an interrupted command are kept, and the command that resumes it."""
-    kept = getattr(arguments, "kept", None)
-    return f"; finished work is in {kept}, and `{shlex.join(['holdfast', *words])}` resumes it" * (
-        kept is not None
-    )
+    if (kept := getattr(arguments, "kept", None)) is None:
+        return ""
+    return f"; finished work is in {kept}, and `{shlex.join(['holdfast', *words])}` resumes it"
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
@@ -125,7 +124,8 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         epilog="Try: holdfast drift",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
+    version, text = f"holdfast {__version__}", "print the version and leave"
+    made.add_argument("--version", action="version", version=version, help=text)
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         add_command(commands, command)
@@ -133,6 +133,13 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
 
 
 _METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
+_REWORDED = (  # argparse's messages
+    (r"^argument (.+?): expected one argument", r"\1 needs a value"),
+    (r"^argument (.+?): expected", r"\1 needs"),
+    (r"^argument (.+?): not allowed with argument", r"\1 excludes"),
+    (r"^the following arguments are required:", "`{}` needs"),
+    (r"^one of the arguments (.+) is required", r"`{}` needs one of \1"),
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -147,73 +154,44 @@ class _Parser(argparse.ArgumentParser):
         return super().add_argument(*names, **named)
 
     def error(self, message: str) -> NoReturn:
-        """Refuses what argparse refuses.
-
-        Raises:
-            UsageError: always.
-        """
-        for pattern, words in (
-            (r"^argument (.+?): expected one argument", r"\1 needs a value"),
-            (r"^argument (.+?): expected", r"\1 needs"),
-            (r"^argument (.+?): not allowed with argument", r"\1 excludes"),
-            (r"^the following arguments are required:", f"`{self.prog}` needs"),
-            (r"^one of the arguments (.+) is required", rf"`{self.prog}` needs one of \1"),
-        ):
-            message = re.sub(pattern, words, message)
+        """Raises argparse's message as a `UsageError`."""
+        for pattern, words in _REWORDED:
+            message = re.sub(pattern, words.format(self.prog), message)
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
-        """Refuses words that are left over when the arguments are read.
-
-        Raises:
-            UsageError: always; suggests the option that was likely meant.
+        """Raises a `UsageError` about words that are left over when the arguments are read, which
+        suggests the option that was likely meant.
         """
         misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
         known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", self.format_usage())
+        hint = f"see `{self.prog} --help`."
         if misspelt:
-            near = difflib.get_close_matches(misspelt[0].lstrip("-"), known, n=1)
-            hint = f"did you mean --{near[0]}?" if near else f"see `{self.prog} --help`."
+            if near := difflib.get_close_matches(misspelt[0].lstrip("-"), known, n=1):
+                hint = f"did you mean --{near[0]}?"
             raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
         text = " ".join(words)
         likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
         given = getattr(arguments, likely, None)
-        if likely not in known:
-            hint = f"see `{self.prog} --help`."
-        elif given == self.get_default(likely):
+        if likely in known and given == self.get_default(likely):
             hint = f"did you mean --{likely} {shlex.quote(text)}?"
-        else:
+        elif likely in known:
             hint = f"put quotes around --{likely} {shlex.quote(f'{given} {text}')}."
         raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         try:
             return super()._get_value(action, text)
-        except argparse.ArgumentError as error:
+        except argparse.ArgumentError:
             if action.type not in (int, float):
                 raise
-            expected = "a whole number" if action.type is int else "a number"
-            raise UsageError(
-                f"{_name(action)} takes {expected}, not {text!r}; see `{self.prog} --help`."
-            ) from error
+            self._refuse(action, "a whole number" if action.type is int else "a number", text)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            raise UsageError(
-                f"{_name(action)} takes {_alternatives(action.choices)}, not {value!r}; see"
-                f" `{self.prog} --help`."
-            )
+            *others, last = action.choices
+            self._refuse(action, f"{', '.join(others)} or {last}", value)
 
-
-def _name(action: argparse.Action) -> str:
-    return action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
-
-
-def _alternatives(choices: Iterable[str]) -> str:
-    *others, last = choices
-    return f"{', '.join(others)} or {last}"
-
-
-class _Version(argparse.Action):
-    def __call__(self, parser, namespace, values, option_string=None):
-        print(f"holdfast {__version__}")
-        parser.exit()
+    def _refuse(self, action: argparse.Action, expected: str, value: Any) -> NoReturn:
+        name = next(iter(action.option_strings), action.metavar or action.dest)
+        raise UsageError(f"{name} takes {expected}, not {value!r}; see `{self.prog} --help`.")

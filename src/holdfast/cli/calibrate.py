@@ -5,24 +5,24 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from holdfast import ranges
 from holdfast.cli import options
-from holdfast.cli.dry_run import DriftRun, WorkItem, check_prices, estimate_conversations
+from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
 from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
-from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs, SuiteName
+from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs, SuiteName, option_of
 from holdfast.cli.output import (
+    DriftRun,
     command_line,
     command_with,
     page_path,
     print_figures,
     write_page,
 )
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import Bar, note
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan
 
@@ -51,7 +51,7 @@ EXAMPLES = """examples:
 Repeating a command resumes it."""
 
 
-class _CalibrateMeasure(Options):
+class _CalibrateOptions(Options):
     suite: SuiteName = "starter"
     """where the prompts come from"""
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
@@ -77,9 +77,6 @@ class _CalibrateMeasure(Options):
     """in place of --draws: N conversations of every setting, each between two prompts drawn anew,
     of the whole suite where --prompts names none; their intervals hold for other prompts of the
     same kind too"""
-
-
-class _CalibrateChoice(Options):
     ask_at: int = Plan.ask_at
     """the user turn that asks the question"""
     budget: Annotated[float | None, Arg("D")] = None
@@ -88,9 +85,6 @@ class _CalibrateChoice(Options):
     baseline: bool = False
     """ask the probes without a system prompt too, and name the prompts or rules that score as well
     without it; they still count in the stability"""
-
-
-class _CalibrateOut(Options):
     out: OutFolder = Path("runs/calibrate")
 
 
@@ -127,43 +121,35 @@ def run(arguments: argparse.Namespace) -> None:
         f" {count_of(plan.rounds, 'round')}, with {questions} questions shared out among them"
     )
     if why := too_small(suite, questions, plan):
-        print(f"holdfast: {why}", file=sys.stderr)
+        note(why)
     model = load_model(arguments)
     arguments.kept = out
     settings = study.settings_for(suite, plan)
     _warn_of_other_draws(model.fingerprint, suite.name, settings, out)
-    conversations = DriftRun(model, suite, out / "stability", settings, methods, cast)
+    planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
         answers = questions * len(methods)
         print(f"{title}.")
-        more = [WorkItem("questions", answers, answers, answers)]
-        more += [conversations.baseline()] if arguments.baseline else []
-        estimate_conversations(arguments, conversations, more)
+        estimate_run(arguments, planned, WorkItem("questions", answers, answers, answers))
         return
-    _measure(arguments, conversations, capability, plan, title)
+    _measure(arguments, planned, capability, plan, title)
     if arguments.baseline:
-        conversations.ask_baseline()
+        planned.ask_baseline()
     _print_result(arguments, read_calibration(out), budget, page)
 
 
 def _measure(
-    arguments: argparse.Namespace,
-    conversations: DriftRun,
-    capability: Capability,
-    plan: Plan,
-    title: str,
+    arguments: argparse.Namespace, run: DriftRun, capability: Capability, plan: Plan, title: str
 ) -> None:
     """Runs the sweeps: first the model as it is, which may show that there is nothing to lose."""
     from holdfast import drift
     from holdfast.analysis.calibration import read_calibration
     from holdfast.study.calibrate import calibrate, units_of
 
-    model, suite = conversations.model, conversations.suite
-
     def measure(plan: Plan, title: str) -> None:
-        with Bar(units_of(suite, capability, plan), title=title) as bar:
+        with Bar(units_of(run.suite, capability, plan), title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            calibrate(model, suite, capability, arguments.out, plan, running)
+            calibrate(run.model, run.suite, capability, arguments.out, plan, running)
 
     if not capability.is_text and not _is_swept(arguments.out):
         unswept = dataclasses.replace(plan, sweeps=())
@@ -213,7 +199,7 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
         return
     if budget is not None:
         raise HoldfastError(f"{line}, or leave --budget {budget:g} out to compare stability alone.")
-    print(f"holdfast: {line}.", file=sys.stderr)
+    note(f"{line}.")
 
 
 def _warn_of_other_draws(fingerprint: str, suite: str, settings: Settings, out: Path) -> None:
@@ -232,15 +218,14 @@ def _warn_of_other_draws(fingerprint: str, suite: str, settings: Settings, out: 
             continue
         there = drawn(identity["settings"])
         other = [
-            f"--{name.replace('_', '-')} {there[name]} (here {value})"
+            f"{option_of(name)} {there[name]} (here {value})"
             for name, value in here.items()
             if there[name] != value
         ]
         if other:
-            print(
-                f"holdfast: {path.parent.name} has conversations of the same model and suite with"
-                f" {', '.join(other)}; what is recommended here may not hold there.",
-                file=sys.stderr,
+            note(
+                f"{path.parent.name} has conversations of the same model and suite with"
+                f" {', '.join(other)}; what is recommended here may not hold there."
             )
         return
 
@@ -271,8 +256,8 @@ def _print_result(
         print(line)
     if arguments.details:
         print_figures(figures)
-    for what, line in failure_lines(read_run(out / "capability").failures):
-        print(f"{what.capitalize()}: {line}.")
+    for name, line in failure_lines(read_run(out / "capability").failures):
+        print(f"{name.capitalize()}: {line}.")
     write_page(arguments, report.calibration_page(calibration, chosen, out), page)
     written = arguments.budget is not None and chosen.recommended
     if written:
@@ -324,14 +309,12 @@ COMMAND = Command(
     run,
     (
         *options.MODEL,
-        _CalibrateMeasure,
+        _CalibrateOptions,
         options.RoundsOptions,
-        _CalibrateChoice,
-        *options.DRAWS,
+        options.DrawOptions,
         options.SystemOptions,
         options.UserTurnsOptions,
         options.RayOptions,
-        _CalibrateOut,
         options.DryRunOptions,
         options.ReportOptions,
         options.DetailsOptions,

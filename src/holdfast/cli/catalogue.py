@@ -6,7 +6,7 @@ import argparse
 import inspect
 import json
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from holdfast.cli.options import Arg, Command, Options
@@ -63,34 +63,37 @@ def method_lines(name: str) -> list[str]:
         UnknownName: there is no such method; suggests the nearest.
     """
     from holdfast.methods.kinds import Ability, needs_of
-    from holdfast.methods.parameters import parameters_of, required_parameters
+    from holdfast.methods.parameters import parameters_of
     from holdfast.methods.registry import BY_NAME
     from holdfast.report.wording import aligned
 
     if name not in BY_NAME:
         raise UnknownName("method", name, BY_NAME)
     method = BY_NAME[name]
-    known, required = parameters_of(method), required_parameters(method)
-    rows = [
-        (
-            parameter,
-            declared.values.words,
-            _default(method, parameter, required),
-            declared.description,
-        )
-        for parameter, declared in known.items()
-    ]
-    example = ",".join(f"{parameter}={known[parameter].example}" for parameter in required)
-    needs = ", ".join(need.value for need in Ability if need in needs_of(method))
+    rows = [("parameter", "takes", "default", "what it is")]
+    for parameter, declared in parameters_of(method).items():
+        default = _default(method, parameter)
+        rows.append((parameter, declared.values.words, default, declared.description))
+    example = example_of(method)
+    quoted = f"'{example}'" if "[" in example else example  # a shell reads brackets
     return [
         *_about(name, method),
         "",
-        *aligned([("parameter", "takes", "default", "what it is"), *rows], "  "),
+        *aligned(rows, "  "),
         "",
-        f"example: --method {_quoted(f'{name}:{example}' if example else name)}",
-        f"needs of the model: {needs}",
+        f"example: --method {quoted}",
+        f"needs of the model: {', '.join(a.value for a in Ability if a in needs_of(method))}",
         f"source: {method.source}",
     ]
+
+
+def example_of(method: type[Any]) -> str:
+    """A spec of a method, with an example of every parameter that must be given."""
+    from holdfast.methods.parameters import parameters_of, required_parameters
+
+    known = parameters_of(method)
+    given = ",".join(f"{name}={known[name].example}" for name in required_parameters(method))
+    return f"{method.name}:{given}" if given else str(method.name)
 
 
 def measure_lines(name: str) -> list[str]:
@@ -108,20 +111,15 @@ def measure_lines(name: str) -> list[str]:
     if name not in REGISTRY:
         raise UnknownName("measure", name, [*REGISTRY, *_BUILT])
     entry = REGISTRY[name]
-    rows = [
-        (
-            argument,
-            expected_of(field),
-            "must be given" if field.is_required() else json.dumps(field.default),
-        )
-        for argument, field in entry.arguments.items()
-    ]
-    heads = ("argument", "takes", "default")
+    rows = [("argument", "takes", "default")]
+    for argument, field in entry.arguments.items():
+        default = "must be given" if field.is_required() else json.dumps(field.default)
+        rows.append((argument, expected_of(field), default))
     published = (line for beginning, line in PUBLISHED.items() if name.startswith(beginning))
     return [
         *_about(name, entry.function),
         "",
-        *(aligned([heads, *rows], "  ") if rows else ["It takes no arguments."]),
+        *(aligned(rows, "  ") if rows[1:] else ["It takes no arguments."]),
         "",
         f"example: measure: {measure_example(name)}",
         f"source: {next(published, 'ours').removeprefix('of ')}",
@@ -150,19 +148,16 @@ def _about(name: str, documented: Any) -> list[str]:
     return [line.replace("`", "") for line in lines]
 
 
-def _default(method: type[Any], parameter: str, required: Sequence[str]) -> str:
+def _default(method: type[Any], parameter: str) -> str:
     """A parameter's default in a spec; "" where the description says what none means."""
-    value = None if parameter in required else getattr(method, parameter)
-    if parameter in required:
+    from holdfast.methods.parameters import required_parameters
+
+    if parameter in required_parameters(method):
         return "must be given"
+    value = getattr(method, parameter)
     if value is None:
         return ""
     return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
-
-
-def _quoted(spec: str) -> str:
-    """With quotes where a shell would read brackets."""
-    return f"'{spec}'" if "[" in spec else spec
 
 
 def _print(rows) -> None:

@@ -10,14 +10,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
-from holdfast.cli.options import DRAWS, MODEL, Arg, Command, Options, Spec, SystemOptions
+from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Spec, SystemOptions
 from holdfast.cli.progress import Terminated
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
+    from holdfast.chat.emphasis import Part
     from holdfast.chat.messages import Message
     from holdfast.methods import Method
     from holdfast.models.requests import Reply
@@ -34,20 +36,14 @@ Where the input is no terminal, each line is a message or a command, and what is
 
 _BAR = 40  # characters of the longest one
 BOLD, DIM, RED = 1, 2, 31  # as a terminal numbers styles
-_ENDINGS = {  # how a reply ended that did not simply stop
-    "stopped": "stopped",
-    "length": "cut off at --max-new-tokens, or where the model's context ends",
-    "empty": "no content",
-    "refusal": "a refusal",
-    "tool_calls": "a tool was called",
-}
+_CUT = "cut off at --max-new-tokens, or where the model's context ends"
 # name, argument, line of help; `Chat` has a method of each name
 COMMANDS = (
     ("method", "SPEC", "steer from here on; none stops it"),
     ("compare", "SPEC SPEC ...", "answer the next message under each"),
     ("mass", "", "how much attention went to what is held on to"),
     ("system", "TEXT", "another system prompt; without a text, none"),
-    ("emphasis", "TEXT", "hold on to this text; without one, to none"),
+    ("emphasis", "TEXT", "hold on to this text instead; without one, to the system prompt"),
     ("retry", "", "answer the last message again"),
     ("save", "FILE", "write the dialog"),
     ("load", "FILE", "go on with a dialog"),
@@ -79,10 +75,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.method != "none":
         chat.method(arguments.method)
     if not sys.stdin.isatty():
-        for line in sys.stdin:
+        while not chat.over and (line := sys.stdin.readline()):
             chat.take(line.rstrip("\n"))
-            if chat.over:
-                return
         return
     read = _reader()
     notice(f"{chat.model.name}; /help lists the commands, Ctrl-D ends.")
@@ -95,9 +89,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def show(text: str, style: int = 0, file: Any = None) -> None:
     """Prints a line, on a terminal in a style."""
-    text, file = printable(text), file or sys.stdout
-    styled = f"\x1b[{style}m{text}\x1b[0m" if style and sys.stdout.isatty() else text
-    print(styled, file=file, flush=True)
+    styled = style and sys.stdout.isatty()
+    text = f"\x1b[{style}m{printable(text)}\x1b[0m" if styled else printable(text)
+    print(text, file=file or sys.stdout, flush=True)
 
 
 def notice(text: str, style: int = DIM) -> None:
@@ -129,8 +123,7 @@ class Chat:
         self.shows_mass = offers(model, Ability.LOG_ODDS)
         self.messages: tuple[Message, ...] = ()
         self.methods: Setting = ()
-        self.emphasized: tuple[tuple[int, int, int], ...] = ()  # in place of the system prompt
-        self.pending: tuple[str, ...] = ()  # texts to emphasise in the next message
+        self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
         self.masses: dict[int, tuple[str, tuple[float, ...]]] = {}  # by round, with the method
         self.attempt = 0  # how often the last message was answered before
         self.comparing: tuple[Setting, ...] = ()  # for the next message; () for `methods`
@@ -142,8 +135,6 @@ class Chat:
         Raises:
             HoldfastError: it is refused; the chat is as it was.
         """
-        from holdfast.methods import spell
-
         if typed.startswith("/"):
             name, _, rest = typed[1:].partition(" ")
             takes = {known: argument for known, argument, _ in COMMANDS}
@@ -153,16 +144,20 @@ class Chat:
                 raise UsageError(f"/{name} takes nothing behind it, not {rest.strip()!r}.")
             getattr(self, name)(*[rest.strip()] if takes[name] else ())
         elif self.comparing:
-            settings, self.comparing = self.comparing, ()
-            messages = self._with_message(typed) if typed.strip() else self._last()
-            if not messages:
-                raise UsageError("There is no message to compare replies to; type one first.")
-            for number, setting in enumerate(settings, 1):
-                show(f"{number} {spell(setting)}", BOLD)
-                self._ask(messages, setting)
-            notice("None of them is part of the dialog; /method SPEC steers from here on.")
+            self._compare(self._with_message(typed) if typed.strip() else self._last())
         elif typed.strip():
             self._reply(self._with_message(typed), attempt=0)
+
+    def _compare(self, messages: tuple[Message, ...]) -> None:
+        from holdfast.methods import spell
+
+        settings, self.comparing = self.comparing, ()
+        if not messages:
+            raise UsageError("There is no message to compare replies to; type one first.")
+        for number, setting in enumerate(settings, 1):
+            show(f"{number} {spell(setting)}", BOLD)
+            self._ask(messages, setting)
+        notice("None of them is part of the dialog; /method SPEC steers from here on.")
 
     def _last(self) -> tuple[Message, ...]:
         """The chat up to the last user message; () where there is none."""
@@ -170,12 +165,11 @@ class Chat:
         return self.messages[: users[-1] + 1] if users else ()
 
     def _with_message(self, text: str) -> tuple[Message, ...]:
-        """The chat with a new user message, in which pending texts become emphasis."""
+        """The chat with a new user message, which may have a text to emphasise."""
         from holdfast.chat.emphasis import resolve
 
         messages = (*self.messages, {"role": "user", "content": text})
-        pending, self.pending = self.pending, ()
-        self.emphasized = resolve(messages, (*self.emphasized, *pending))
+        self.emphasized = resolve(messages, self.emphasized)
         return messages
 
     def _reply(self, messages: tuple[Message, ...], attempt: int) -> None:
@@ -206,7 +200,7 @@ class Chat:
             keep=True,
             trace=self.shows_mass,
             system_as=self.system_as,
-            emphasis=tuple(part for part in self.emphasized if part[0] < len(messages)),
+            emphasis=[p for p in self.emphasized if p[0] in range(len(messages))],  # no later text
         )
         text = ""
 
@@ -228,8 +222,8 @@ class Chat:
             reply = Reply(text, None, "stopped")
         finally:
             print(flush=True)
-        if reply.stop_reason in _ENDINGS:
-            notice(f"({_ENDINGS[reply.stop_reason]})")
+        if reply.stop_reason != "stop":
+            notice(f"({_CUT if reply.stop_reason == 'length' else reply.stop_reason})")
         return reply
 
     def _parse(self, spec: str) -> Setting:
@@ -246,7 +240,7 @@ class Chat:
         known = f"; there are {', '.join(m.name for m in METHODS)} and none." if not spec else ""
         notice(f"method: {spell(self.methods)}{known}")
         system = any(m["role"] == "system" and m["content"].strip() for m in self.messages)
-        if any(map(holds_span, self.methods)) and not (system or self.emphasized or self.pending):
+        if any(map(holds_span, self.methods)) and not (system or self.emphasized):
             notice("It has nothing to hold on to yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:
@@ -266,43 +260,41 @@ class Chat:
                 f"{self.model.name} gives no attention mass; use a local model whose attention can"
                 " be reached, or a server that steers (`holdfast serve`)."
             )
-        rows = [(n, spec, masses) for n, (spec, masses) in self.masses.items() if masses]
+        rows = [
+            (number, spec, sum(masses) / len(masses))
+            for number, (spec, masses) in self.masses.items()
+            if masses
+        ]
         if not rows:
             raise UsageError(
                 "No reply here has a mass yet; it is that on the system prompt, or on the emphasis,"
                 " at each token of a reply."
             )
-        means = [sum(masses) / len(masses) for _, _, masses in rows]
         span = "emphasis" if self.emphasized else "system prompt"
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
-        width = max(len(spec) for _, spec, _ in rows)
+        most, width = max(mean for _, _, mean in rows), max(len(spec) for _, spec, _ in rows)
         room = min(_BAR, max(8, shutil.get_terminal_size().columns - width - 14))
-        for (number, spec, _), mean in zip(rows, means, strict=True):
-            show(f"{number:>3}  {spec:<{width}}  {mean:.3f}  {bar(mean, max(means), room)}")
+        for number, spec, mean in rows:
+            show(f"{number:>3}  {spec:<{width}}  {mean:.3f}  {'█' * round(room * mean / most)}")
 
     def system(self, text: str) -> None:
         rest = tuple(message for message in self.messages if message["role"] != "system")
-        lost = "; nothing is emphasised any longer" if self.emphasized or self.pending else ""
         self.messages = ({"role": "system", "content": text}, *rest) if text else rest
-        self.emphasized, self.pending = (), ()  # emphasis counts messages
+        lost = "; nothing is emphasised any longer" if self.emphasized else ""
+        self.emphasized = ()  # which counts messages
         notice((f"system prompt: {text}" if text else "no system prompt") + lost)
 
     def emphasis(self, text: str) -> None:
         from holdfast.chat.emphasis import resolve
 
-        count = sum(message["content"].count(text) for message in self.messages)
         if not text:
-            self.emphasized, self.pending = (), ()
+            self.emphasized = ()
             notice("nothing is emphasised")
-        elif count > 1:
-            raise UsageError(
-                f"{text!r} occurs {count} times in the chat; give more of the text around it."
-            )
-        elif count:
-            self.emphasized = resolve(self.messages, (*self.emphasized, text))
+        elif any(text in message["content"] for message in self.messages):
+            self.emphasized = (*self.emphasized, *resolve(self.messages, (text,)))
             notice(f"emphasised: {text}")
         else:
-            self.pending = (*self.pending, text)
+            self.emphasized = (*self.emphasized, text)
             notice(f"emphasised in the next message: {text}")
 
     def retry(self) -> None:
@@ -318,34 +310,27 @@ class Chat:
         dialog: dict[str, Any] = {"messages": self.messages, "method": spell(self.methods)}
         if self.emphasized:
             dialog["emphasis"] = self.emphasized
-        text = json.dumps(dialog, indent=1, ensure_ascii=False) + "\n"
-        try:
-            write_whole(path, text.encode(errors="replace"))
-        except OSError as error:
-            raise UsageError(
-                f"{path} cannot be written ({error.strerror}); name another file."
-            ) from None
+        write_whole(path, json.dumps(dialog, indent=1, ensure_ascii=False) + "\n", "another file")
         notice(f"saved: {path}")
 
     def load(self, name: str) -> None:
         from holdfast.chat.emphasis import resolve
         from holdfast.chat.messages import check_message
-        from holdfast.methods import parse, spell
+        from holdfast.methods import spell
 
         dialog = read_chat(str(_path("load", name)), "The dialog")
         messages = tuple(dialog["messages"])
         for number, message in enumerate(messages, 1):
             check_message(number, message)
-        emphasized = resolve(messages, [tuple(part) for part in dialog.get("emphasis", ())])
-        methods = parse(dialog["method"]) if "method" in dialog else self.methods
         if messages and messages[-1]["role"] == "user":
             raise UsageError(
                 "The dialog ends with a user's message; leave it out, and type it in the chat."
             )
-        self.model.check(methods)
-        self.messages, self.methods, self.emphasized = messages, methods, emphasized
-        self.pending, self.masses, self.attempt = (), {}, 0
-        notice(f"loaded: {len(messages)} messages, method {spell(methods)}")
+        parts = [p if isinstance(p, str) else tuple(p) for p in dialog.get("emphasis", ())]
+        emphasized = resolve(messages, parts)
+        self.methods = self._parse(dialog["method"]) if "method" in dialog else self.methods
+        self.messages, self.emphasized, self.masses, self.attempt = messages, emphasized, {}, 0
+        notice(f"loaded: {len(messages)} messages, method {spell(self.methods)}")
 
     def help(self) -> None:
         for name, takes, line in COMMANDS:
@@ -365,51 +350,37 @@ def _path(command: str, name: str) -> Path:
     return Path(name).expanduser()
 
 
-def bar(value: float, most: float, width: int) -> str:
-    """A bar of at most `width` characters, as long as `value` is of `most`."""
-    whole, rest = divmod(round(8 * width * min(1.0, value / most)) if most > 0 else 0, 8)
-    return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()
-
-
 def _reader() -> Callable[[], str | None]:
     """Reads the next line from a terminal: None at Ctrl-D; Ctrl-C empties the line."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
 
-    prompt: PromptSession[str] = PromptSession(
-        completer=WordCompleter(completions(), WORD=True), complete_while_typing=False
-    )
+    completer = WordCompleter(completions(), WORD=True)
+    prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
 
     def read() -> str | None:
-        while True:
-            try:
-                return prompt.prompt("> ")
-            except KeyboardInterrupt:
-                continue
-            except EOFError:
-                return None
+        try:
+            return prompt.prompt("> ")
+        except KeyboardInterrupt:
+            return ""
+        except EOFError:
+            return None
 
     return read
 
 
 def completions() -> list[str]:
     """The commands, and every method with the parameters that it needs."""
-    from holdfast.methods.parameters import parameters_of, required_parameters
     from holdfast.methods.registry import METHODS
 
-    words = [*(f"/{name}" for name, _, _ in COMMANDS), "none"]
-    for method in METHODS:
-        known = parameters_of(method)
-        given = ",".join(f"{p}={known[p].example}" for p in required_parameters(method))
-        words.append(f"{method.name}:{given}")
-    return words
+    return [*(f"/{name}" for name, _, _ in COMMANDS), "none", *map(example_of, METHODS)]
 
 
 COMMAND = Command(
     "chat",
     "talk with a model in the terminal",
     run,
-    (*MODEL, _ChatOptions, SystemOptions, *DRAWS),
+    (*MODEL, _ChatOptions, SystemOptions, DrawOptions),
     "A chat in the terminal: steer it, compare methods, and see the mass.",
     EXAMPLES,
 )

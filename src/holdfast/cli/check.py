@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import math
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
 from holdfast.cli.drift import folder_name, settings_of
-from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
+from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.loading import (
     is_url,
     judging_of,
@@ -30,8 +28,8 @@ from holdfast.cli.loading import (
     with_user_prompt,
 )
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec
-from holdfast.cli.output import command_line, command_with, page_option, page_path
-from holdfast.cli.progress import Bar
+from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_run_page
+from holdfast.cli.progress import Bar, note
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,28 +37,11 @@ if TYPE_CHECKING:
     from holdfast.records import RunData
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
-_UNNAMED = (
-    "min_stability",
-    "error",
-    "budget",
-    "all_rules",
-    "junit",
-    "against",
-    "baseline",
-    "could_not",
-)
 _ASK_AT = 4  # of `holdfast calibrate`: the user turn that is the question
 # options of the model and its draws, which a calibration of the same prompts takes over
 _SHARED = (
-    "model",
-    "endpoint_model",
-    "device",
-    "dtype",
-    "rounds",
-    "system_as",
-    "temperature",
-    "top_p",
-    "max_new_tokens",
+    *("model", "endpoint_model", "device", "dtype", "rounds", "system_as"),
+    *("temperature", "top_p", "max_new_tokens"),
 )
 
 EXAMPLES = """examples:
@@ -88,7 +69,7 @@ class _CheckSuite(Options):
     """FILE.yaml, or what --suite of `holdfast drift` takes"""
 
 
-class _CheckTerm(Options):
+class _CheckOptions(Options):
     min_stability: Annotated[float | None, Arg("SHARE")] = None
     """the mean score that every rule must reach in every round (default: 0.9; with --against: no
     bar)"""
@@ -103,14 +84,8 @@ class _CheckTerm(Options):
     against: Annotated[Path | None, Arg("RUN")] = None
     """fail where a rule is kept less than in the run in this folder"""
     baseline: Annotated[str | None, Arg(action=_NotHere, help=argparse.SUPPRESS)] = None
-
-
-class _CheckMethod(Options):
     method: Spec = "none"
     """how the agent is steered"""
-
-
-class _CheckOut(Options):
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
     """the run's folder (default: runs/check-MODEL-SUITE-SEED, and the settings that are not the
     default)"""
@@ -121,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast.analysis.checks import Terms
     from holdfast.drift.benchmark import check_folder
     from holdfast.drift.pairing import settled
+    from holdfast.report.checks import counted
     from holdfast.report.wording import count_of
     from holdfast.study.checking import CheckOptions, check, earlier_talks, settings_for
 
@@ -135,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     warn_of_small_model(arguments)
-    out = arguments.out or Path("runs") / folder_name(arguments, suite, "check", _UNNAMED)
+    out = arguments.out or Path("runs") / folder_name(arguments, suite, "check")
     page_path(arguments, out)  # refused before anything runs
     user_turns = load_user_turns(arguments)
     if user_turns is None:
@@ -144,9 +120,11 @@ def run(arguments: argparse.Namespace) -> int:
     before = None
     if arguments.against is not None:
         before = earlier_talks(arguments.against, suite, methods.spell(method))
-        _warn_of_new_prompts(
-            [case.id for case in suite.cases if case.id not in before], arguments.against
-        )
+        if new := [case.id for case in suite.cases if case.id not in before]:
+            note(
+                f"{arguments.against} has no conversation of {', '.join(new)}, so there is nothing"
+                " to compare it with."
+            )
         if bar is None:  # more than there is to compare with would be of no use
             terms = dataclasses.replace(
                 terms, budget=min(terms.budget, max(map(len, before.values())))
@@ -157,8 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.kept = out
     cast = drift.Cast(user_model, judging=judging_of(arguments), user_turns=user_turns)
     if arguments.dry_run:
-        planned = DriftRun(model, suite, out, every, [method], cast, at_most=True)
-        estimate_conversations(arguments, planned)
+        estimate_run(arguments, DriftRun(model, suite, out, every, [method], cast))
         return PASSED
     count = len(suite.cases)
     title = (
@@ -168,7 +145,12 @@ def run(arguments: argparse.Namespace) -> int:
     total = count * terms.budget * settings.rounds
     with Bar(total, title=title, rounds=settings.rounds) as bar:
         running = drift.Running(progress=bar, command=command_line())
-        looked = functools.partial(_print_look, bar)
+
+        def looked(done: int, checks: Sequence[PromptCheck]) -> None:
+            if done:
+                conversations = count_of(done, "conversation")
+                bar.note(f"{conversations} per prompt: {counted(checks)}")
+
         options = CheckOptions(method, before, cast, running, looked)
         data, checks = check(model, suite, out, settings, terms, options)
     _print_result(arguments, data, checks, terms, time.monotonic() - began)
@@ -183,7 +165,6 @@ def _print_result(
     seconds: float,
 ) -> None:
     """Prints and writes the verdicts, and the next step."""
-    from holdfast import report
     from holdfast.report.checks import lines_of
     from holdfast.report.junit import write_junit
 
@@ -194,8 +175,7 @@ def _print_result(
         path = write_junit(checks, terms, suite, arguments.junit, seconds)
         print(f"JUnit: {path.resolve()}")
     if data.records:
-        report.write_summary(out)
-        print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
+        write_run_page(arguments, out, page)
     print(f"Next: {_next_step(arguments, checks, terms, out, page)}")
 
 
@@ -267,25 +247,6 @@ def exit_code(checks: Sequence[PromptCheck]) -> int:
     return UNDECIDED if analysis.UNDECIDED in verdicts else PASSED
 
 
-def _print_look(bar: Bar, done: int, checks: Sequence[PromptCheck]) -> None:
-    """Prints the verdicts so far, on a line of its own."""
-    from holdfast.report.checks import counted
-    from holdfast.report.wording import count_of
-
-    if done:
-        conversations = count_of(done, "conversation")
-        bar.bar.write(f"holdfast: {conversations} per prompt: {counted(checks)}", file=sys.stderr)
-
-
-def _warn_of_new_prompts(prompts: Sequence[str], earlier: Path) -> None:
-    if prompts:
-        print(
-            f"holdfast: {earlier} has no conversation of {', '.join(prompts)}, so there is"
-            " nothing to compare it with.",
-            file=sys.stderr,
-        )
-
-
 COMMAND = Command(
     "check",
     "test whether system prompts hold, for CI",
@@ -293,19 +254,10 @@ COMMAND = Command(
     (
         _CheckSuite,
         *options.MODEL,
-        _CheckTerm,
-        options.CodeOptions,
-        options.RoundsOptions,
-        _CheckMethod,
-        options.UserPromptOptions,
-        options.ProbeOptions,
-        *options.DRAWS,
-        options.BatchOptions,
+        _CheckOptions,
+        options.ConversationOptions,
+        options.DrawOptions,
         options.RayOptions,
-        _CheckOut,
-        *options.USER_MODEL,
-        options.ContextOptions,
-        options.JudgeOptions,
         options.DryRunOptions,
         options.ReportOptions,
     ),

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from holdfast.cli import options
-from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
+from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.loading import (
     is_url,
     judging_of,
     load_both,
+    load_dialogs,
     load_model,
     load_user_turns,
     warn_of_small_model,
     with_user_prompt,
 )
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
-from holdfast.cli.output import command_line, page_option, page_path, print_run
-from holdfast.cli.progress import Bar
+from holdfast.cli.output import DriftRun, command_line, page_path, print_run, write_run_page
+from holdfast.cli.progress import Bar, note
 from holdfast.drift.settings import Settings
-from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.drift import Suite
     from holdfast.drift.dialogs import Dialogs, UserTurns
+
 
 EXAMPLES = """examples:
   holdfast drift                               the model in the package on its own prompts
@@ -49,37 +49,27 @@ Repeating a command resumes it; with more --conversations or another --method it
 Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
-# what a run can be extended by, what its folder is named after anyhow, and what changes no result
-_UNNAMED = {
-    *("command", "run", "default", "kept", "model", "suite", "seed", "conversations", "method"),
-    *("out", "trust_remote_code", "user_api_key_env", "batch_size", "engine"),
-    *options.EndpointOptions.model_fields,
-    *options.RayOptions.model_fields,
-    *options.CodeOptions.model_fields,
-    *options.JudgeOptions.model_fields,
-    *options.DryRunOptions.model_fields,
-    *options.ReportOptions.model_fields,
-}
+# the settings that make another run; where they are not the default, its folder is named after them
+_NAMED = (
+    *("device", "device_map", "dtype", "chat_template", "scoring", "rounds"),
+    *("user_prompt", "persona", "pairs", "no_adoption", "baseline", "divergence"),
+    *("system_as", "probes_per_round", "probe_at", "temperature", "top_p", "max_new_tokens"),
+    *("batch", "user_model", "user_endpoint_model", "user_turns", "context", "window", "dialogs"),
+)
 
 
-class _DriftSuite(Options):
+class _DriftOptions(Options):
     suite: SuiteName = "starter"
     """system prompts and probes (default: starter); li2024:hub reads the hub, and ifbench:PATH
     and multi-if:PATH work as sys-ifeval:PATH does"""
     scoring: Literal["strict", "released", "loose"] = "strict"
     """for li2024: strict corrects the published measures, released keeps them; for verifiable
     instructions: loose takes the best of eight readings of a reply"""
-
-
-class _DriftLength(Options):
     conversations: int = Settings.conversations
     """number of conversations"""
     method: Specs = None
     """none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default:
     none)"""
-
-
-class _DriftPair(Options):
     pairs: Literal["random", "balanced", "all"] = "random"
     """how prompts are paired: at random; balanced, so that each prompt is the agent equally often;
     or all ordered pairs, prompt after prompt"""
@@ -91,22 +81,16 @@ class _DriftPair(Options):
     divergence: bool = False
     """record how far the token distributions of each reply are from those in a fresh dialog, in
     nats per token: drift without probes, on local models"""
-
-
-class _DriftOut(Options):
+    dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
+    """your own logs, one dialog per line (OpenAI's messages or ShareGPT), are replayed up to
+    --rounds and probed at every round, in place of self-chats"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
     """the run's folder (default: runs/drift-MODEL-SUITE-SEED, and the settings that are not the
     default)"""
 
 
-class _DriftDialog(Options):
-    dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
-    """your own logs, one dialog per line (OpenAI's messages or ShareGPT), are replayed up to
-    --rounds and probed at every round, in place of self-chats"""
-
-
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift, methods, report
+    from holdfast import drift, methods
     from holdfast.drift.benchmark import check_folder
     from holdfast.drift.pairing import settled
 
@@ -121,8 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
     warn_of_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite)
     page = page_path(arguments, out)
-    for note in suite.notes:
-        print(note, file=sys.stderr)
+    for line in suite.notes:
+        note(line)
     user_turns = load_user_turns(arguments)
     dialogs = load_dialogs(arguments, suite, settings)
     given = dialogs or user_turns
@@ -137,19 +121,16 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.kept = out
     planned = DriftRun(model, suite, out, settings, chosen, cast)
     if arguments.dry_run:
-        more = [planned.baseline()] if arguments.baseline else []
-        estimate_conversations(arguments, planned, more)
+        estimate_run(arguments, planned)
         return
     title = _title(suite, settings, given, len(chosen))
     total = len(chosen) * settings.conversations * settings.rounds
     with Bar(total, title=title, rounds=settings.rounds) as bar:
-        running = drift.Running(progress=bar, command=command_line())
-        run = drift.run(model, suite, out, settings, chosen, cast=cast, running=running)
+        run = planned.converse(bar)
     if arguments.baseline:
         planned.ask_baseline()
     print_run(run, arguments.details)
-    report.write_summary(out)
-    print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
+    write_run_page(arguments, out, page)
 
 
 def _title(
@@ -180,10 +161,9 @@ def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
     for spec in filter(methods.is_file, specs):
         made_for = methods.read_method_file(spec.strip()).get("model_fingerprint")
         if made_for not in (None, model.fingerprint):
-            print(
-                f"holdfast: {spec} was calibrated on another model than {model.name}; calibrate"
-                " again for this one.",
-                file=sys.stderr,
+            note(
+                f"{spec} was calibrated on another model than {model.name}; calibrate again for"
+                " this one."
             )
 
 
@@ -208,22 +188,11 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     )
 
 
-def folder_name(
-    arguments: argparse.Namespace,
-    suite: Suite,
-    what: str = "drift",
-    unnamed: Container[str] = (),
-) -> str:
+def folder_name(arguments: argparse.Namespace, suite: Suite, command: str = "drift") -> str:
     """Named after the model, the suite, the seed, and every setting that is not the default.
 
     A suite of the user's own is named with what it holds: who edits a prompt and repeats the
     command gets a run of the new prompt, and keeps that of the old one.
-
-    Args:
-        arguments: of the command.
-        suite: as it was loaded.
-        what: the name begins with.
-        unnamed: further options that make no other run.
     """
     from holdfast.drift.suites import SHIPPED
 
@@ -231,65 +200,19 @@ def folder_name(
     if arguments.suite not in SHIPPED:
         names.insert(2, suite.fingerprint[:8])
     parts = [_plain(name.split("/")[-1]) for name in names]
-    for option, value in vars(arguments).items():
-        named = option not in _UNNAMED and option not in unnamed
-        if named and value != arguments.default(option):
-            text = (
-                ""
-                if value is True
-                else _plain("_".join(map(str, value)) if isinstance(value, list) else str(value))
-            )
-            if len(text) > 20:  # a file's name has an end; a persona may not
-                text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
-            parts.append(f"{option}_{text}".rstrip("_"))
-    return f"{what}-" + "-".join(parts)
+    for option in _NAMED:
+        if (value := getattr(arguments, option, None)) == arguments.default(option):
+            continue
+        text = "_".join(map(str, value)) if isinstance(value, list) else str(value)
+        text = "" if value is True else _plain(text)
+        if len(text) > 20:  # a file's name has an end; a persona may not
+            text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
+        parts.append(f"{option}_{text}".rstrip("_"))
+    return "-".join([command, *parts])
 
 
 def _plain(text: str) -> str:
     return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in text)
-
-
-def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings) -> Dialogs | None:
-    """The dialogs of `--dialogs`; None without. Says what of them the run does not take as it is.
-
-    Raises:
-        UsageError: the file holds none, or an option is of a user model.
-    """
-    from holdfast.drift.dialogs import read_dialogs
-    from holdfast.drift.pairing import case_of
-
-    if arguments.dialogs is None:
-        return None
-    for option, value in (("--persona", arguments.persona), ("--user-model", arguments.user_model)):
-        if value is not None:
-            raise UsageError(
-                f"{option} says who the user model is, and --dialogs {arguments.dialogs} has what"
-                " its users said; leave one of the two out."
-            )
-    dialogs = read_dialogs(arguments.dialogs)
-    count, rounds = len(dialogs.dialogs), dialogs.rounds
-    if count > settings.conversations:
-        _tell(
-            f"{dialogs.name} has {count:,} dialogs, of which the first {settings.conversations:,}"
-            f" are replayed; --conversations {count} takes all."
-        )
-    if rounds > settings.rounds:
-        _tell(
-            f"the longest dialog has {rounds:,} rounds, of which the first {settings.rounds:,} are"
-            f" replayed; --rounds {rounds} takes all."
-        )
-    taken = dialogs.dialogs[: settings.conversations]
-    foreign = sum(bool(dialog.system) and case_of(suite, dialog) is None for dialog in taken)
-    if foreign:
-        _tell(
-            f"{foreign:,} of {len(taken):,} dialogs have a system prompt that the suite"
-            f" {suite.name!r} does not have, and get one of the suite's in its place."
-        )
-    return dialogs
-
-
-def _tell(line: str) -> None:
-    print(f"holdfast: {line}", file=sys.stderr)
 
 
 COMMAND = Command(
@@ -298,21 +221,10 @@ COMMAND = Command(
     run,
     (
         *options.MODEL,
-        _DriftSuite,
-        options.CodeOptions,
-        options.RoundsOptions,
-        _DriftLength,
-        options.UserPromptOptions,
-        _DriftPair,
-        options.ProbeOptions,
-        *options.DRAWS,
-        options.BatchOptions,
+        _DriftOptions,
+        options.ConversationOptions,
+        options.DrawOptions,
         options.RayOptions,
-        _DriftOut,
-        *options.USER_MODEL,
-        options.ContextOptions,
-        _DriftDialog,
-        options.JudgeOptions,
         options.DryRunOptions,
         options.ReportOptions,
         options.DetailsOptions,

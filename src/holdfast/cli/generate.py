@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import DRAWS, MODEL, Arg, Command, Options, Specs, SystemOptions
+from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Specs, SystemOptions
+from holdfast.cli.progress import note
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.chat.messages import Message
-    from holdfast.methods import Method
+    from holdfast.models.requests import Request
 
 EXAMPLES = """examples:
   holdfast generate --system "Reply in French." --user "Do you like it?" --method boost:factor=4
@@ -57,12 +58,12 @@ def run(arguments: argparse.Namespace) -> None:
         emphasis=tuple(map(_emphasis, arguments.emphasis or ())),
         marks=arguments.marks,
     )
-    _check_effect(request.messages, chosen, bool(request.emphasis), arguments)
+    _check_effect(request, arguments)
     model = load_model(arguments)
     reply = model.stream(request, lambda piece: print(_printable(piece), end="", flush=True))
     print()
     if reply.stop_reason in NO_CONTENT:
-        print(f"holdfast: The reply has no content ({reply.stop_reason}).", file=sys.stderr)
+        note(f"The reply has no content ({reply.stop_reason}).")
 
 
 def _printable(piece: str) -> str:
@@ -71,7 +72,7 @@ def _printable(piece: str) -> str:
 
 
 def _method(given: list[str] | None) -> str:
-    """The spelling that --method gives."""
+    """The spec that --method gives."""
     if given and len(given) > 1:
         raise UsageError(
             f"--method is given {len(given)} times, and one reply has one setting; join them: "
@@ -96,56 +97,40 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
 
 
 def read_chat(name: str, source: str) -> dict[str, Any]:
-    """The chat in a JSON file, as a list or under "messages" as in a request to an
-    OpenAI-compatible server, with what else stands there.
-
-    Args:
-        name: of the file; "-" for the standard input.
-        source: what an error calls it.
+    """The chat in a JSON file ("-": the standard input), as a list or under "messages" as in a
+    request to an OpenAI-compatible server, with what else stands there.
 
     Raises:
-        UsageError: it cannot be read, or holds no list of messages.
+        UsageError: it cannot be read, or holds no list of messages; `source` names it.
     """
+    cure = "give a JSON list of messages, each with a role and a content."
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         chat = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"{source} {name} cannot be read ({why}); give a JSON list of messages, each with a"
-            " role and a content."
-        ) from error
+        raise UsageError(f"{source} {name} cannot be read ({why}); {cure}") from error
     chat = chat if isinstance(chat, dict) else {"messages": chat}
     if not isinstance(chat.get("messages"), list):
-        raise UsageError(
-            f"{source} {name} holds no list; give a JSON list of messages, each with a role and a"
-            " content."
-        )
+        raise UsageError(f"{source} {name} holds no list; {cure}")
     return chat
 
 
-def _check_effect(
-    messages: Sequence[Message],
-    chosen: Sequence[Method],
-    emphasised: bool,
-    arguments: argparse.Namespace,
-) -> None:
+def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
     """Refuses what would change nothing."""
-    if emphasised and not chosen:
+    if request.emphasis and not request.methods:
         raise UsageError(
             "Emphasis says what a method holds on to, and there is no method; add --method, such as"
             " boost:factor=4."
         )
-    if chosen and not emphasised and not any(message["role"] == "system" for message in messages):
+    system = any(message["role"] == "system" for message in request.messages)
+    if request.methods and not (request.emphasis or system):
         raise UsageError(
             f"--method {arguments.method[0]} holds on to the system prompt, and this chat has none;"
             " give --system, or --emphasis with a text of the chat."
         )
-    if not arguments.marks and _marked(messages):
-        print(
-            "holdfast: asterisks are plain text here; with --marks, *like this* is emphasis.",
-            file=sys.stderr,
-        )
+    if not arguments.marks and _marked(request.messages):
+        note("asterisks are plain text here; with --marks, *like this* is emphasis.")
 
 
 def _marked(messages: Sequence[Message]) -> bool:
@@ -175,7 +160,7 @@ COMMAND = Command(
     "generate",
     "answer one chat",
     run,
-    (*MODEL, _GenerateChat, SystemOptions, *DRAWS),
+    (*MODEL, _GenerateChat, SystemOptions, DrawOptions),
     "Answers one chat, steered by methods that hold on to its system prompt, or to the parts that"
     " are emphasised.\nWithout --user and --messages, the user's message is read from the standard"
     " input.",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import dataclasses
 import functools
 import importlib.util
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.options import EndpointOptions
+from holdfast.cli.options import EndpointOptions, option_of
+from holdfast.cli.progress import note
 from holdfast.errors import UsageError
 from holdfast.ranges import whole_number
 
@@ -33,120 +32,121 @@ def check_extra(extra: str, packages: Sequence[str]) -> None:
         )
 
 
-def is_url(model: str) -> bool:
+def is_url(model: str | None) -> bool:
     """Whether a model is named by the address of an endpoint."""
-    return model.startswith(("http://", "https://"))
-
-
-def load_model(arguments: argparse.Namespace):
-    """The model that the options of `MODEL` name, with its replicas, if it has any.
-
-    Raises:
-        UsageError: replicas of a server's model, or options that do not go with it.
-        HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
-    """
-    check_endpoint_options(arguments)
-    return load_named(arguments)
+    return (model or "").startswith(("http://", "https://"))
 
 
 def warn_of_small_model(arguments: argparse.Namespace) -> None:
     """Says what the model that ships can show of prompts that it was not trained on."""
     if arguments.model == "default" and arguments.suite not in ("starter", "bot"):
-        print(
-            "holdfast: the model that ships follows few prompts (--suite starter or bot has some);"
-            " with others it shows how a command works, and no more. For your bot, give --model.",
-            file=sys.stderr,
-            flush=True,
+        note(
+            "the model that ships follows few prompts (--suite starter or bot has some);"
+            " with others it shows how a command works, and no more. For your bot, give --model."
         )
 
 
-def check_endpoint_options(arguments: argparse.Namespace) -> None:
-    """Refuses options of endpoints where no model of the command is behind a URL.
+def load_model(arguments: argparse.Namespace, **changed: Any):
+    """The model that the options of `MODEL` name, with its replicas, if it has any.
+
+    Args:
+        arguments: of the command.
+        changed: other values of some, of a model beside `--model`.
 
     Raises:
-        UsageError: names the first of them.
+        UsageError: options that do not go with the model.
+        HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
     """
+    _check_endpoint_options(arguments)
+    return load_named(_with(arguments, **changed) if changed else arguments)
+
+
+def _with(arguments: argparse.Namespace, **changed: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(arguments), **changed})
+
+
+def _check_endpoint_options(arguments: argparse.Namespace) -> None:
+    """Refuses options of endpoints where no model of the command is behind a URL."""
     given = vars(arguments)
     for name, option in EndpointOptions.model_fields.items():
         # the user model is paced as --model is, but has a name of its own there
         models = ["model", "endpoint"] + ["user_model"] * (name != "endpoint_model")
-        if given[name] == option.default or any(is_url(given.get(role) or "") for role in models):
+        if given[name] == option.default or any(is_url(given.get(role)) for role in models):
             continue
-        if is_url(given.get("user_model") or ""):
+        if is_url(given.get("user_model")):
             cure = f"write --user-endpoint-model {given[name]}"
         else:  # a command with --endpoint takes no URL as --model
-            at = [role for role in models if role in given][1 if "endpoint" in given else 0 :]
-            cure = f"give a URL as {' or '.join(map(_option, at))}"
+            roles = [role for role in models if role in given][1 if "endpoint" in given else 0 :]
+            cure = f"give a URL as {' or '.join(map(option_of, roles))}"
         raise UsageError(
-            f"{_option(name)} {given[name]} is for a model behind a URL, which"
+            f"{option_of(name)} {given[name]} is for a model behind a URL, which"
             f" {arguments.model} is not; {cure}, or leave it out."
         )
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    """Refuses the first of these options that is given."""
+    for name in names:
+        if (value := getattr(arguments, name, None)) is not None:
+            value = value[0] if isinstance(value, list) else value
+            raise UsageError(f"{option_of(name)} {value} {why}.")
 
 
 def load_named(arguments: argparse.Namespace):
-    """As `load_model`, of a model beside --model, which the options of endpoints may be for."""
+    """As `load_model`, without a look at the other models that the command names."""
     from holdfast.models.engines import engine_in
 
     for name in ("batch_size", "replicas"):
-        if (value := vars(arguments).get(name)) is not None:
+        if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
-    engine, template = engine_in(arguments.model), vars(arguments).get("chat_template")
-    if template and (engine or is_url(arguments.model) or vars(arguments).get("ray") is not None):
-        raise UsageError(
-            f"--chat-template {template} is for a model that is loaded in this process, and"
-            f" {arguments.model} is not; leave it out."
-        )
+    model, engine = arguments.model, engine_in(arguments.model)
+    on_ray = getattr(arguments, "ray", None) is not None
+    if engine or on_ray or is_url(model):
+        why = f"is for a model loaded in this process, and {model} is not; leave it out"
+        _refuse_options(arguments, ["chat_template"], why)
     if engine:
         return _load_in_engine(arguments, engine)
-    if given := vars(arguments).get("engine"):
+    why = f"is for a model in an engine, as vllm:MODEL, which {model} is not; leave it out"
+    _refuse_options(arguments, ["engine"], why)
+    if on_ray and is_url(model):
         raise UsageError(
-            f"--engine {given[0]} is for a model in an engine, as vllm:MODEL, which"
-            f" {arguments.model} is not; leave it out."
+            f"--ray is for models that are loaded, and {model} is a server; to share"
+            " conversations out to several servers, give --model URL,URL."
         )
-    if vars(arguments).get("ray") is not None:
-        if is_url(arguments.model):
-            raise UsageError(
-                f"--ray is for models that are loaded, and {arguments.model} is a server; to share"
-                " conversations out to several servers, give --model URL,URL."
-            )
+    if on_ray:
         return _load_on_ray(arguments)
-    if (replicas := vars(arguments).get("replicas")) is not None:
-        raise UsageError(
-            f"--replicas {replicas} is for a run on Ray; give --ray too, or leave it out."
-        )
-    if is_url(arguments.model):
-        from holdfast.models.spread import connect_all
-
-        # a server that does not answer is asked again for seconds
-        print(f"holdfast: connecting to {arguments.model} ...", file=sys.stderr, flush=True)
-        model = connect_all(
-            arguments.model.split(","),
-            arguments.endpoint_model,
-            arguments.api_key_env,
-            concurrency=arguments.concurrency,
-            timeout=arguments.timeout,
-            requests_per_minute=arguments.requests_per_minute,
-        )
-        arguments.endpoint_model = model.name
-        return model
-    begin_loading(arguments.model)
+    why = "is for a run on Ray; give --ray too, or leave it out"
+    _refuse_options(arguments, ["replicas"], why)
+    if is_url(model):
+        return _connect(arguments)
+    begin_loading(model)
     return load_here(arguments)
+
+
+def _connect(arguments: argparse.Namespace):
+    from holdfast.models.spread import connect_all
+
+    # a server that does not answer is asked again for seconds
+    note(f"connecting to {arguments.model} ...")
+    model = connect_all(
+        arguments.model.split(","),
+        arguments.endpoint_model,
+        arguments.api_key_env,
+        concurrency=arguments.concurrency,
+        timeout=arguments.timeout,
+        requests_per_minute=arguments.requests_per_minute,
+    )
+    arguments.endpoint_model = model.name  # which the folder of its run is named after
+    return model
 
 
 def _load_on_ray(arguments: argparse.Namespace):
     """The model that the arguments name, as actors hold it."""
     from holdfast.integrations.ray import Specification, connect
 
-    if arguments.device_map is not None:
-        raise UsageError(
-            f"--device-map {arguments.device_map} spreads a model over the devices of one process,"
-            " and an actor on Ray has one; leave out one of the two."
-        )
-    _print_loading(arguments.model)
+    why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
+    _refuse_options(arguments, ["device_map"], why)
+    note(f"loading {arguments.model} ...")
     specification = Specification(
         arguments.model,
         arguments.device,
@@ -155,21 +155,17 @@ def _load_on_ray(arguments: argparse.Namespace):
         arguments.batch_size,
     )
     model = connect(specification, arguments.ray, arguments.replicas)
-    print(f"holdfast: {model}.", file=sys.stderr)
+    note(f"{model}.")
     return model
 
 
 def _load_in_engine(arguments: argparse.Namespace, engine: str):
     from holdfast.models.engines import load_in_engine, read_options
 
-    for option in ("device", "device_map", "ray"):
-        if (value := vars(arguments).get(option)) is not None:
-            raise UsageError(
-                f"{_option(option)} {value} is for models that holdfast places; {engine}"
-                " places its own, so leave it out."
-            )
+    why = f"is for models that holdfast places, and {engine} places its own; leave it out"
+    _refuse_options(arguments, ["device", "device_map", "ray"], why)
     options = read_options(arguments.engine or ())
-    _print_loading(arguments.model)
+    note(f"loading {arguments.model} ...")
     return load_in_engine(
         arguments.model,
         dtype=arguments.dtype,
@@ -191,12 +187,7 @@ def begin_loading(model: str) -> None:
 
     if not engine_in(model):  # an engine is refused by `load_here`
         find_source(model)
-    _print_loading(model)
-
-
-def _print_loading(model: str) -> None:
-    # apart from the output, which may be a reply or a table
-    print(f"holdfast: loading {model} ...", file=sys.stderr, flush=True)
+    note(f"loading {model} ...")
 
 
 def load_here(arguments: argparse.Namespace, **more):
@@ -206,7 +197,10 @@ def load_here(arguments: argparse.Namespace, **more):
         UsageError: a model in an engine.
         HoldfastError: as `holdfast.load`.
     """
-    _quiet_transformers()
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()  # the terminal is for ours
     from holdfast.models.engines import engine_in
     from holdfast.models.loading import load
 
@@ -215,11 +209,9 @@ def load_here(arguments: argparse.Namespace, **more):
             f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
             " here; give a folder or a name on the hub."
         )
-
-    if arguments.batch_size is not None:
-        more["batch_size"] = arguments.batch_size
-    if template := vars(arguments).get("chat_template"):
-        more["chat_template"] = template
+    for name in ("batch_size", "chat_template"):
+        if (value := getattr(arguments, name, None)) is not None:
+            more[name] = value
     return load(
         arguments.model,
         arguments.device,
@@ -228,14 +220,6 @@ def load_here(arguments: argparse.Namespace, **more):
         trust_remote_code=arguments.trust_remote_code,
         **more,
     )
-
-
-def _quiet_transformers() -> None:
-    """Leaves the terminal to our own progress bar."""
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
 
 
 def load_user_turns(arguments: argparse.Namespace):
@@ -248,13 +232,50 @@ def load_user_turns(arguments: argparse.Namespace):
 
     if arguments.user_turns is None:
         return None
-    for name in ("persona", "user_model", "dialogs"):
+    _refuse_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
+    return read_user_turns(arguments.user_turns)
+
+
+def _refuse_users(arguments: argparse.Namespace, given: str, others: Sequence[str]) -> None:
+    for name in others:
         if (value := getattr(arguments, name, None)) is not None:
             raise UsageError(
-                f"--{name.replace('_', '-')} {value} and --user-turns {arguments.user_turns} both"
+                f"{option_of(name)} {value} and {option_of(given)} {getattr(arguments, given)} both"
                 " say what the user says; leave out one of them."
             )
-    return read_user_turns(arguments.user_turns)
+
+
+def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings):
+    """The dialogs of `--dialogs`; None without. Says which of them the run changes or leaves out.
+
+    Raises:
+        UsageError: the file holds none, or another option says who the user is.
+    """
+    from holdfast.drift.dialogs import read_dialogs
+    from holdfast.drift.pairing import case_of
+
+    if arguments.dialogs is None:
+        return None
+    _refuse_users(arguments, "dialogs", ("persona", "user_model"))
+    dialogs = read_dialogs(arguments.dialogs)
+    count, rounds = len(dialogs.dialogs), dialogs.rounds
+    if count > settings.conversations:
+        note(
+            f"{dialogs.name} has {count:,} dialogs, of which the first {settings.conversations:,}"
+            f" are replayed; --conversations {count} takes all."
+        )
+    if rounds > settings.rounds:
+        note(
+            f"the longest dialog has {rounds:,} rounds, of which the first {settings.rounds:,} are"
+            f" replayed; --rounds {rounds} takes all."
+        )
+    taken = dialogs.dialogs[: settings.conversations]
+    if foreign := sum(bool(d.system) and case_of(suite, d) is None for d in taken):
+        note(
+            f"{foreign:,} of {len(taken):,} dialogs have a system prompt that the suite"
+            f" {suite.name!r} does not have, and get one of the suite's in its place."
+        )
+    return dialogs
 
 
 def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
@@ -267,10 +288,9 @@ def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
     Raises:
         HoldfastError: as `load_model` and `load_user_model`.
     """
-    if endpoint is None and is_url(arguments.user_model or ""):
-        check_endpoint_options(arguments)
-        # an address that is wrong is told before a model is loaded
-        user_model = load_user_model(arguments)
+    if endpoint is None and is_url(arguments.user_model):
+        _check_endpoint_options(arguments)
+        user_model = load_user_model(arguments)  # a wrong address is refused before a model loads
         return load_model(arguments), user_model
     return endpoint or load_model(arguments), load_user_model(arguments)
 
@@ -281,23 +301,20 @@ def load_user_model(arguments: argparse.Namespace):
     Raises:
         UsageError: an option of an endpoint without an endpoint.
     """
-    of_endpoint = {
-        "--user-endpoint-model": arguments.user_endpoint_model,
-        "--user-api-key-env": arguments.user_api_key_env,
-    }
-    for option, value in of_endpoint.items():
-        if value is not None and not is_url(arguments.user_model or ""):
-            raise UsageError(
-                f"{option} {value} is for a user model behind a URL, and --user-model is"
-                f" {arguments.user_model or 'not given'}; give its address there."
-            )
+    if not is_url(arguments.user_model):
+        user_model = arguments.user_model or "not given"
+        why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
+        _refuse_options(arguments, ["user_endpoint_model", "user_api_key_env"], why)
     if arguments.user_model is None:
         return None
-    named = copy.copy(arguments)
-    named.model = arguments.user_model
-    named.endpoint_model = arguments.user_endpoint_model
-    named.api_key_env = arguments.user_api_key_env or arguments.api_key_env
-    return load_named(named)
+    return load_named(
+        _with(
+            arguments,
+            model=arguments.user_model,
+            endpoint_model=arguments.user_endpoint_model,
+            api_key_env=arguments.user_api_key_env or arguments.api_key_env,
+        )
+    )
 
 
 def with_user_prompt(
@@ -321,31 +338,29 @@ def with_user_prompt(
         suite = dataclasses.replace(suite, personas=personas_of(personas))
     source = user_prompt_of(suite, settings)
     if (settings.user_prompt, source) == ("auto", "empty"):
-        print(
-            f"holdfast: the suite {suite.name!r} has one system prompt, so the user model talks "
-            "without any; say who it is with --persona.",
-            file=sys.stderr,
+        note(
+            f"the suite {suite.name!r} has one system prompt, so the user model talks without any;"
+            " say who it is with --persona."
         )
     pairs = len(suite.cases) * (len(suite.cases) - 1)
     if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
-        print(
-            f"holdfast: --pairs all goes through {pairs:,} pairs prompt after prompt, and "
-            f"--conversations {settings.conversations} is no whole number of rounds through them; "
-            "--pairs balanced gives every prompt its share.",
-            file=sys.stderr,
+        note(
+            f"--pairs all goes through {pairs:,} pairs prompt after prompt, and --conversations"
+            f" {settings.conversations} is no whole number of rounds through them; --pairs balanced"
+            " gives every prompt its share."
         )
     return suite, dataclasses.replace(settings, user_prompt=source)
 
 
 def judging_of(arguments: argparse.Namespace) -> Judging:
-    """How judges are had: each is loaded once in a command, however many runs it makes, and what it
-    is worth is told once, before anything else is asked.
+    """How the judges of a suite are loaded: each once in a command, however many runs it makes; its
+    agreement with the labelled replies is printed once, before anything else is asked.
     """
     from holdfast.drift.judges import Judging, load_judge
     from holdfast.report.judges import agreement_line
 
     @functools.cache
     def tell(agreement: Agreement) -> None:
-        print(f"holdfast: {agreement_line(agreement)}", file=sys.stderr)
+        note(agreement_line(agreement))
 
     return Judging(functools.cache(load_judge), arguments.force_judge, tell)

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
@@ -25,6 +25,7 @@ class Options(BaseModel):
     """Options of a command; the docstring of a field is its help."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
+    exclusive: ClassVar[bool] = False  # whether one of the fields is given, and only one
 
 
 class Arg:
@@ -49,8 +50,8 @@ class Command:
         name: as it is typed.
         summary: a line of help.
         run: runs it; returns its exit code, None for 0.
-        options: in the order of its help; or a function that adds them to a parser.
-        description, examples: what its help begins and ends with.
+        options: in the order of its help.
+        description, examples: the beginning and the end of its help.
         defaults: values of arguments that are no options.
         parser: further arguments of its parser.
     """
@@ -58,7 +59,7 @@ class Command:
     name: str
     summary: str
     run: Callable[[argparse.Namespace], int | None]
-    options: tuple[type[Options], ...] | Callable[[argparse.ArgumentParser], None]
+    options: tuple[type[Options], ...]
     description: str = ""
     examples: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -75,16 +76,14 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         **command.parser,
     )
-    if callable(command.options):
-        command.options(parser)
-    else:
-        for model in command.options:
-            for name, option in model.model_fields.items():
-                _add_option(parser, name, option)
+    for model in command.options:
+        group = parser.add_mutually_exclusive_group(required=True) if model.exclusive else parser
+        for name, option in model.model_fields.items():
+            _add_option(group, name, option)
     parser.set_defaults(run=command.run, default=parser.get_default, **command.defaults)
 
 
-def _add_option(parser: argparse.ArgumentParser, name: str, option: FieldInfo) -> None:
+def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo) -> None:
     arg = next((part for part in option.metadata if isinstance(part, Arg)), Arg())
     more = {**_parsing(option.annotation), **arg.more}
     if "action" in arg.more:
@@ -99,7 +98,12 @@ def _add_option(parser: argparse.ArgumentParser, name: str, option: FieldInfo) -
         return
     if option.is_required():
         more["required"] = True
-    parser.add_argument(f"--{name.replace('_', '-')}", default=default, **more)
+    parser.add_argument(option_of(name), default=default, **more)
+
+
+def option_of(name: str) -> str:
+    """The option of a field, as it is typed: `--max-new-tokens`."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _parsing(annotation: Any) -> dict[str, Any]:
@@ -198,7 +202,7 @@ class SeedOptions(Options):
     """of every random draw"""
 
 
-class DrawOptions(Options):
+class DrawOptions(SeedOptions):
     """How replies are drawn."""
 
     temperature: float = Sampling.temperature
@@ -207,9 +211,6 @@ class DrawOptions(Options):
     """nucleus sampling"""
     max_new_tokens: int = Sampling.max_new_tokens
     """the most tokens of a reply"""
-
-
-DRAWS = (DrawOptions, SeedOptions)
 
 
 class SystemOptions(Options):
@@ -236,32 +237,6 @@ class RoundsOptions(Options):
     """rounds per conversation"""
 
 
-class CodeOptions(Options):
-    """Whether a suite may run code."""
-
-    allow_code: bool = False
-    """allow the suite to use Python functions as measures"""
-
-
-class UserPromptOptions(Options):
-    """The system prompt of the user model."""
-
-    user_prompt: Literal["auto", "suite", "persona", "empty"] = "auto"
-    """the user model's system prompt: another prompt of the suite, a persona, or none (default: a
-    persona if there are any, else another prompt if there is one)"""
-    persona: Annotated[list[str] | None, Arg("TEXT")] = None
-    """a system prompt of the user model, in place of the suite's personas; repeat for several"""
-
-
-class ProbeOptions(SystemOptions):
-    """Where the prompt stands, and what is asked at every round."""
-
-    probes_per_round: int = Settings.probes_per_round
-    """per prompt"""
-    probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
-    """in place of the user's turn, or after a full round"""
-
-
 class UserTurnsOptions(Options):
     """Scripted user messages."""
 
@@ -270,38 +245,33 @@ class UserTurnsOptions(Options):
     dialog each; everyday is 40 dialogs that ship"""
 
 
-class _UserModel(Options):
+class ConversationOptions(UserTurnsOptions, SystemOptions, RoundsOptions):
+    """The protocol of conversations that are probed, and who plays the user."""
+
+    allow_code: bool = False
+    """allow the suite to use Python functions as measures"""
+    user_prompt: Literal["auto", "suite", "persona", "empty"] = "auto"
+    """the user model's system prompt: another prompt of the suite, a persona, or none (default: a
+    persona if there are any, else another prompt if there is one)"""
+    persona: Annotated[list[str] | None, Arg("TEXT")] = None
+    """a system prompt of the user model, in place of the suite's personas; repeat for several"""
     user_model: Annotated[str | None, Arg("default|PATH|HUB_ID|URL")] = None
     """another model that plays the user model (default: --model plays both sides)"""
     user_endpoint_model: Annotated[str | None, Arg("NAME")] = None
     """with a URL as --user-model: the model's name there (default: the one it lists)"""
     user_api_key_env: Annotated[str | None, Arg("VAR")] = None
     """with a URL as --user-model: the variable of its key (default: that of --model)"""
-
-
-USER_MODEL = (_UserModel, UserTurnsOptions)
-
-
-class BatchOptions(Options):
-    """How much runs side by side."""
-
+    probes_per_round: int = Settings.probes_per_round
+    """per prompt"""
+    probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
+    """in place of the user's turn, or after a full round"""
     batch: int = Settings.batch
     """conversations that run side by side"""
-
-
-class ContextOptions(Options):
-    """The course of dialogs that are longer than the model's context."""
-
     context: Annotated[str, Arg(choices=CONTEXTS)] = Settings.context
     """when the model's context is full: stop the dialog, cut its oldest rounds, slide (show only
     the last --window rounds, from the start), or summarise the older half"""
     window: Annotated[int | None, Arg("ROUNDS")] = None
     """with --context slide: how many rounds are shown"""
-
-
-class JudgeOptions(Options):
-    """Whether a judge may score that agrees little with labelled replies."""
-
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
 
@@ -319,7 +289,7 @@ class DryRunOptions(Options):
 
 
 class ReportOptions(Options):
-    """Where the page goes."""
+    """The file of the page."""
 
     report: Annotated[Path | None, Arg("FILE.html")] = None
     """where the page goes (default: report.html in the folder)"""

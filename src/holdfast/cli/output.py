@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.cli.options import option_of
+from holdfast.cli.progress import Bar
 from holdfast.files import write_whole
 from holdfast.report.wording import count_of
 
 if TYPE_CHECKING:
+    from holdfast.drift import Cast, Settings, Suite
+    from holdfast.methods import Method
+    from holdfast.models.protocol import ChatModel
     from holdfast.records import RunData
 
 _UNITS = (("hour", 3600), ("minute", 60), ("second", 1))
@@ -25,7 +31,7 @@ def command_line() -> str:
 
 def command_with(**options: object) -> str:
     """The command as it was typed, with some options set to other values."""
-    given = {f"--{name.replace('_', '-')}": str(value) for name, value in options.items()}
+    given = {option_of(name): str(value) for name, value in options.items()}
     words = sys.argv[1:]
     kept = [
         word
@@ -33,6 +39,36 @@ def command_with(**options: object) -> str:
         if before not in given and word not in given and word.split("=")[0] not in given
     ]
     return shlex.join(["holdfast", *kept, *(word for pair in given.items() for word in pair)])
+
+
+@dataclass(frozen=True)
+class DriftRun:
+    """The conversations of a command: arguments of `drift.run`."""
+
+    model: ChatModel
+    suite: Suite
+    out: Path
+    settings: Settings
+    methods: Sequence[Sequence[Method]]
+    cast: Cast
+
+    def converse(self, bar: Bar) -> RunData:
+        """Runs and records what is missing."""
+        from holdfast import drift
+
+        running = drift.Running(progress=bar, command=command_line())
+        arguments = (self.model, self.suite, self.out, self.settings, self.methods)
+        return drift.run(*arguments, cast=self.cast, running=running)
+
+    def ask_baseline(self) -> None:
+        """Asks the probes of `--baseline`, with a bar."""
+        from holdfast import drift
+
+        count = self.settings.conversations
+        with Bar(count, "probe", f"baseline: {count:,} probes without the system prompt") as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            arguments = (self.model, self.suite, self.out, self.settings)
+            drift.ask_baseline(*arguments, cast=self.cast, running=running)
 
 
 def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
@@ -44,15 +80,23 @@ def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 
+def page_option(arguments: argparse.Namespace) -> str:
+    """The option that says where the page goes."""
+    return "--report" if arguments.report else "--out"
+
+
 def write_page(arguments: argparse.Namespace, html: str, page: Path) -> None:
-    """Writes a page and prints where it is."""
+    """Writes the page of a study and prints where it is."""
     write_whole(page, html, f"another place with {page_option(arguments)}")
     print(f"Report: {page.resolve()}")
 
 
-def page_option(arguments: argparse.Namespace) -> str:
-    """The option that says where the page goes."""
-    return "--report" if arguments.report else "--out"
+def write_run_page(arguments: argparse.Namespace, out: Path, page: Path) -> None:
+    """Writes the summary and the page of a run, and prints where the page is."""
+    from holdfast import report
+
+    report.write_summary(out)
+    print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
 def print_figures(paths: Iterable[Path]) -> None:
@@ -71,8 +115,8 @@ def print_run(run: RunData, details: bool) -> None:
     print(table(run, details))
     if not details and (more := left_out(run)):
         print(more)
-    for what, line in ending_lines(count_endings(run.records)):
-        print(f"{what[0].upper()}{what[1:]}: {line}.")
+    for name, line in ending_lines(count_endings(run.records)):
+        print(f"{name[0].upper()}{name[1:]}: {line}.")
     print(_tokens_line(run.records) if details else _time_line(run.records))
     print(f"\n{next_line(run)}")
 
@@ -85,14 +129,10 @@ def _time_line(records: list[dict]) -> str:
 
 
 def _tokens_line(records: list[dict]) -> str:
-    forwarded, least, seconds = (
-        sum(values)
-        for values in zip(
-            *((r["tokens"]["forwarded"], r["tokens"]["least"], r["seconds"]) for r in records),
-            strict=True,
-        )
-    )
+    tokens = [record["tokens"] for record in records]
+    forwarded, least = (sum(row[name] for row in tokens) for name in ("forwarded", "least"))
     ratio = f", {forwarded / least:.3f} times the least possible" if least else ""
-    compared = sum(record["tokens"].get("divergence", 0) for record in records)
+    compared = sum(row.get("divergence", 0) for row in tokens)
     more = f" and {compared:,} more for divergences" if compared else ""
+    seconds = sum(record["seconds"] for record in records)
     return f"{forwarded:,} tokens forwarded{ratio}{more}, in {seconds:,.0f} s."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +12,7 @@ from holdfast.cli.dry_run import check_prices
 from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, write_page
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import Bar, note
 from holdfast.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -70,19 +69,13 @@ class _ProfileTask(Options):
     that gain nothing"""
     combine: Literal["intersection", "union"] = "intersection"
     """of the best K of several tasks"""
-
-
-class _ProfileOut(Options):
     out: OutFolder = Path("runs/profile")
     """a folder"""
 
 
-class _ProfileFit(Options):
+class _FitOptions(Options):
     method: Annotated[str, Arg("METHOD", positional=True)]
     """seka, ada-seka, prism, capping, vector or gcad"""
-
-
-class _ProfileFitData(Options):
     out: Annotated[Path, Arg("FILE.safetensors")]
     """where it goes"""
     data: Annotated[Path | None, Arg("FILE.jsonl")] = None
@@ -116,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
             running = drift.Running(progress=bar, command=command_line())
-            result = profile(model, some, arguments.out / name, plan, running, bar.tell)
+            result = profile(model, some, arguments.out / name, plan, running, bar.bar.write)
         rankings.append(result.ranking)
         lines = write_profile(arguments.out / name)
         print(*lines, sep="\n")
@@ -155,22 +148,17 @@ def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
     from holdfast.papers.zhang2024.profiling.samples import task_samples
 
     samples: dict[str, Any] = {path.stem: read_samples(path) for path in arguments.files or ()}
-    if len(samples) < len(arguments.files or ()):
+    names = [*(path.stem for path in arguments.files or ()), *(arguments.task or ())]
+    if doubled := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
-            f"Two of the files {', '.join(map(str, arguments.files))} have one name, which names"
-            " their folders; rename one."
+            f"Two of the tasks and files of samples are called {doubled!r}, which names their"
+            " folders; rename a file, or give a task once."
         )
     if arguments.task:
         settings = tasks.Settings(tuple(arguments.task), arguments.count, "train")
         data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
-        if doubled := next((name for name in settings.tasks if name in samples), None):
-            raise UsageError(
-                f"--task {doubled} and a file of samples have one name, which names their folders;"
-                " rename the file."
-            )
-        samples |= {
-            name: task_samples(data, tasks.CATALOGUE[name], settings) for name in settings.tasks
-        }
+        for name in settings.tasks:
+            samples[name] = task_samples(data, tasks.CATALOGUE[name], settings)
     if not samples:
         raise UsageError("There is nothing to profile heads on; give --task or --samples.")
     return samples
@@ -190,10 +178,7 @@ def _write_heads(
     chosen = choose_heads(best, gains, arguments.combine)
     methods.write_heads(file, chosen.heads)
     print(f"{len(chosen.heads)} heads: {file.resolve()}")
-    if chosen.distinct:
-        print(chosen.line())
-    else:
-        print(f"holdfast: {chosen.line()}", file=sys.stderr)
+    (print if chosen.distinct else note)(chosen.line())
 
 
 def run_fit(arguments: argparse.Namespace) -> None:
@@ -227,7 +212,6 @@ COMMAND = Command(
         options.SystemOptions,
         options.SeedOptions,
         options.RayOptions,
-        _ProfileOut,
         options.DryRunOptions,
         options.ReportOptions,
     ),
@@ -238,7 +222,7 @@ FIT = Command(
     "fit",
     "learn on a model what a method needs",
     run_fit,
-    (_ProfileFit, options.LocalModelOptions, _ProfileFitData, options.PlacementOptions),
+    (_FitOptions, options.LocalModelOptions, options.PlacementOptions),
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"
     " file\nthat serves this model and this method alone (docs/methods.md).",
     FIT_EXAMPLES,

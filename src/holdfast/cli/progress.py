@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from holdfast.progress import Watch
 
@@ -19,12 +19,16 @@ BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
 
 
+def note(line: str) -> None:
+    """Prints a line on the error output, so that other programs can read what a command prints."""
+    print(f"holdfast: {line}", file=sys.stderr, flush=True)
+
+
 class Bar:
     """How far a long command is: a bar on a terminal, elsewhere a plain line every half minute.
 
-    Both tell what is done, tokens per second where they are known, and about how long the rest
-    takes. They go to the error output, so that what a command prints can be read by another
-    program.
+    Both say what is done, tokens per second where they are known, and about how long the rest
+    takes.
 
     Args:
         total: units of work.
@@ -61,9 +65,9 @@ class Bar:
             self._print_recorded()
         self.bar.close()
 
-    def tell(self, line: str) -> None:
-        """Prints a line above the bar."""
-        self.bar.write(line)
+    def note(self, line: str) -> None:
+        """As `note`, above the bar."""
+        self.bar.write(f"holdfast: {line}", file=sys.stderr)
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self._begin()
@@ -81,9 +85,8 @@ class Bar:
     def line(self) -> str:
         """Work done, its speed, and about how long the rest takes."""
         seconds = time.monotonic() - self.started
-        parts = [
-            f"{self.done:,} of {self.total:,} {self.unit}s ({self.done / max(self.total, 1):.0%})"
-        ]
+        share = self.done / max(self.total, 1)
+        parts = [f"{self.done:,} of {self.total:,} {self.unit}s ({share:.0%})"]
         if self.tokens:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
         if fresh := self.done - self.recorded:
@@ -95,17 +98,14 @@ class Bar:
     def _print_recorded(self) -> None:
         """Says how much an earlier command did."""
         unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
-        recorded, total = self.recorded // size, self.total // size
-        if recorded:
-            self.bar.write(
-                f"holdfast: {recorded:,} of {total:,} {unit}s already done", file=sys.stderr
-            )
+        if recorded := self.recorded // size:
+            self.note(f"{recorded:,} of {self.total // size:,} {unit}s already done")
 
     def _begin(self) -> None:
         with self.lock:
             title, self.title = self.title, ""
         if title:
-            self.bar.write(f"holdfast: {title}", file=sys.stderr)
+            self.note(title)
 
     def _print_periodically(self) -> None:
         if self.over.wait(BEGINS):
@@ -113,7 +113,7 @@ class Bar:
         self._begin()
         wait = FIRST
         while not self.terminal and not self.over.wait(wait):
-            print(f"holdfast: {self.line()}", file=sys.stderr, flush=True)
+            note(self.line())
             wait = EVERY
 
 
@@ -136,43 +136,41 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def heeding_sigterm() -> Iterator[None]:
-    """Within it, the first SIGTERM raises `Terminated`, and a second ends the process at once."""
-    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+def _on_sigterm(end: Callable[[], None]) -> Iterator[None]:
+    """Within it, SIGTERM calls `end`, unless somebody else heeds or ignores it."""
+
+    def handle(number: int, frame: object) -> None:
+        end()
+
+    main = threading.current_thread() is threading.main_thread()  # whose signals are
+    before = signal.getsignal(signal.SIGTERM)
+    if not main or (before is not signal.SIG_DFL and getattr(before, "__module__", "") != __name__):
         yield
         return
-    before = signal.getsignal(signal.SIGTERM)
-
-    def end(number: int, frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise Terminated
-
-    if before is signal.SIG_DFL:  # else someone else heeds it, or it is to be ignored
-        signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        if before is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, before)
-
-
-@contextlib.contextmanager
-def ending_at_once() -> Iterator[None]:
-    """Within it, SIGTERM ends the process where it is, for what has nothing to keep: an exception
-    that is raised amid the import of a compiled library may break it, and not arrive.
-    """
-    before = signal.getsignal(signal.SIGTERM)
-    main = threading.current_thread() is threading.main_thread()
-    if not main or before is signal.SIG_IGN:  # signals are the main thread's; it is to be ignored
-        yield
-        return
-
-    def end(number: int, frame: object) -> None:
-        os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")
-        os._exit(TERMINATED)
-
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, handle)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def heeding_sigterm() -> contextlib.AbstractContextManager[None]:
+    """Within it, the first SIGTERM raises `Terminated`, and a second ends the process at once."""
+
+    def end() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
+
+    return _on_sigterm(end)
+
+
+def ending_at_once() -> contextlib.AbstractContextManager[None]:
+    """Within it, SIGTERM ends the process where it is, for what has nothing to keep: an exception
+    that is raised amid the import of a compiled library may break it, and not arrive.
+    """
+
+    def end() -> None:
+        os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")
+        os._exit(TERMINATED)
+
+    return _on_sigterm(end)

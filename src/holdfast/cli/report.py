@@ -10,18 +10,6 @@ from typing import Annotated
 from holdfast.cli.options import Arg, Command, DetailsOptions, Options
 from holdfast.cli.output import print_run
 
-# options of `holdfast export`, of which one is given: its metavar and help
-_FORMATS = {
-    "csv": ("FILE", "a table as CSV"),
-    "parquet": ("FILE", "a table as Parquet (holdfast[parquet])"),
-    "inspect": (
-        "FILE.eval|DIR",
-        "a log of each method for `inspect view` (holdfast[inspect])",
-    ),
-    "wandb": ("PROJECT", "log to Weights & Biases (holdfast[wandb])"),
-    "mlflow": ("URI|DIR", "log to an MLflow server, or into a folder (holdfast[mlflow])"),
-}
-
 
 class _ReportOptions(Options):
     folders: Annotated[Path, Arg("DIR", positional=True, nargs="+")]
@@ -43,12 +31,23 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"Report: {page.resolve()}")
 
 
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="RUN", help="a run's folder")
-    to = parser.add_mutually_exclusive_group(required=True)
-    for name, (metavar, text) in _FORMATS.items():
-        kind = str if name in ("wandb", "mlflow") else Path
-        to.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
+class _ExportRun(Options):
+    folder: Annotated[Path, Arg("RUN", positional=True)]
+    """a run's folder"""
+
+
+class _ExportFormat(Options):
+    exclusive = True
+    csv: Annotated[Path | None, Arg("FILE")] = None
+    """a table as CSV"""
+    parquet: Annotated[Path | None, Arg("FILE")] = None
+    """a table as Parquet (holdfast[parquet])"""
+    inspect: Annotated[Path | None, Arg("FILE.eval|DIR")] = None
+    """a log of each method for `inspect view` (holdfast[inspect])"""
+    wandb: Annotated[str | None, Arg("PROJECT")] = None
+    """log to Weights & Biases (holdfast[wandb])"""
+    mlflow: Annotated[str | None, Arg("URI|DIR")] = None
+    """log to an MLflow server, or into a folder (holdfast[mlflow])"""
 
 
 def run_export(arguments: argparse.Namespace) -> None:
@@ -94,7 +93,7 @@ EXPORT = Command(
     "export",
     "write a run for other tools",
     run_export,
-    _add_export,
+    (_ExportRun, _ExportFormat),
     "Writes a run's records as one tidy table, a row for each probe of each round of each"
     " conversation (docs/runs.md has the columns), or logs them elsewhere.",
     "examples:\n  holdfast export runs/fix --csv probes.csv\n"

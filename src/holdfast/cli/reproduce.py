@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.dry_run import DriftRun, WorkItem, check_prices, estimate_conversations
+from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
 from holdfast.cli.loading import is_url, load_model
 from holdfast.cli.options import MODEL, Arg, Command, DryRunOptions, Options, RunFolder, SeedOptions
+from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 
@@ -43,9 +44,6 @@ class _ReproduceStudy(Options):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """zhang2024: repeat for several (default: all four)"""
     scale: Annotated[str, Arg("smallest|brief|small|paper")] = "small"
-
-
-class _ReproduceOut(Options):
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
     """a folder (default: runs/PAPER)"""
 
@@ -72,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _load(arguments: argparse.Namespace, name: str | None):
     """Another model than `--model`; None without a name."""
-    return load_model(argparse.Namespace(**{**vars(arguments), "model": name})) if name else None
+    return load_model(arguments, model=name) if name else None
 
 
 def _reproduce_li2024(arguments: argparse.Namespace) -> Path | None:
@@ -136,12 +134,11 @@ def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Li2024Setup) -
     scale = setup.scale
     chats = drift.Settings(rounds=scale.rounds, conversations=scale.conversations, seed=setup.seed)
     plain = replace(chats, adoption=False)
-    methods = 1 + sum(len(parse_sweep(sweep).settings) for sweep in scale.sweeps)
     models = 1 if setup.base is None else 2  # Figure 8 traces the base
-    traced = replace(plain, conversations=scale.traced)
-    rows = [("Figures 4 and 8", setup.suite, traced, models)]
+    rows = [("Figures 4 and 8", setup.suite, replace(plain, conversations=scale.traced), models)]
     more = []
     if scale.sweeps:
+        methods = 1 + sum(len(parse_sweep(sweep).settings) for sweep in scale.sweeps)
         suite, plan = plan_of(setup)
         rows.append(("Figures 5 and 6", suite, calibrate.settings_for(suite, plan), methods))
         items = load_capability(setup.capability, scale.questions, setup.seed).items
@@ -153,7 +150,7 @@ def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Li2024Setup) -
         replies = times * count_replies(suite, settings, None, range(settings.conversations))
         more.append(WorkItem(f"{figures}: conversations", count, count, replies))
     figure_3 = DriftRun(setup.model, setup.suite, setup.out / "figure-3", chats, [()], drift.Cast())
-    estimate_conversations(arguments, figure_3, more)
+    estimate_run(arguments, figure_3, *more)
 
 
 def _estimate_zhang2024(setup: zhang2024.Setup) -> None:
@@ -186,7 +183,7 @@ COMMAND = Command(
     "reproduce",
     "make a paper's figures on your model, each with its claims judged",
     run,
-    (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions, _ReproduceOut, DryRunOptions),
+    (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions, DryRunOptions),
     description=(
         "Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et"
         " al. 2024, PASTA (zhang2024), and writes one page:\neach figure, the paper's claims in"
@@ -200,5 +197,4 @@ COMMAND = Command(
         " reproduce zhang2024 --model base-model --child chat-model --data bios.jsonl --data"
         " counterfact.json --scale paper"
     ),
-    defaults={"allow_code": False},
 )

@@ -15,8 +15,6 @@ from holdfast.errors import UsageError
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
     from holdfast.serve.service import Service
 
 EXAMPLES = """examples:
@@ -94,10 +92,13 @@ def run(arguments: argparse.Namespace) -> None:
     with server.bind(arguments.host, arguments.port) as bound:
         with ending_at_once():
             service = _service(arguments)
+            from holdfast.serve.app import application
+            from holdfast.serve.guard import AccessRules
         service.engine.start()
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"
-        app = _application(service, arguments, key)
+        hosts = () if key else ("localhost", "127.0.0.1", "::1", arguments.host)
+        app = application(service, AccessRules(key, hosts=hosts), arguments.allow_origin or ())
         steered = f", with {spell(service.default)} by default," if service.default else ""
         print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
         bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
@@ -143,22 +144,11 @@ def _service(arguments: argparse.Namespace) -> Service:
     return Service(model, engine, name, metrics, limits, default, __version__, watched, suite)
 
 
-def _application(service: Service, arguments: argparse.Namespace, key: str) -> ASGIApp:
-    from holdfast.serve.app import application
-    from holdfast.serve.guard import AccessRules
-
-    local_hosts = ("localhost", "127.0.0.1", "::1", arguments.host)
-    return application(
-        service, AccessRules(key, hosts=() if key else local_hosts), arguments.allow_origin or ()
-    )
-
-
 def _key(variable: str | None) -> str:
     """The API key; "" where none is wanted."""
     if variable is None:
         return ""
-    key = os.environ.get(variable, "").strip()
-    if not key:
+    if not (key := os.environ.get(variable, "").strip()):
         raise UsageError(f"The environment variable {variable} of --api-key-env is empty; set it.")
     return key
 

@@ -27,12 +27,9 @@ EXAMPLES = """examples:
  meta-llama/Llama-3.2-1B-Instruct"""
 
 
-class _TasksTask(Options):
+class _TasksOptions(Options):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """repeat for several (default: all four)"""
-
-
-class _TasksAsking(Options):
     method: Specs = None
     """steers the zero-shot prompt towards its emphasised part; repeat to compare"""
     baseline: Annotated[list[str] | None, Arg("zero-shot|marked|quoted|few-shot")] = None
@@ -49,14 +46,8 @@ class _TasksAsking(Options):
     """of three demonstrations, with few-shot"""
     no_generation: bool = False
     """of bios and counterfact: compare probabilities alone, without fluency and consistency"""
-
-
-class _TasksRun(Options):
     batch: int = 32
     """samples side by side"""
-
-
-class _TasksOut(Options):
     out: OutFolder = Path("runs/tasks")
     """a folder"""
 
@@ -114,13 +105,10 @@ COMMAND = Command(
     "ask PASTA's tasks, with prompts or steering",
     run,
     (
-        _TasksTask,
         *options.MODEL,
-        _TasksAsking,
+        _TasksOptions,
         options.SeedOptions,
-        _TasksRun,
         options.RayOptions,
-        _TasksOut,
         options.DryRunOptions,
         options.ReportOptions,
     ),

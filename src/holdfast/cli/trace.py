@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.cli import options
-from holdfast.cli.dry_run import DriftRun, check_prices, estimate_conversations
+from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
-from holdfast.cli.output import command_line, page_path, print_figures, write_page
+from holdfast.cli.output import DriftRun, command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
@@ -25,18 +25,12 @@ class _TraceOptions(Options):
     """the suite whose prompts are used"""
     conversations: int = 40
     """number of conversations"""
-
-
-class _ReadingOptions(Options):
     head: Annotated[str | None, Arg("LAYER.HEAD")] = None
     """shown by itself (default: the one whose mass falls most)"""
     method: Spec = "none"
     """applied to the agent"""
     divergence: bool = False
     """measure how far replies diverge from those of a fresh dialog too"""
-
-
-class _TraceOut(Options):
     out: OutFolder = Path("runs/trace")
     """a folder"""
 
@@ -46,9 +40,6 @@ class _GeometryOptions(Options):
     """the suite whose prompts are used"""
     conversations: int = 12
     """number of conversations"""
-
-
-class _GeometryOut(Options):
     out: OutFolder = Path("runs/geometry")
     """a folder"""
 
@@ -87,8 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     check(first, head)
     models = [first]
     if arguments.compare:
-        arguments.model = arguments.compare
-        models.append(load_model(arguments))
+        models.append(load_model(arguments, model=arguments.compare))
         check(models[1], head)
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
@@ -131,8 +121,8 @@ def run_geometry(arguments: argparse.Namespace) -> None:
     model = load_model(arguments)
     arguments.kept = arguments.out
     if arguments.dry_run:
-        planned = DriftRun(model, suite, folder, settings_for(sizes), [()], drift.Cast())
-        estimate_conversations(arguments, planned)
+        settings = settings_for(sizes)
+        estimate_run(arguments, DriftRun(model, suite, folder, settings, [()], drift.Cast()))
         return
     geometry = study(model, suite, arguments.out, sizes, Bar.of("round"), command_line())
     printed = lines(geometry, sizes)
@@ -150,9 +140,7 @@ COMMAND = Command(
         *options.MODEL,
         _TraceOptions,
         options.RoundsOptions,
-        _ReadingOptions,
         options.SeedOptions,
-        _TraceOut,
         options.ReportOptions,
     ),
     "Reads the attention mass on the system prompt at every generated token of self-chats, in every"
@@ -160,7 +148,6 @@ COMMAND = Command(
     " goes with lost probes.",
     "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
     "     two models side by side (Figure 8)",
-    {"allow_code": False},
 )
 GEOMETRY = Command(
     "geometry",
@@ -171,7 +158,6 @@ GEOMETRY = Command(
         _GeometryOptions,
         options.RoundsOptions,
         options.SeedOptions,
-        _GeometryOut,
         options.DryRunOptions,
         options.ReportOptions,
     ),
@@ -180,5 +166,4 @@ GEOMETRY = Command(
     " angle of its hidden states over self-chats.",
     "examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct"
     " --conversations 40",
-    {"allow_code": False},
 )
