@@ -171,7 +171,7 @@ def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
         assert rounds == {1: 0, 2: 0, 3: 0} and record["ended"] == {"round": 4, "why": "context"}
     else:
         assert rounds == {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3, 7: 4} and "ended" not in record
-    with pytest.raises(PromptError, match="one probe already fill"):
+    with pytest.raises(PromptError, match="one question already fill"):
         drift.run(
             Scripted(context=1), SUITE, tmp_path / "tiny", settings, cast=drift.Cast(dialogs=logs)
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.drift import li2024
-from holdfast.drift.li2024 import LISTS, bindings, key_of
+from holdfast.drift.li2024 import bindings, key_of
 from holdfast.drift.suites import load_suite
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures import build
@@ -63,7 +63,7 @@ def source_of(entries: list[dict]) -> str:
             if e["category"] == category
         ]
         lines += [f"{name} = [", *rows, "]"]
-    return "\n".join([*lines, "system_prompts = " + " + ".join(LISTS)]) + "\n"
+    return "\n".join([*lines, "system_prompts = " + " + ".join(LIST_OF.values())]) + "\n"
 
 
 @pytest.fixture
@@ -74,11 +74,6 @@ def write(tmp_path):
         return f"li2024:{path}"
 
     return to_file
-
-
-def empty_lists(**given: str) -> str:
-    """The five lists, empty but for those given."""
-    return "\n".join(f"{name} = {given.get(name, '[]')}" for name in LISTS)
 
 
 @needs_table
@@ -222,18 +217,13 @@ def test_spacing_quotes_and_case_do_not_matter(write):
 
 
 @needs_table
-def test_changed_repeated_and_missing_entries_are_named(write):
+def test_missing_entries_are_named(write):
     entries = published()
     changed = [*entries[:7], {**entries[7], "probe": "And you?"}, *entries[8:], entries[3]]
     del changed[50]
-    with pytest.raises(UsageError) as caught:
+    said = r"lacks 2 of the 100 published entries \(li2024-07, li2024-50\); give the published"
+    with pytest.raises(UsageError, match=said):
         load_suite(write(source_of(changed)))
-    message = str(caught.value)
-    assert (
-        "unknown: line 12 ('Phrase all your answers as questions.' with probe 'And you?')"
-        in message
-    )
-    assert "repeated: line " in message and "missing: li2024-07, li2024-50;" in message
 
 
 @needs_table
@@ -249,17 +239,12 @@ def test_strings_may_be_joined_and_lists_annotated(write):
 
 def test_the_file_is_never_run(write, tmp_path):
     trap = tmp_path / "ran"
-    hostile = f"open({str(trap)!r}, 'w').write('x')\n" + empty_lists(
-        pattern_system_prompts=f"[('a', 'b', open({str(trap)!r}, 'w'))]"
+    hostile = (
+        f"open({str(trap)!r}, 'w').write('x')\n"
+        f"x = [('a', 'b', open({str(trap)!r}, 'w')), (open({str(trap)!r}, 'w').name, 'b', None)]"
     )
-    with pytest.raises(UsageError, match="None of the 1 entries"):
+    with pytest.raises(UsageError, match="lacks 100 of the 100"):
         load_suite(write(hostile))
-    computed = empty_lists(pattern_system_prompts=f"[(open({str(trap)!r}, 'w').name, 'b', None)]")
-    with pytest.raises(
-        UsageError,
-        match="line 1: entry 1 of pattern_system_prompts does not begin with two plain texts",
-    ):
-        load_suite(write(computed))
     assert not trap.exists()
 
 
@@ -271,35 +256,10 @@ def test_the_file_is_never_run(write, tmp_path):
         (b"x = '\xff\xfe'", r"is not Python"),
         ("x = " + "(" * 2000 + ")" * 2000, r"(cannot be parsed|is not Python)"),
         (
-            empty_lists().replace("persona_system", "personas_system"),
-            r"has no list persona_system_prompts; give",
+            "",
+            r"lacks 100 of the 100 published entries \(li2024-00, .*, \.\.\.\); give the published",
         ),
-        ("", r"has no list pattern_system_prompts, persona"),
-        (
-            empty_lists() + "\npersona_system_prompts = []",
-            r"line 6: persona_system_prompts is assigned twice",
-        ),
-        (
-            empty_lists(persona_system_prompts="make()"),
-            r"line 2: persona_system_prompts is not a list of tuples",
-        ),
-        (
-            empty_lists(persona_system_prompts="[('only a prompt',)]"),
-            r"line 2: entry 1 of persona_system_prompts",
-        ),
-        (
-            empty_lists(persona_system_prompts="['a prompt']"),
-            r"line 2: entry 1 of persona_system_prompts",
-        ),
-        (
-            empty_lists(persona_system_prompts="[('a', 3, None)]"),
-            r"line 2: entry 1 of persona_system_prompts",
-        ),
-        (
-            empty_lists(persona_system_prompts="[(f'{x}', 'b', None)]"),
-            r"line 2: entry 1 of persona_system_prompts",
-        ),
-        (empty_lists(), r"None of the 0 entries"),
+        ("x = [('only a prompt',), 'a prompt', ('a', 3, None), (f'{x}', 'b')]", r"lacks 100 of"),
     ],
 )
 def test_bad_file_is_named(write, text, message):

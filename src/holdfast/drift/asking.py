@@ -22,25 +22,15 @@ from holdfast.seeds import seed_of
 
 @dataclass(frozen=True)
 class PendingReply:
-    """A turn or a probe that is asked for.
+    """A turn or a probe that is asked for."""
 
-    Args:
-        view: whose, of the dialog.
-        rounds: the last round that it shows, its own message included.
-        messages: the chat that shows so much of the dialog.
-        draw: names the reply's draw within the conversation; its round comes first.
-        then: takes the reply and what was shown; returns what follows.
-        failed: takes the error of a question that was not answered; returns what follows.
-        keep: whether others go on from what is computed for it; else it forks the dialog.
-    """
-
-    view: str
-    rounds: int
-    messages: Callable[[Shown], list[Message]]
-    draw: tuple[Any, ...]
-    then: Callable[[Reply, Shown], list[Job]]
+    view: str  # whose, of the dialog
+    rounds: int  # the last one that it shows, its own message included
+    messages: Callable[[Shown], list[Message]]  # the chat that shows so much of the dialog
+    draw: tuple[Any, ...]  # names the reply's draw within the conversation; its round comes first
+    then: Callable[[Reply, Shown], list[Job]]  # returns what follows
     failed: Callable[[RequestFailed], list[Job]]
-    keep: bool
+    keep: bool  # whether others go on from what is computed for it; else it forks the dialog
 
 
 @dataclass
@@ -55,10 +45,8 @@ class Asking:
         methods: applied to the agent alone.
         settings: the protocol.
         failures: of the conversations side by side; told when the last question is answered.
-        on_round: told how many rounds have ended, and how many tokens they took.
+        on_round: takes how many rounds have ended, and how many tokens they took.
         next_ones: begins further conversations in place of so many that have ended.
-        open: questions that are not answered yet.
-        rounds, tokens: that `on_round` was told of.
     """
 
     dialog: Dialog
@@ -67,8 +55,8 @@ class Asking:
     failures: Failures
     on_round: Callable[[int, int], None]
     next_ones: Callable[[int], list[Job]]
-    open: int = 0
-    rounds: int = 0
+    open: int = 0  # questions that are not answered yet
+    rounds: int = 0  # that `on_round` took
     tokens: int = 0
 
     def ask(self, question: PendingReply) -> Job:
@@ -187,14 +175,9 @@ def probe_question(
     before: int,
     then: Callable[[bool], list[Job]] = lambda room: [],
 ) -> PendingReply:
-    """A probe of a round.
-
-    Args:
-        dialog: that it forks; its reply is scored and recorded there.
-        number: of the round.
-        probe: what is asked.
-        before: the first round that it does not see.
-        then: takes whether the model's context had room for it; returns what follows.
+    """A probe of the round `number`, which forks the dialog before the round `before`; its reply is
+    scored and recorded there. `then` takes whether the model's context had room for it, and returns
+    what follows.
     """
 
     def messages(shown: Shown) -> list[Message]:

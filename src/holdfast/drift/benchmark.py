@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import platform
@@ -72,22 +73,21 @@ def run(
     Args:
         model: plays both sides, or the agent alone where the cast has a user model.
         suite: the system prompts, probes and measures, or what `load_suite` takes.
-        out: a new folder, or that of the same run, which may have fewer or more conversations and
-            other methods.
+        out: a new folder, or that of the same run.
         settings: the protocol.
-        methods: each one a list applied to the agent, a method or a spelling; () and "none" are the
+        methods: each one a list applied to the agent, a method or a spec; () and "none" are the
             model as it is. All see the same pairs and draws.
-        cast: who takes part beside the agent: a user model, dialogs that were held, judges.
-        running: how the run is carried out: traces, progress.
-        numbers: which conversations are held, in batches; None: all. A batch is asked for when the
-            one before it is recorded, so an iterator (for one method) may look into the folder.
+        cast: who takes part beside the agent.
+        running: traces, progress and the command line.
+        numbers: the conversations, in batches; None: all. A batch is asked for when the one before
+            it is recorded, so an iterator (for one method) may look into the folder.
 
     Raises:
         UsageError: a suite without the prompts or personas that the settings ask for, the same
             methods twice, dialogs and a user model, or a model on Ray and a user model.
         RecordsError: `out` holds another run, or cannot be written.
-        HoldfastError: whatever a model raises; methods that it cannot apply are refused before
-            anything is written.
+        HoldfastError: as the models; methods that they cannot apply are refused before anything is
+            written.
     """
     chosen, user_model = _by_spelling(methods), cast.user_model
     for player in (model,) if user_model is None else (model, user_model):
@@ -108,31 +108,30 @@ def run(
     }
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
-    about = {
-        "command": "drift",
-        "argv": running.command,
-        **told_of(model),
-        "versions": _versions(),
-        **({"notes": list(suite.notes)} if suite.notes else {}),
-    }
+    about = _about(model, suite, running.command)
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(cast.judging)
         groups = [range(settings.conversations)] if numbers is None else numbers
         for name, setting in chosen.items():
+            talks = Talks(setting, settings)
             for batch in resume(record, name, groups, alone=True):
-                if batch.kept:
-                    for _ in range(settings.rounds):
-                        running.progress(batch.kept, 0)
-                pairings = {n: draw(suite, settings, given, n) for n in batch.again}
-                if pairings:
+                for _ in range(settings.rounds if batch.kept else 0):
+                    running.progress(batch.kept, 0)
+                if pairings := {n: draw(suite, settings, given, n) for n in batch.again}:
                     keep = functools.partial(_keep, batch, judges, running.traces)
                     recorder = Recorder(pairings, keep)
                     listener = Listener(
                         recorder.take, progress=running.progress, lost=recorder.lose
                     )
-                    shared_out.work(Talks(setting, settings), pairings, listener)
+                    shared_out.work(talks, pairings, listener)
     return read_run(out)
+
+
+def _about(model: ChatModel, suite: Suite, command: str) -> dict[str, Any]:
+    notes = {"notes": list(suite.notes)} if suite.notes else {}
+    about = {"command": "drift", "argv": command, **told_of(model), "versions": _versions()}
+    return about | notes
 
 
 def check_folder(
@@ -148,7 +147,7 @@ def check_folder(
     Args:
         suite, out, settings, methods: as of `run`.
         given: dialogs that are replayed, or user turns.
-        command: the command line, for the message.
+        command: the command line.
 
     Raises:
         RecordsError: names the first difference that shows without a model.
@@ -240,14 +239,11 @@ def _identity_of_cast(
     user_model: ChatModel | None, given: Dialogs | UserTurns | None
 ) -> dict[str, Any]:
     """The rest of a run's identity: the user model, the dialogs or the user turns, if any."""
-    identity: dict[str, Any] = {}
-    if user_model is not None:
-        identity["user_model"] = {
-            "name": user_model.name,
-            "fingerprint": user_model.fingerprint,
-            "runtime": user_model.runtime,
-        }
-    return identity | identity_of_given(given)
+    if user_model is None:
+        return identity_of_given(given)
+    name, fingerprint, runtime = user_model.name, user_model.fingerprint, user_model.runtime
+    user = {"name": name, "fingerprint": fingerprint, "runtime": runtime}
+    return {"user_model": user, **identity_of_given(given)}
 
 
 def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:
@@ -259,14 +255,9 @@ def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "holdfast": __version__,
-    }
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
+    versions["holdfast"] = __version__
     for package in ("torch", "transformers", "numpy", "openai"):
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return versions

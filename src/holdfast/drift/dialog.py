@@ -23,37 +23,23 @@ _LONGEST_REASON = 500  # characters
 
 @dataclass
 class Dialog:
-    """One conversation on its way.
-
-    Args:
-        pairing: who talks, and what is asked.
-        turns: of both, in order, as the record holds them.
-        probes: answered so far, in the order of their answers.
-        unanswered: the probes that were not.
-        ended: the round in which the dialog ended early, and why.
-        traces: of the agent's turns, by round.
-        forwarded: tokens that went through the model.
-        usage: of each reply, the tokens that were read and written for it.
-        sequences: of each reply its view, and the tokens that the model had to know for it.
-        shown: by view, what the last of its turns showed.
-        summaries: by view, first round and the round behind the last, what was said of them.
-        compared: by round, the agent's replies whose divergence is wanted.
-        forwarded_again: tokens that went through the model for that.
-    """
+    """One conversation on its way."""
 
     pairing: Pairing
-    turns: list[dict[str, Any]] = field(default_factory=list)
-    probes: list[dict[str, Any]] = field(default_factory=list)
+    turns: list[dict[str, Any]] = field(default_factory=list)  # of both, as the record has them
+    probes: list[dict[str, Any]] = field(default_factory=list)  # in the order of their answers
     unanswered: list[dict[str, Any]] = field(default_factory=list)
-    ended: dict[str, Any] | None = None
-    traces: dict[int, TurnTrace] = field(default_factory=dict)
-    forwarded: int = 0
-    usage: list[tuple[int, int] | None] = field(default_factory=list)
+    ended: dict[str, Any] | None = None  # the round in which it ended early, and why
+    traces: dict[int, TurnTrace] = field(default_factory=dict)  # of the agent's turns, by round
+    forwarded: int = 0  # tokens that went through the model
+    usage: list[tuple[int, int] | None] = field(default_factory=list)  # read and written, by reply
+    # of each reply its view, and the tokens that the model had to know for it
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    shown: dict[str, Shown] = field(default_factory=dict)
+    shown: dict[str, Shown] = field(default_factory=dict)  # by view, in the last of its turns
+    # by view, first round, and the round behind the last
     summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    compared: dict[int, Compared] = field(default_factory=dict)
-    forwarded_again: int = 0
+    compared: dict[int, Compared] = field(default_factory=dict)  # by round, for divergences
+    forwarded_again: int = 0  # tokens, for divergences
 
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
@@ -169,6 +155,7 @@ def _mass(reply: Reply) -> float | None:
 
 
 def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
+    """The record of a conversation, without its method's name."""
     pairing = dialog.pairing
     rules = [(probe.kind, rule.id) for probe in pairing.every_probe for rule in probe.rules]
     places = {names: position for position, names in enumerate(dict.fromkeys(rules))}
@@ -176,7 +163,7 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     def order(probe: dict[str, Any]) -> tuple[int, int, int]:
         return probe["round"], places[probe["kind"], probe.get("rule")], probe["probe"]
 
-    return {
+    record = {
         "conversation": pairing.number,
         "agent": _person(pairing.agent),
         "user": _person(pairing.user),
@@ -184,12 +171,23 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         "probes": sorted(dialog.probes, key=order),
         "tokens": _tokens(dialog),
         "seconds": round(seconds, 3),
-        **({"ended": dialog.ended} if dialog.ended else {}),
-        **({"unanswered": dialog.unanswered} if dialog.unanswered else {}),
-        **({"summaries": _summaries(dialog)} if dialog.summaries else {}),
-        **({"replayed": _replayed(pairing)} if pairing.dialog else {}),
-        **({"scripted": {"line": pairing.script.line}} if pairing.script else {}),
     }
+    if dialog.ended:
+        record["ended"] = dialog.ended
+    if dialog.unanswered:
+        record["unanswered"] = dialog.unanswered
+    if dialog.summaries:
+        record["summaries"] = [
+            {"view": view, "rounds": [first, behind - 1], "text": text}
+            for (view, first, behind), text in dialog.summaries.items()
+        ]
+    if recorded := pairing.dialog:
+        same = recorded.system.strip() == pairing.agent.system_prompt.strip()
+        prompt = "own" if same else "in place of another" if recorded.system else "added"
+        record["replayed"] = {"line": recorded.line, "system_prompt": prompt}
+    if pairing.script:
+        record["scripted"] = {"line": pairing.script.line}
+    return record
 
 
 def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -207,23 +205,6 @@ def _tokens(dialog: Dialog) -> dict[str, int]:
     if known and len(known) == len(dialog.usage):
         counts |= {"read": sum(read for read, _ in known), "written": sum(w for _, w in known)}
     return counts | ({"divergence": dialog.forwarded_again} if dialog.compared else {})
-
-
-def _summaries(dialog: Dialog) -> list[dict[str, Any]]:
-    """The summaries of rounds that were left out, in the order of the requests."""
-    return [
-        {"view": view, "rounds": [first, behind - 1], "text": text}
-        for (view, first, behind), text in dialog.summaries.items()
-    ]
-
-
-def _replayed(pairing: Pairing) -> dict[str, Any]:
-    """Where the dialog stands in its file, and whose system prompt the agent has."""
-    dialog = pairing.dialog
-    assert dialog is not None
-    same = dialog.system.strip() == pairing.agent.system_prompt.strip()
-    prompt = "own" if same else "in place of another" if dialog.system else "added"
-    return {"line": dialog.line, "system_prompt": prompt}
 
 
 def _person(person: Case | Persona | None) -> dict[str, Any]:

@@ -36,13 +36,7 @@ _FIELDS = {"form": int, "judge": str, "question": str, "reply": str, "answers": 
 
 @dataclass(frozen=True)
 class JudgeQuestion:
-    """A question to a judge.
-
-    Args:
-        judge: the fingerprint of its model.
-        question: about the reply.
-        reply: that is judged.
-    """
+    """A question about a reply to a judge, which the fingerprint of its model names."""
 
     judge: str
     question: str
@@ -56,11 +50,7 @@ class JudgeQuestion:
 
 @dataclass
 class Judgements:
-    """The answers of a run's judges.
-
-    Args:
-        folder: of the run.
-    """
+    """The answers of a run's judges, in the folder of the run."""
 
     folder: Path
     _answers: dict[JudgeQuestion, tuple[str, ...]] = field(default_factory=dict)
@@ -95,19 +85,11 @@ class Judgements:
         Raises:
             RecordsError: the line cannot be written.
         """
-        line: dict[str, Any] = {
-            "form": FORM,
-            "judge": question.judge,
-            "question": question.question,
-            "reply": question.reply,
-            "answers": answers,
-        }
+        path = self.folder / ANSWERS_FILE
         try:
-            append_line(self.folder / ANSWERS_FILE, line)
+            append_line(path, {"form": FORM, **asdict(question), "answers": answers})
         except OSError as error:
-            raise cannot_write(
-                self.folder / ANSWERS_FILE, error, "another folder with --out"
-            ) from error
+            raise cannot_write(path, error, "another folder with --out") from error
         self._answers[question] = tuple(answers)
 
 
@@ -118,7 +100,7 @@ _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
 
 @dataclass(frozen=True)
 class Judging:
-    """How the judges of a suite are had.
+    """How the judges of a suite are loaded.
 
     Args:
         load: gives the model of a judge, from its `model` and `endpoint_model`.
@@ -166,12 +148,8 @@ class Agreement:
 
 @dataclass
 class Judges:
-    """The judges of a suite at work in a run.
-
-    Args:
-        suite: whose rules they score.
-        models: of the judges, by what their measures say of them.
-        judgements: what they have answered.
+    """The judges of a suite at work in a run: their models by what measures call them, and what
+    they have answered.
     """
 
     suite: Suite
@@ -205,10 +183,8 @@ class Judges:
                     f" {agreement.kappa:.2f}, and {LEAST_KAPPA} is the least): mend its question"
                     f" {agreement.question!r} or the labels, take another model, or --force-judge."
                 )
-        rows = [asdict(agreement) for agreement in agreements]
-        write_whole(
-            self.judgements.folder / FILE, json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
-        )
+        rows = json.dumps(list(map(asdict, agreements)), ensure_ascii=False, indent=1)
+        write_whole(self.judgements.folder / FILE, rows + "\n")
         return agreements
 
     def settle(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -218,25 +194,19 @@ class Judges:
         Raises:
             ModelError: a judge is gone, or fails.
         """
-        measures = {
-            index: self._measure_of(record, probe)
+        questions = {
+            index: self._question(self._measure_of(record, probe), probe["reply"])
             for index, probe in enumerate(record["probes"])
             if probe["score"] is None
         }
-        if not measures:
+        if not questions:
             return record
-        replies = [probe["reply"] for probe in record["probes"]]
-        questions = {
-            index: self._question(measure, replies[index]) for index, measure in measures.items()
-        }
         self._ask(questions.values())
         probes, unanswered = [], list(record.get("unanswered", ()))
         for index, probe in enumerate(record["probes"]):
             if index not in questions:
                 probes.append(probe)
-                continue
-            verdict = self.judgements.verdict(questions[index])
-            if verdict is None:
+            elif (verdict := self.judgements.verdict(questions[index])) is None:
                 unanswered.append(_unjudged(probe))
             else:
                 reason = f"the judge {probe['judge']} says {'yes' if verdict else 'no'}"
@@ -250,19 +220,22 @@ class Judges:
         return rule.measure
 
     def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
-        def verdicts_on(replies: Sequence[str]) -> list[bool | None]:
-            return [
-                self.judgements.verdict(self._question(rule.measure, reply)) for reply in replies
-            ]
-
-        follows, breaks = verdicts_on(rule.follows), verdicts_on(rule.breaks)
+        follows, breaks = (
+            [self.judgements.verdict(self._question(rule.measure, reply)) for reply in replies]
+            for replies in (rule.follows, rule.breaks)
+        )
         labels = [True] * len(follows) + [False] * len(breaks)
         kappa = round(cohens_kappa(labels, follows + breaks), 6)
-        arguments = rule.measure.arguments
         return Agreement(
-            case.id, rule.id, arguments["judge"], arguments["model"], _counts(follows),
-            _counts(breaks), kappa, force and kappa < LEAST_KAPPA,
-        )  # fmt: skip
+            case=case.id,
+            rule=rule.id,
+            question=rule.measure.arguments["judge"],
+            model=rule.measure.arguments["model"],
+            follows=_counts(follows),
+            breaks=_counts(breaks),
+            kappa=kappa,
+            forced=force and kappa < LEAST_KAPPA,
+        )
 
     def _question(self, measure: Measure, reply: str) -> JudgeQuestion:
         judge = self.models[_model_of(measure)].fingerprint
@@ -295,22 +268,16 @@ class Judges:
 
         messages = [{"role": "user", "content": question.prompt}]
         if before is not None:
-            messages += [
-                {"role": "assistant", "content": before}, {"role": "user", "content": AGAIN}
-            ]  # fmt: skip
+            messages.append({"role": "assistant", "content": before})
+            messages.append({"role": "user", "content": AGAIN})
         return Job(Request(messages, sampling=_SAMPLING), then, failed, "The judge")
 
 
 def load_judges(
     suite: Suite, model: ChatModel, judging: Judging
 ) -> dict[tuple[str, str | None], ChatModel]:
-    """The models of a suite's judges, by what its measures say of them; {} where every measure is a
-    rule.
-
-    Args:
-        suite: whose measures say who judges.
-        model: that is measured; it is its own judge where a measure says its name.
-        judging: how other models are had.
+    """The models of a suite's judges, by what its measures call them; {} where every measure is a
+    rule. The model that is measured is its own judge where a measure has its name.
 
     Raises:
         UsageError: a judge with too few labelled replies.

@@ -14,7 +14,6 @@ import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,22 +28,6 @@ PREFIX = "li2024"
 SCORINGS = ("strict", "released")
 HUB_DATASET = "Naomibas/llm-system-prompts-benchmark"
 FILE_NAME = "hundred_system_prompts.py"
-LISTS = (
-    "pattern_system_prompts",
-    "persona_system_prompts",
-    "multiple_choice_system_prompts",
-    "memorization_system_prompts",
-    "language_system_prompts",
-)
-
-
-@dataclass(frozen=True)
-class PublishedEntry:
-    """One tuple of the published file, without its lambda."""
-
-    system_prompt: str
-    probe: str
-    line: int
 
 
 @dataclass(frozen=True)
@@ -79,43 +62,29 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
             f"{path} cannot be read ({error.strerror}); give the path of {FILE_NAME}, or"
             " li2024:hub."
         ) from error
-    bound = bind(read_entries(source, str(path)), str(path))
-    cases = tuple(
-        Case(
-            b.id,
-            b.category,
-            bound[key].system_prompt,
-            (bound[key].probe,),
-            build(getattr(b, scoring)),
-        )
-        for key, b in bindings().items()
-    )
-    return Suite(f"{PREFIX}-{scoring}", cases, generic_starters(), notes(scoring))
+    entries, cases = read_entries(source, str(path)), []
+    for key, bound in bindings().items():
+        prompt, probe = entries[key]
+        measure = build(getattr(bound, scoring))
+        cases.append(Case(bound.id, bound.category, prompt, (probe,), measure))
+    return Suite(f"{PREFIX}-{scoring}", tuple(cases), generic_starters(), notes(scoring))
 
 
 def notes(scoring: str) -> tuple[str, ...]:
     """A note on the scoring, for readers of the results."""
     mended = sum(bool(b.mends) for b in bindings().values())
     summary = {
-        "released": (
-            f"Scored as published: {mended} of the 100 measures have known defects, which strict"
-            " scoring mends."
-        ),
-        "strict": (
-            f"Scored strictly: {mended} of the 100 published measures are mended; an empty reply"
-            " follows nothing."
-        ),
+        "released": f"Scored as published: {mended} of the 100 measures have known defects, which"
+        " strict scoring mends.",
+        "strict": f"Scored strictly: {mended} of the 100 published measures are mended; an empty"
+        " reply follows nothing.",
     }[scoring]
     return (
-        (
-            "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's"
-            " own."
-        ),
+        "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's"
+        " own.",
         summary,
-        (
-            "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by"
-            " py3langid and wordfreq: offline and deterministic."
-        ),
+        "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by"
+        " py3langid and wordfreq: offline and deterministic.",
     )
 
 
@@ -132,69 +101,36 @@ def fetch() -> Path:
         ) from error
 
 
-def read_entries(source: bytes, name: str) -> list[PublishedEntry]:
-    """The entries of the five lists, read from the syntax tree; nothing in the file is run."""
+def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
+    """The published system prompts and probes by their keys, read from the file's syntax tree;
+    nothing in it is run.
+
+    Raises:
+        UsageError: it is not Python, or lacks published entries; names them.
+    """
+    cure = f"give the published {FILE_NAME}."
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the published file has invalid escapes in its helpers
             tree = ast.parse(source)
     except SyntaxError as error:
-        raise UsageError(
-            f"{name} is not Python (line {error.lineno}: {error.msg}); give the published"
-            f" {FILE_NAME}."
-        ) from error
+        where = f"line {error.lineno}: {error.msg}"
+        raise UsageError(f"{name} is not Python ({where}); {cure}") from error
     except (ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{name} cannot be parsed ({error}); {cure}") from error
+    entries: dict[str, tuple[str, str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple | ast.List) and len(node.elts) > 1:
+            prompt, probe = map(text_of, node.elts[:2])
+            if prompt is not None and probe is not None:
+                entries.setdefault(key_of(prompt, probe), (prompt, probe))
+    table = bindings()
+    if missing := [bound.id for key, bound in table.items() if key not in entries]:
         raise UsageError(
-            f"{name} cannot be parsed ({error}); give the published {FILE_NAME}."
-        ) from error
-    lists: dict[str, ast.expr] = {}
-    for target, value in assignments(tree):
-        if target in lists:
-            raise UsageError(
-                f"{name}, line {value.lineno}: {target} is assigned twice; give the published"
-                f" {FILE_NAME}."
-            )
-        if target in LISTS:
-            lists[target] = value
-    missing = [wanted for wanted in LISTS if wanted not in lists]
-    if missing:
-        raise UsageError(
-            f"{name} has no list {', '.join(missing)}; give the published {FILE_NAME}."
+            f"{name} lacks {len(missing)} of the {len(table)} published entries"
+            f" ({', '.join(missing[:5])}{', ...' if missing[5:] else ''}); {cure}"
         )
-    return [entry for target in LISTS for entry in entries_of(lists[target], target, name)]
-
-
-def assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """The module-level `name = value` statements."""
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign):
-            yield from (
-                (t.id, statement.value) for t in statement.targets if isinstance(t, ast.Name)
-            )
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and statement.value
-            and isinstance(statement.target, ast.Name)
-        ):
-            yield statement.target.id, statement.value
-
-
-def entries_of(value: ast.expr, target: str, name: str) -> Iterator[PublishedEntry]:
-    """The entries of one list."""
-    if not isinstance(value, ast.List | ast.Tuple):
-        raise UsageError(
-            f"{name}, line {value.lineno}: {target} is not a list of tuples; give the published"
-            f" {FILE_NAME}."
-        )
-    for number, item in enumerate(value.elts, start=1):
-        parts = item.elts if isinstance(item, ast.Tuple | ast.List) else []
-        read = [text_of(part) for part in parts[:2]]
-        if len(read) < 2 or None in read:
-            raise UsageError(
-                f"{name}, line {item.lineno}: entry {number} of {target} does not begin with two"
-                " plain texts, a system prompt and a probe; write it as (prompt, probe, measure)."
-            )
-        yield PublishedEntry(read[0] or "", read[1] or "", item.lineno)
+    return entries
 
 
 def text_of(node: ast.expr) -> str | None:
@@ -239,37 +175,3 @@ def bindings() -> dict[str, Binding]:
         )
         for row in json.loads(text)["entries"]
     }
-
-
-def bind(entries: list[PublishedEntry], name: str) -> dict[str, PublishedEntry]:
-    """The entries by their keys, or an error that names each one that is strange, repeated or
-    missing.
-    """
-    table = bindings()
-    bound: dict[str, PublishedEntry] = {}
-    strange, repeated = [], []
-    for entry in entries:
-        key = key_of(entry.system_prompt, entry.probe)
-        shown = f"line {entry.line} ({entry.system_prompt[:40]!r} with probe {entry.probe[:40]!r})"
-        if key not in table:
-            strange.append(shown)
-        elif key in bound:
-            repeated.append(shown)
-        bound[key] = entry
-    missing = [binding.id for key, binding in table.items() if key not in bound]
-    if len(missing) == len(table):
-        raise UsageError(
-            f"None of the {len(entries)} entries of {name} is one of the published {len(table)};"
-            " give the published file."
-        )
-    problems = [
-        f"{kind}: {', '.join(names)}"
-        for kind, names in (("unknown", strange), ("repeated", repeated), ("missing", missing))
-        if names
-    ]
-    if problems:
-        raise UsageError(
-            f"{name} does not hold the {len(table)} published entries, {'; '.join(problems)}; give"
-            " the published file."
-        )
-    return bound

@@ -130,10 +130,6 @@ def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None)
     """The settings with who the user model is; where dialogs are replayed, with no more
     conversations than there are dialogs.
 
-    Args:
-        suite, settings: of the run.
-        given: dialogs that are replayed, or user turns that are scripted.
-
     Raises:
         UsageError: the suite does not hold what the settings ask for, they ask for a user model
             beside what is given, or for more rounds than a script has messages.
@@ -166,15 +162,13 @@ def draw(
     if given is None:
         return draw_pairing(suite, settings, number)
     if isinstance(given, UserTurns):
-        return draw_scripted(suite, settings, given, number)
-    return draw_replay(suite, settings, given, number)
+        return _draw_scripted(suite, settings, given, number)
+    return _draw_replay(suite, settings, given, number)
 
 
-def draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
-    """The conversation `number` of a run with scripted user turns: that of a user model without a
-    prompt, with the messages of a script in place of the starter and of what the model would say.
-
-    Every script is used once before any is used again, in an order that is drawn anew each time.
+def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
+    """The conversation with an unprompted user model, whose messages a script has. Every script is
+    used once before any is used again, in an order that is drawn anew each time.
     """
     pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
     lap, position = divmod(number, len(user_turns.scripts))
@@ -183,11 +177,8 @@ def draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, numbe
     return replace(pairing, starter=order[position].messages[0], script=order[position])
 
 
-def draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
-    """The conversation `number` of a run that replays dialogs: the dialog of that place in the
-    file.
-
-    The agent is the case whose system prompt the dialog has. Where it has another or none, it is
+def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
+    """The dialog of that place in the file. The agent is the case whose system prompt it has; else
     the suite's case, or drawn among several (in turn, where pairs are not drawn). Who the user was
     is not known, so there is no adoption.
     """

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from holdfast.chat.messages import Message
 from holdfast.drift.asking import Asking, PendingReply, probe_question
@@ -36,6 +35,7 @@ from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.failures import Failures
 from holdfast.models.protocol import Job, Session
+from holdfast.models.replicas import Listener
 from holdfast.models.requests import Reply
 
 
@@ -44,8 +44,7 @@ def converse(
     pairings: Iterable[Pairing],
     methods: Sequence[Method],
     settings: Settings,
-    on_record: Callable[[dict[str, Any], dict[int, TurnTrace]], None],
-    on_round: Callable[[int, int], None] = lambda conversations, tokens: None,
+    listener: Listener,
     together: int | None = None,
 ) -> None:
     """Runs conversations side by side; each goes on as soon as it can, and one that is over makes
@@ -57,10 +56,8 @@ def converse(
         pairings: the conversations; taken one by one, where there is room.
         methods: applied to the agent alone, in its turns and its probes.
         settings: the protocol.
-        on_record: takes the record of each conversation that is over, without its method's name,
-            and the masses of its turns.
-        on_round: told when conversations have ended a round: how many, and how many tokens they
-            forwarded meanwhile.
+        listener: takes, by its number, the record of each conversation that is over, without its
+            method's name, with the masses of its turns; and the progress in rounds.
         together: how many run side by side; None: all.
     """
     last = time.monotonic()
@@ -72,10 +69,11 @@ def converse(
         record = record_of(dialog, now - last)
         if (rows := getattr(session, "rows_at_most", None)) is not None:
             record["rows_at_most"] = rows
-        on_record(record, dialog.traces)
-        last = now
+        last, number = now, dialog.pairing.number
+        listener.outcome(number, (record, dialog.traces))
+        listener.over(number)
         for view in (AGENT_VIEW, USER_VIEW):
-            session.forget((view, dialog.pairing.number))
+            session.forget((view, number))
 
     failures, waiting, running = Failures(over, "conversation"), iter(pairings), 0
 
@@ -87,7 +85,9 @@ def converse(
         while together is None or running < together:
             if (pairing := next(waiting, None)) is None:
                 break
-            asking = Asking(Dialog(pairing), tuple(methods), settings, failures, on_round, begin)
+            asking = Asking(
+                Dialog(pairing), tuple(methods), settings, failures, listener.progress, begin
+            )
             begun.append(_first(asking))
             running += 1
         return begun
@@ -132,10 +132,8 @@ def _first(asking: Asking) -> Job:
 
 @dataclass(frozen=True)
 class SelfChat:
-    """The order of requests where models talk: turns one after the other, and probes beside them.
-
-    Args:
-        asking: of the conversation.
+    """The order of requests where models talk: turns one after the other, and probes beside
+    them.
     """
 
     asking: Asking
@@ -152,9 +150,8 @@ class SelfChat:
         """Round 1 starts with a_1, which is given."""
         if self.dialog.pairing.script is not None:
             return self._user_turn(1)
-        self.dialog.turns.append(
-            turn_of(1, "user", Reply(self.dialog.pairing.starter, None, "stop"))
-        )
+        starter = Reply(self.dialog.pairing.starter, None, "stop")
+        self.dialog.turns.append(turn_of(1, "user", starter))
         return self._agent_turn(1)
 
     def _agent_turn(self, number: int) -> Job:
@@ -213,11 +210,7 @@ class SelfChat:
         """Appends a turn; False where the dialog has come to the end of the model's context."""
         if reply.stop_reason == "context":
             if number == 1:
-                agent = self.dialog.pairing.agent
-                raise PromptError(
-                    f"The system prompt of {agent.id!r} and one question already fill the model's"
-                    " context; use a shorter prompt."
-                )
+                raise _prompt_too_long(self.dialog)
             self.dialog.ended = {"round": number, "why": "context"}
             return False
         if speaker == "agent":
@@ -246,14 +239,10 @@ def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
 
 @dataclass(frozen=True)
 class Replay:
-    """The order of requests where a dialog is replayed.
+    """The order of requests where a recorded dialog is replayed.
 
     The first probe of the last round is asked first: what is computed for it holds the whole
     dialog, and serves all others.
-
-    Args:
-        asking: of the conversation.
-        dialog: that was held.
     """
 
     asking: Asking
@@ -263,9 +252,10 @@ class Replay:
         """The first probe of the last round."""
         settings = self.asking.settings
         for number, (user, agent) in enumerate(self.dialog.rounds[: settings.rounds], start=1):
-            self.asking.dialog.turns += [_turn(number, "user", user)]
-            note_reply(self.asking, number, Reply(agent, None, RECORDED), self._shown(number))
-            self.asking.dialog.turns += [_turn(number, "agent", agent)]
+            question, answer = (Reply(text, None, RECORDED) for text in (user, agent))
+            self.asking.dialog.turns.append(turn_of(number, "user", question))
+            note_reply(self.asking, number, answer, self._shown(number))
+            self.asking.dialog.turns.append(turn_of(number, "agent", answer))
         return self._first(probed_rounds(self.dialog, settings))
 
     def _shown(self, number: int) -> Shown:
@@ -283,18 +273,12 @@ class Replay:
 
         def then(room: bool) -> list[Job]:
             if room:
-                earlier = [
-                    self._probe(earlier, probe)
-                    for earlier in range(1, number)
-                    for probe in (first, *more)
-                ]
-                return [self._probe(number, probe) for probe in more] + earlier
+                jobs = [self._probe(number, probe) for probe in more]
+                for earlier in range(1, number):
+                    jobs += [self._probe(earlier, probe) for probe in (first, *more)]
+                return jobs
             if number == 1:
-                agent = self.asking.dialog.pairing.agent
-                raise PromptError(
-                    f"The system prompt of {agent.id!r} and one probe already fill the model's"
-                    " context; use a shorter prompt."
-                )
+                raise _prompt_too_long(self.asking.dialog)
             self.asking.dialog.ended = {"round": number, "why": "context"}
             return [self._first(number - 1)]
 
@@ -311,11 +295,8 @@ class Replay:
         return number + (self.asking.settings.probe_at == "after-round")
 
 
-def _turn(number: int, speaker: str, text: str) -> dict[str, Any]:
-    return {
-        "round": number,
-        "speaker": speaker,
-        "text": text,
-        "stop_reason": RECORDED,
-        "mass": None,
-    }
+def _prompt_too_long(dialog: Dialog) -> PromptError:
+    return PromptError(
+        f"The system prompt of {dialog.pairing.agent.id!r} and one question already fill the"
+        " model's context; use a shorter prompt."
+    )

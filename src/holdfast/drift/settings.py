@@ -62,13 +62,8 @@ def with_summary(messages: Sequence[Message], summary: str) -> list[Message]:
 def to_summarise(
     prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int
 ) -> list[Message]:
-    """The chat that asks for a summary.
-
-    Args:
-        prompt: what is asked.
-        turns: of the dialog.
-        shown: so far; its summary goes into the new one.
-        before: the first round that is not summarised.
+    """The chat that asks for a summary of the rounds before `before`; the summary of what was not
+    shown so far goes into the new one.
     """
     earlier = [f"{_LEAD} {shown.summary}"] if shown.summary else []
     lines = [

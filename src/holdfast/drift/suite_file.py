@@ -22,10 +22,8 @@ cases:
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,113 +32,67 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from holdfast.drift.cases import NO_CATEGORY, Case, Rule, Suite, generic_starters, personas_of
 from holdfast.errors import UsageError
-from holdfast.measures import Measure, build
+from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.validation import Path as FieldPath
 from holdfast.validation import StrictModel, problem_of, shortened, written
 
-
-@dataclass(frozen=True)
-class CaseLines:
-    """Line numbers, from 1, of an entry under 'cases'.
-
-    Args:
-        case: of the entry itself.
-        rules: of each entry under its 'rules'.
-    """
-
-    case: int
-    rules: tuple[int, ...]
-
-
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DEEPEST = 50
+
+
+class _Entry(dict[Any, Any]):
+    """A mapping of a document, with the line where it begins."""
+
+    line = 0
 
 
 class _Loader(_SafeLoader):
-    """YAML readers silently keep the last of two equal keys; here a repeated key is an error."""
+    """Notes the lines of mappings, and refuses a repeated key, of which YAML readers silently keep
+    the last value.
+    """
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+    def construct_entry(self, node: yaml.MappingNode) -> Iterator[_Entry]:
         lines: dict[str, int] = {}
         for key, _ in node.value:
-            line = _line(key)
+            line = key.start_mark.line + 1
             if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
                 raise _RepeatedKey(
                     f"line {line}: the field {key.value!r} appears here and on line"
                     f" {lines[key.value]}; remove one."
                 )
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
+        entry = _Entry()
+        entry.line = node.start_mark.line + 1
+        yield entry  # before its values, which may refer to it
+        entry.update(self.construct_mapping(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_entry)
 
 
 class _RepeatedKey(Exception):
     pass
 
 
-def read_yaml(text: str, source: str) -> tuple[Any, list[CaseLines]]:
-    """The document as plain data, and the line numbers of each entry under 'cases'.
+def read_yaml(text: str, source: str) -> Any:
+    """The document as plain data, whose mappings know their lines.
 
     Raises:
-        UsageError: it is not valid YAML, or repeats a key, or holds what cannot be written as JSON
-            in UTF-8, such as an alias to itself or half a surrogate pair.
+        UsageError: it is not valid YAML, or repeats a key.
     """
     try:
-        _refuse_deep(text, source)
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        root = None if node is None else loader.construct_document(node)
-        json.dumps(root, ensure_ascii=False, default=str).encode()
+        return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise UsageError(
-            f"{source} is not valid YAML{_where(error)}; correct that place: the fields of an"
+            f"{source} is not valid YAML{where} ({problem}); correct that place: the fields of an"
             " entry begin in the same column, and a text with a colon or a bracket needs quotes."
         ) from error
     except _RepeatedKey as error:
         raise UsageError(f"{source}, {error}") from error
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UsageError(
-            f"{source} cannot be read as YAML ({type(error).__name__}: {error}); correct it."
-        ) from error
-    cases = _entries(node, "cases")
-    return root, [
-        CaseLines(_line(case), tuple(map(_line, _entries(case, "rules")))) for case in cases
-    ]
-
-
-def _refuse_deep(text: str, source: str) -> None:
-    """Refuses deep nesting before a tree is built: the builder in C recurses and crashes Python."""
-    depth = 0
-    for event in yaml.parse(text, _SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise UsageError(
-                f"{source}, line {_line(event)} is nested more than {_DEEPEST} deep; write it"
-                " flatter."
-            )
-
-
-def _entries(node: yaml.Node | None, field: str) -> list[yaml.Node]:
-    """The entries of the list that a field holds; [] where it holds none."""
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    listed = next((value for key, value in pairs if key.value == field), None)
-    return list(listed.value) if isinstance(listed, yaml.SequenceNode) else []
-
-
-def _line(node: Any) -> int:
-    return int(node.start_mark.line) + 1
-
-
-def _where(error: yaml.YAMLError) -> str:
-    """' at line 3, column 7 (the problem)', as far as the parser knows."""
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    position = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    problem = (
-        getattr(error, "problem", None)
-        or getattr(error, "reason", None)
-        or str(error).splitlines()[0]
-    )
-    return f"{position} ({problem})"
+    except ValueError as error:  # a date or a number that cannot be
+        raise UsageError(f"{source} cannot be read as YAML ({error}); correct it.") from error
 
 
 FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
@@ -177,51 +129,22 @@ class SuiteDocument(StrictModel):
     cases: list[CaseEntry] = Field(min_length=1)
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where the entries of a document stand, for messages.
-
-    Args:
-        source: what the document is called.
-        root: the document as plain data.
-        lines: of its cases and their rules.
-    """
-
-    source: str
-    root: Any
-    lines: list[CaseLines]
-
-    def of(self, case: int, rule: int | None = None) -> str:
-        """An entry under 'cases', or under its 'rules', by numbers from 0."""
-        lines = self.lines[case] if case < len(self.lines) else None
-        entry = self.root["cases"][case]
-        name = f"case {_id_of(entry, case)}"
-        line = lines.case if lines else None
-        if rule is not None:
-            rules = entry["rules"]
-            name += f", rule {_id_of(rules[rule], rule)}"
-            line = lines.rules[rule] if lines and rule < len(lines.rules) else line
-        return f"{self.source}, line {line}, {name}" if line else f"{self.source}, {name}"
-
-    def line(self, case: int) -> str:
-        """The line of a case."""
-        return f"line {self.lines[case].case}" if case < len(self.lines) else "its place"
-
-    def name(self, path: FieldPath) -> str:
-        """A part of the document."""
-        match path:
-            case ("cases", int(case), "rules", int(rule), *rest):
-                where = self.of(case, rule)
-            case ("cases", int(case), *rest):
-                where = self.of(case)
-            case _:
-                where, rest = self.source, list(path)
-        return f"{where}: the field {written(tuple(rest))!r}" if rest else where
-
-
-def _id_of(entry: Any, number: int) -> str:
-    name = entry.get("id") if isinstance(entry, dict) else None
-    return repr(name) if isinstance(name, str) else str(number + 1)
+def _name(source: str, root: Any, path: FieldPath) -> str:
+    """A part of a document for messages: its file, line, case and rule, and the field there."""
+    value, line, names = root, None, list[str]()
+    rest: list[str | int] = []
+    for part in path:
+        known = isinstance(value, list) or (isinstance(value, dict) and part in value)
+        value = value[part] if known else None
+        if isinstance(part, int) and rest in (["cases"], ["rules"]):
+            given = value.get("id") if isinstance(value, _Entry) else None
+            line = value.line if isinstance(value, _Entry) else line
+            entry = repr(given) if isinstance(given, str) else str(part + 1)
+            names.append(f"{str(rest.pop())[:-1]} {entry}")
+        else:
+            rest.append(part)
+    where = ", ".join([source, *([f"line {line}"] if line else []), *names])
+    return f"{where}: the field {written(tuple(rest))!r}" if rest else where
 
 
 def parse_suite(
@@ -246,27 +169,28 @@ def parse_suite(
         UsageError: the document is not YAML, or not a suite, or a measure scores an example of its
             own on the wrong side; says where and what to do.
     """
-    root, lines = read_yaml(text, source)
+    root = read_yaml(text, source)
     if not isinstance(root, dict):
-        what = "is empty" if root is None else f"holds {shortened(root)}, not a suite"
-        raise UsageError(f"{source} {what}; it needs the field 'cases', a list.")
-    places = _Places(source, root, lines)
+        content = "is empty" if root is None else f"holds {shortened(root)}, not a suite"
+        raise UsageError(f"{source} {content}; it needs the field 'cases', a list.")
+
+    def where(*path: str | int) -> str:
+        return _name(source, root, path)
+
     try:
         document = SuiteDocument.model_validate(root)
     except ValidationError as error:
-        raise UsageError(problem_of(error, SuiteDocument, root, places.name).sentence) from None
+        problem = problem_of(error, SuiteDocument, root, lambda path: where(*path))
+        raise UsageError(problem.sentence) from None
+    cases = list[Case]()
     with modules_in(folder if allow_code else None):
-        cases = list[Case]()
         for number, entry in enumerate(document.cases):
-            taken = next((n for n, case in enumerate(cases) if case.id == entry.id), None)
-            if taken is not None:
+            if any(case.id == entry.id for case in cases):
                 raise UsageError(
-                    f"{source}, {places.line(number)}: the id {entry.id!r} is taken by the case at"
-                    f" {places.line(taken)}; give every case its own."
+                    f"{where('cases', number)}: the id {entry.id!r} is taken by an earlier case;"
+                    " give every case its own."
                 )
-            cases.append(_case(entry, number, places, allow_code))
-            if check:
-                _check_examples(cases[-1], number, places)
+            cases.append(_case(entry, number, where, allow_code, check))
     return Suite(
         name=document.name or name,
         cases=tuple(cases),
@@ -298,18 +222,15 @@ def modules_in(folder: Path | None) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def _check_examples(case: Case, case_number: int, places: _Places) -> None:
-    """Refuses a measure that scores the examples of its own rule on the wrong side, and a judge
-    with too few of them to be checked by the run.
+def _check_examples(rule: Rule, where: str) -> None:
+    """Refuses a measure that scores an example of its rule on the wrong side, and a judge with too
+    few of them to be checked by the run.
     """
-    for number, rule in enumerate(case.all_rules):
-        where = places.of(case_number, number if case.rules else None)
-        if rule.measure.judged:
-            check_labels(rule.follows, rule.breaks, f"{where}: the judge")
-            continue
-        examples = [("follows", reply) for reply in rule.follows]
-        examples += [("breaks", reply) for reply in rule.breaks]
-        for field, reply in examples:
+    if rule.measure.judged:
+        check_labels(rule.follows, rule.breaks, f"{where}: the judge")
+        return
+    for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
+        for reply in replies:
             score = rule.measure.score(reply)
             if (score.value >= FOLLOWED) != (field == "follows"):
                 limit = "at least" if field == "follows" else "below"
@@ -320,53 +241,45 @@ def _check_examples(case: Case, case_number: int, places: _Places) -> None:
                 )
 
 
-def _case(entry: CaseEntry, number: int, places: _Places, allow_code: bool) -> Case:
-    where = places.of(number)
+def _case(
+    entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool, check: bool
+) -> Case:
     if not entry.rules:
-        rule = _rule(entry, where, allow_code)
-        return Case(
-            entry.id,
-            entry.category,
-            entry.system_prompt,
-            rule.probes,
-            rule.measure,
-            rule.follows,
-            rule.breaks,
-        )
+        rule = _rule(entry, where("cases", number), allow_code, check)
+        parts = (rule.probes, rule.measure, rule.follows, rule.breaks)
+        return Case(entry.id, entry.category, entry.system_prompt, *parts)
     of_rules = [name for name in RuleEntry.model_fields if name != "id"]
     if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
         raise UsageError(
-            f"{where} has both 'rules' and {beside!r}; move {beside!r} into one of the rules."
+            f"{where('cases', number)} has both 'rules' and {beside!r}; move {beside!r} into one of"
+            " the rules."
         )
-    ids = [rule.id for rule in entry.rules]
-    for index, name in enumerate(ids):
-        if name in ids[:index]:
+    rules = list[Rule]()
+    for index, given in enumerate(entry.rules):
+        at = where("cases", number, "rules", index)
+        if any(rule.id == given.id for rule in rules):
             raise UsageError(
-                f"{places.of(number, index)}: the id {name!r} is taken by an earlier rule; give"
-                " every rule its own."
+                f"{at}: the id {given.id!r} is taken by an earlier rule; give every rule its own."
             )
-    rules = [
-        _rule(rule, places.of(number, index), allow_code) for index, rule in enumerate(entry.rules)
-    ]
+        rules.append(_rule(given, at, allow_code, check))
     return Case(entry.id, entry.category, entry.system_prompt, rules=tuple(rules))
 
 
-def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
+def _rule(entry: RuleEntry, where: str, allow_code: bool, check: bool) -> Rule:
     if bool(entry.probe) == bool(entry.probes):
         many = "both 'probe' and 'probes'" if entry.probe else "neither 'probe' nor 'probes'"
         raise UsageError(f"{where} has {many}; give one of the two.")
-    probes = (entry.probe,) if entry.probe else tuple(entry.probes)
-    measure = _measure(entry, where, allow_code)
-    name = None if isinstance(entry, CaseEntry) else entry.id
-    return Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks))
-
-
-def _measure(entry: RuleEntry, where: str, allow_code: bool) -> Measure:
     if "measure" not in entry.model_fields_set:
         raise UsageError(
             f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
     try:
-        return build(entry.measure, allow_code)
+        measure = build(entry.measure, allow_code)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
+    probes = (entry.probe,) if entry.probe else tuple(entry.probes)
+    name = None if isinstance(entry, CaseEntry) else entry.id
+    rule = Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks))
+    if check:
+        _check_examples(rule, where)
+    return rule

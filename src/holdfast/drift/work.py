@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,11 +30,7 @@ Keep = Callable[[dict[str, Any], dict[int, TurnTrace]], None]
 
 @dataclass(frozen=True)
 class Talks:
-    """Work whose units are conversations: `Pairing`s, by their numbers.
-
-    Args:
-        methods, settings: as of `converse`.
-    """
+    """Work whose units are conversations: `Pairing`s, by their numbers."""
 
     methods: tuple[Method, ...]
     settings: Settings
@@ -45,31 +40,22 @@ class Talks:
         return self.settings.batch
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        def keep(record: dict[str, Any], traces: dict[int, TurnTrace]) -> None:
-            listener.outcome(record["conversation"], (record, traces))
-            listener.over(record["conversation"])
-
         converse(
             model.session(),
-            map(operator.itemgetter(1), units),
+            (pairing for _, pairing in units),
             self.methods,
             self.settings,
-            keep,
-            listener.progress,
+            listener,
             None if model.independent else -(-self.together // replicas),
         )
 
 
 @dataclass
 class Recorder:
-    """Records what comes of conversations.
+    """Records what comes of conversations, of which `keep` takes the records and the masses.
 
     A record's seconds are counted from the record before it, whichever replica that was of: what
     it took of the time of all, not how long it went on beside the others.
-
-    Args:
-        pairings: by number.
-        keep: takes the record of each conversation, without its method's name, and its masses.
     """
 
     pairings: dict[int, Pairing]
@@ -93,12 +79,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class TwoModels:
-    """Takes the place of one model that plays both sides, for `converse`.
-
-    Args:
-        agent: the model under test.
-        user: plays the user model.
-    """
+    """Takes the place of one model that plays both sides, for `converse`."""
 
     agent: ChatModel
     user: ChatModel
@@ -189,23 +170,14 @@ def _is_users(request: Request) -> bool:
 def _linked(job: Job, link: Callable[[Iterable[Job]], list[Job]]) -> Job:
     """The job with what follows from it linked to its session."""
     then, failed = job.then, job.failed
-    if failed is None:
-        return replace(job, then=lambda reply: link(then(reply)))
-    return replace(
-        job, then=lambda reply: link(then(reply)), failed=lambda error: link(failed(error))
-    )
+    linked = replace(job, then=lambda reply: link(then(reply)))
+    return linked if failed is None else replace(linked, failed=lambda e: link(failed(e)))
 
 
 def count_replies(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, numbers: Iterable[int]
 ) -> int:
-    """Turns and probes of these conversations, of both models; fewer where one ends early.
-
-    Args:
-        suite, settings: of the run.
-        given: dialogs that are replayed, whose turns are there, or user turns.
-        numbers: of the conversations.
-    """
+    """Turns and probes of these conversations, of both models; fewer where one ends early."""
     replies = 0
     for number in numbers:
         pairing = draw(suite, settings, given, number)

@@ -60,11 +60,8 @@ def whole_lines(data: bytes) -> int:
 def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The records of a file, each checked for damage and for belonging to the run.
 
-    Args:
-        data: what the file holds; a last line whose writing was cut short is left out.
-        path: for messages.
-        manifest: of the run; its `lines_without_crc32` leading lines are from a version without
-            checksums.
+    A last line whose writing was cut short is left out. The manifest's `lines_without_crc32` counts
+    leading lines from a version without checksums.
 
     Raises:
         RecordsError: names the line, what is wrong with it, and the cure.
@@ -95,7 +92,7 @@ def read_notes(
     data: bytes, path: Path, fields: Mapping[str, type] = _NOTED
 ) -> list[dict[str, Any]]:
     """The lines of a file of failures, or of another whose fields are given, each checked for
-    damage; of `read_lines` the same.
+    damage.
 
     Raises:
         RecordsError: names the line, what is wrong with it, and the cure.
@@ -113,16 +110,14 @@ def read_notes(
 
 def _read(line: bytes, where: str, needs_checksum: bool) -> dict[str, Any]:
     whole = without_checksum(line)
-    if whole is None:
-        raise RecordsError(f"{where} is damaged: its checksum does not match; {_CURE}.")
-    if needs_checksum and not whole[1]:
-        raise RecordsError(f"{where} is damaged: it has no checksum at its end; {_CURE}.")
+    if whole is None or (needs_checksum and not whole[1]):
+        how = "its checksum does not match" if whole is None else "it has no checksum at its end"
+        raise RecordsError(f"{where} is damaged: {how}; {_CURE}.")
     try:
         record = json.loads(whole[0])
-    except RecursionError:
-        raise RecordsError(f"{where} is not a record (it is nested too deeply); {_CURE}.") from None
-    except ValueError as error:
-        raise RecordsError(f"{where} is not a record ({error}); {_CURE}.") from None
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise RecordsError(f"{where} is not a record ({why}); {_CURE}.") from None
     if not isinstance(record, dict):
         raise RecordsError(f"{where} is not a record but a {type(record).__name__}; {_CURE}.")
     return record

@@ -35,31 +35,25 @@ def take_lock(folder: Path) -> BaseFileLock | None:
     lock = FileLock(folder / LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
     try:
         lock.acquire()
+        with contextlib.suppress(OSError):  # whose it is, for the message of another process
+            (folder / LOCK).write_text(str(os.getpid()))
+        return lock
     except Timeout:
         raise _in_use(folder, folder / LOCK, "wait for it to end") from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        lock = SoftFileLock(folder / MARKER, timeout=0, thread_local=False)
-        _mark(folder, lock)
-        return lock if lock.is_locked else None
-    with contextlib.suppress(OSError):  # whose it is, for the message of another process
-        (folder / LOCK).write_text(str(os.getpid()))
-    return lock
-
-
-def _mark(folder: Path, lock: BaseFileLock) -> None:
-    from filelock import Timeout
-
+    marker = SoftFileLock(folder / MARKER, timeout=0, thread_local=False)
     how = f"{MARKER} marks it as in use instead"
     try:
-        lock.acquire()
+        marker.acquire()
     except Timeout:
         cure = f"wait for it to end, or delete {folder / MARKER} if it is gone"
         raise _in_use(folder, folder / MARKER, cure) from None
     except OSError as error:
         how = f"{MARKER} cannot be made either ({error.strerror}), so keep to one command there"
-    warnings.warn(f"The file system of {folder} has no locks; {how}.", stacklevel=4)
+    warnings.warn(f"The file system of {folder} has no locks; {how}.", stacklevel=3)
+    return marker if marker.is_locked else None
 
 
 def _in_use(folder: Path, lock: Path, cure: str) -> RecordsError:

@@ -12,11 +12,52 @@ from typing import Any
 
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.records.lines import FIELD, without_checksum
-from holdfast.records.schema import OLD_LINES, refuse_unknown
 
 MANIFEST = "manifest.json"
 EXTENDED_BY = "extended_by"  # the command that last made the run larger
 _ABSENT = object()
+
+SCHEMA = "schema"
+CURRENT = 3  # the version of a run folder's form
+OLD_LINES = "lines_without_crc32"
+
+
+def version_of(manifest: Mapping[str, Any]) -> int:
+    """The version of a manifest; before 3 none said it.
+
+    1: neither the manifest nor its lines have checksums; the identity may lack `runtime`, the
+    settings `pairs`. 2: both end in a checksum; lines that a version 1 had written stay without,
+    and `lines_without_crc32` counts them. 3: the manifest has its version, in `schema`. A field
+    that an earlier reader would misread makes a new version, and a new step of `as_current`.
+    """
+    version: int = manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
+    return version
+
+
+def _refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
+    """Refuses a version that this reader does not know."""
+    version = version_of(manifest)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise RecordsError(
+            f"{path} has the schema {version!r}, which is no version; restore it, or start a new"
+            " run in another folder."
+        )
+    if version > CURRENT:
+        raise RecordsError(
+            f"{path} was written by a newer Holdfast (schema {version}; this one reads up to"
+            f" {CURRENT}); read it with that version or a later one."
+        )
+
+
+def as_current(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest of any known version in today's form; the file keeps its own."""
+    current = {**manifest, SCHEMA: CURRENT}
+    if version_of(manifest) == 1:  # pairs were drawn at random, and no runtime was recorded
+        current["identity"] = identity = {"runtime": {}, **manifest["identity"]}
+        settings = identity.get("settings")
+        if manifest.get("command") == "drift" and isinstance(settings, dict):
+            identity["settings"] = {"pairs": "random", **settings}
+    return current
 
 
 @dataclass(frozen=True)
@@ -52,13 +93,6 @@ def joined(
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The identity of the run that holds both what the folder has and what the command asks.
-
-    Args:
-        folder: whose run it is, for the message.
-        manifest: the run's.
-        identity: what the command asks.
-        compatibility: how the two may differ.
-        about: the rest of this command's manifest, for the message.
 
     Raises:
         AnotherRun: there is none; the message names the first difference.
@@ -162,12 +196,6 @@ def refuse_another(
 ) -> None:
     """Refuses early what `open_run` would refuse, by a part of the identity; writes nothing.
 
-    Args:
-        folder: of the run.
-        identity: what is known of this command's already.
-        compatibility: how the two may differ.
-        about: the rest of this command's manifest, for the message.
-
     Raises:
         RecordsError: the folder holds records of another run.
     """
@@ -212,7 +240,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise RecordsError(f"{path} is damaged: it has no checksum at its end; {cure}.")
     if not isinstance(manifest.get("identity"), dict):
         raise RecordsError(f"{path} has no 'identity'; {cure}.")
-    refuse_unknown(manifest, path)
+    _refuse_unknown(manifest, path)
     return manifest
 
 

@@ -24,16 +24,19 @@ from holdfast.records.lines import (
 from holdfast.records.lock import LOCK, MARKER, take_lock
 from holdfast.records.manifest import (
     ALIKE,
+    CURRENT,
     EXTENDED_BY,
     MANIFEST,
+    OLD_LINES,
+    SCHEMA,
     Compatibility,
+    as_current,
     as_json,
     holds_lines,
     joined,
     read_manifest,
     refuse_another,
 )
-from holdfast.records.schema import CURRENT, OLD_LINES, SCHEMA, as_current
 from holdfast.records.tables import frame_of
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ class RunData:
 
     Attributes:
         folder: where.
-        manifest: what the run was started with, in today's form (`records.schema`).
+        manifest: what the run was started with, in today's form (`manifest.version_of`).
         records: in the order they were written.
         failures: what was asked, was not answered, and is not recorded to this day, which the next
             command asks again: per key its latest method, conversation, why and reason.

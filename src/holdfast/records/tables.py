@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
-from holdfast.records.schema import SCHEMA
+from holdfast.records.manifest import SCHEMA
 
 Columns = dict[str, list[Any]]
 
