@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,22 +56,8 @@ def suite(tmp_path) -> Path:
 
 
 def drift(folder, suite, out, *more: str) -> list[str]:
-    return [
-        "drift",
-        "--model",
-        str(folder),
-        "--suite",
-        str(suite),
-        "--rounds",
-        "2",
-        "--conversations",
-        "2",
-        "--max-new-tokens",
-        "8",
-        "--out",
-        str(out),
-        *more,
-    ]
+    words = f"drift --model {folder} --suite {suite} --rounds 2 --conversations 2"
+    return [*words.split(), "--max-new-tokens", "8", "--out", str(out), *more]
 
 
 def says(capsys, argv: list[str], code: int) -> str:
@@ -85,26 +72,15 @@ def says(capsys, argv: list[str], code: int) -> str:
 
 
 def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_path, capsys):
-    command = drift(
-        folder,
-        suite,
-        tmp_path / "run",
-        "--method",
-        "none",
-        "--method",
-        "split-softmax:exponent=0.5",
-    )
+    methods = ("--method", "none", "--method", "split-softmax:exponent=0.5")
+    command = drift(folder, suite, tmp_path / "run", *methods)
     assert main(command) == 0
     first = capsys.readouterr().out
     assert "split-softmax:exponent=0.5" in first and "times the least possible" not in first
     page = Path(first.split("Report: ")[1].strip())
-    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith(
-        "<!DOCTYPE html>"
-    )
-    assert (
-        json.loads((tmp_path / "run" / "summary.json").read_text())["results"][0]["conversations"]
-        == 2
-    )
+    assert page.read_text().lower().startswith("<!doctype html>")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["results"][0]["conversations"] == 2
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert len(read_run(tmp_path / "run").records) == 4
     assert main(command) == 0
@@ -246,28 +222,33 @@ def test_bad_input_gets_one_sentence_with_the_value(
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
         ("profile --task json --top 0", "profile takes --top as a whole number from 1 upwards"),
+        ("profile --task json --task json", "are called 'json', which names their folders"),
+        (
+            "generate --user a --method boost:factor=2",
+            "--method boost:factor=2 holds on to the sys",
+        ),
+        ("generate --user 'a b' --emphasis b", "there is no method; add --method, such as"),
+        ("generate --user 'a *b*' --marks", "there is no method; add --method, such as"),
+        ("generate --method hold --method gate", "join them: --method hold+gate"),
+        ("generate --messages chat.json --user b", "leave out --system and --user."),
+        ("drift --concurrency 4", "--concurrency 4 is for a model behind a URL, which default"),
+        ("check starter --timeout 5", "--timeout 5.0 is for a model behind a URL"),
+        ("generate --user a --endpoint-model far", "--endpoint-model far is for a model behind"),
+        ("reproduce li2024 --concurrency 4", "behind a URL, which default is not; give a URL as "),
+        ("drift --user-model default --timeout 4", "give a URL as --model or --user-model, or"),
+        ("drift --user-model http://x/v1 --endpoint-model far", "write --user-endpoint-model far"),
+        ("drift --user-api-key-env KEY", "--user-api-key-env KEY is for a user model behind a URL"),
+        ("drift --model vllm:default --timeout 4", "behind a URL, which vllm:default is not;"),
+        ("drift --model vllm:x --device cpu", "--device cpu is for models that holdfast places"),
+        ("drift --model http://x/v1 --ray auto", "give --model URL,URL."),
+        ("drift --price-in 1", "--price-in 1 is for --dry-run"),
+        ("drift --dry-run --price-out -1", "--price-out takes a price from 0 upwards, not -1"),
     ),
 )
-def test_every_command_refuses_in_one_sentence(capsys, line, expected):
+def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, line, expected):
+    monkeypatch.chdir(tmp_path)
     printed = says(capsys, shlex.split(line), 2)
     assert expected in printed and printed.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    (
-        ("cases: [", ["mine.yaml", "line"]),
-        ("name: x\nstarters: [a]\ncases: []\n", ["mine.yaml", "cases"]),
-        (SUITE.replace("name: contains", "name: contain"), ["contain", "contains"]),
-        (SUITE.replace("regex: bread", "regex: '('"), ["("]),
-        (SUITE.replace("regex: bread", "python: os.system"), ["--allow-code"]),
-        (SUITE.replace("id: b", "id: a"), ["'a'"]),
-    ),
-)
-def test_bad_suites_are_refused_by_name(folder, suite, tmp_path, capsys, text, expected):
-    suite.write_text(text)
-    printed = says(capsys, drift(folder, suite, tmp_path / "run"), 2)
-    assert all(part in printed for part in expected), printed
 
 
 def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, capsys):
@@ -307,12 +288,8 @@ def heed_interrupts() -> None:
 def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed_and_say_how(
     folder, suite, tmp_path, sent, code, told
 ):
-    command = [
-        sys.executable,
-        "-m",
-        "holdfast",
-        *drift(folder, suite, tmp_path / "run", "--batch", "1"),
-    ]
+    words = drift(folder, suite, tmp_path / "run", "--batch", "1")
+    command = [sys.executable, "-m", "holdfast", *words]
     command[command.index("--conversations") + 1] = "400"
     child = subprocess.Popen(
         command,
@@ -420,9 +397,6 @@ def test_a_user_model_that_makes_no_sense_is_refused_before_the_model_is_loaded(
 
 
 def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, capsys):
-    import json
-    import shutil
-
     strict = tmp_path / "strict"
     shutil.copytree(folder, strict)
     template = (
@@ -446,21 +420,13 @@ def test_the_default_folder_tells_settings_apart():
     def named(*options: str) -> str:
         return folder_name(parser().parse_args(["drift", *options]), starter)
 
-    assert (
-        named()
-        == named("--conversations", "20", "--method", "boost:factor=2")
-        == "drift-default-starter-0"
-    )
-    assert (
-        named("--rounds", "4", "--user-prompt", "empty", "--no-adoption")
-        == "drift-default-starter-0-rounds_4-user_prompt_empty-no_adoption"
-    )
+    first = "drift-default-starter-0"
+    assert named() == named("--conversations", "20", "--method", "boost:factor=2") == first
+    changed = named("--rounds", "4", "--user-prompt", "empty", "--no-adoption")
+    assert changed == f"{first}-rounds_4-user_prompt_empty-no_adoption"
     long = named("--persona", "You are Ada, hungry and in a hurry.")
-    assert (
-        long.startswith("drift-default-starter-0-persona_")
-        and len(long) < 50
-        and long != named("--persona", "You are Bo, calm and old.")
-    )
+    assert long.startswith(f"{first}-persona_") and len(long) < 50
+    assert long != named("--persona", "You are Bo, calm and old.")
 
 
 def test_an_edited_suite_has_a_folder_of_its_own(folder, suite, tmp_path, monkeypatch, capsys):
@@ -497,10 +463,7 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
     assert main(command) == 0
     capsys.readouterr()
     for changed, sentence in (
-        (
-            ["--dtype", "bfloat16"],
-            'its dtype is "float32", this command\'s is "bfloat16"; choose',
-        ),
+        (["--dtype", "bfloat16"], 'its dtype is "float32", this command\'s is "bfloat16"; choose'),
         (["--temperature", "0.5"], "its temperature is 1.0, this command's is 0.5; choose"),
         (["--system-as", "first-user"], 'its system_as is "role", this command\'s is "first-us'),
     ):

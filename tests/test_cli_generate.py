@@ -33,42 +33,6 @@ def test_alone_it_prints_the_help(capsys):
     assert "holdfast drift" in capsys.readouterr().out
 
 
-def test_a_mistyped_command_gets_its_neighbour(capsys):
-    assert main(["drfit"]) == 2
-    assert (
-        capsys.readouterr().err == "holdfast: There is no command 'drfit'; did you mean 'drift'?\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    (
-        (["--user", "hello", "--method", "boost:factor=2"], ["boost:factor=2", "--system"]),
-        (["--user", "hello there", "--emphasis", "there"], ["--method"]),
-        (["--user", "hello *there*", "--marks"], ["--method"]),
-        (
-            [
-                "--system",
-                "a",
-                "--user",
-                "b",
-                "--method",
-                "boost:factor=2",
-                "--method",
-                "spotlight:target=0.3",
-            ],
-            ["boost:factor=2+spotlight:target=0.3"],
-        ),
-        (["--messages", "chat.json", "--user", "b"], ["--messages", "--user"]),
-        (["--messages", "nowhere.json"], ["nowhere.json", "JSON"]),
-    ),
-)
-def test_what_would_change_nothing_is_refused(folder, capsys, more, expected):
-    assert main(generate(folder, *more)) == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and all(part in printed for part in expected), printed
-
-
 def test_asterisks_without_marks_are_told(folder, capsys):
     assert main(generate(folder, "--user", "hello *there*")) == 0
     assert "--marks" in capsys.readouterr().err
@@ -128,32 +92,6 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
     both = ["--device-map", "auto", "--device", "cpu"]
     assert main(generate(folder, "--user", "hello", *both)) == 2
     assert "not both" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    (
-        (["drift", "--concurrency", "4"], "--concurrency 4 "),
-        (["check", "starter", "--timeout", "5"], "--timeout 5.0 "),
-        (["calibrate", "--requests-per-minute", "3"], "--requests-per-minute 3.0 "),
-        (["generate", "--user", "hello", "--endpoint-model", "far"], "--endpoint-model far "),
-        (["tasks", "--api-key-env", "A_KEY"], "--api-key-env A_KEY "),
-        (["reproduce", "li2024", "--concurrency", "4"], "a URL as --endpoint, or"),
-        (
-            ["drift", "--user-model", "default", "--concurrency", "4"],
-            "a URL as --model or --user-model, or",
-        ),
-        (
-            ["drift", "--user-model", "http://localhost:9/v1", "--endpoint-model", "far"],
-            "--user-endpoint-model far",
-        ),
-        (["drift", "--model", "vllm:default", "--concurrency", "4"], "vllm:default"),
-    ),
-)
-def test_options_of_endpoints_are_refused_without_one(words, told, tmp_path, capsys):
-    assert main([*words, *(["--out", str(tmp_path)] if words[0] != "generate" else [])]) == 2
-    said = capsys.readouterr().err
-    assert told in said and "behind a URL" in said and said.count("\n") == 1, said
 
 
 def test_options_of_endpoints_may_be_for_another_model_than_the_first(monkeypatch):

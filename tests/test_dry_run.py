@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 
-import pytest
 from chat_server import Server, completion
 from test_drift import SUITE, Scripted
 
@@ -171,15 +170,3 @@ def test_a_dry_run_of_zhang2024_records_nothing(tmp_path, capsys):
     told = capsys.readouterr().out
     assert told.count("profile ") == 4 and "Table 1: 4 tasks of 6 test samples" in told
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "seen"),
-    [
-        (["--price-in", "1"], "--price-in 1 is for --dry-run"),
-        (["--dry-run", "--price-out", "-1"], "--price-out takes a price from 0 upwards, not -1"),
-    ],
-)
-def test_prices_that_play_no_part_are_refused(words, seen, capsys):
-    assert main(["drift", *words]) == 2
-    assert seen in capsys.readouterr().err

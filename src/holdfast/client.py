@@ -113,10 +113,8 @@ def edit(
 def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
     """The parts; whether the chat has them, the server says."""
     if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
-        raise UsageError(
-            f"Emphasis is a list of parts, not {shortened(emphasis)}; put it into one, as in"
-            " emphasis=['like this']."
-        )
+        cure = "put it into one, as in emphasis=['like this']."
+        raise UsageError(f"Emphasis is a list of parts, not {shortened(emphasis)}; {cure}")
     for part in emphasis:
         kinds = () if isinstance(part, str) else tuple(map(type, part))
         if kinds not in ((), (str, int), (int, int, int)) or not part:
@@ -155,7 +153,7 @@ def _for_vllm(request: SteeringRequest) -> dict[str, Any]:
     return {"vllm_xargs": fields}
 
 
-# how each server is request
+# how each server is asked
 WIRE_FORMATS: Mapping[str, Callable[[SteeringRequest], dict[str, Any]]] = {
     "holdfast": _for_holdfast,
     "vllm": _for_vllm,

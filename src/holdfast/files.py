@@ -107,10 +107,8 @@ def cannot_write(
 
 
 def sync(file: int, name: Path | str) -> None:
-    """Waits until what was written to a descriptor is on the disk.
-
-    A file system that cannot say so (some network and user-space ones) gets a warning, once for
-    each name; any other failure is raised as the OSError it is.
+    """Waits until what was written to a descriptor is on the disk; warns, once for each name, where
+    the file system cannot say so (some network and user-space ones).
     """
     try:
         os.fsync(file)

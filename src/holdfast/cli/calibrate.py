@@ -214,20 +214,16 @@ def _warn_of_other_draws(fingerprint: str, suite: str, settings: Settings, out: 
     manifests = out.resolve().parent.glob(f"*/{MANIFEST}")
     for path in sorted(manifests, key=lambda path: path.stat().st_mtime, reverse=True):
         identity = read_manifest(path.parent)["identity"]
-        if (identity.get("model_fingerprint"), identity.get("suite")) != (fingerprint, suite):
-            continue
-        there = drawn(identity["settings"])
-        other = [
-            f"{option_of(name)} {there[name]} (here {value})"
-            for name, value in here.items()
-            if there[name] != value
-        ]
-        if other:
-            note(
-                f"{path.parent.name} has conversations of the same model and suite with"
-                f" {', '.join(other)}; what is recommended here may not hold there."
-            )
-        return
+        if (identity.get("model_fingerprint"), identity.get("suite")) == (fingerprint, suite):
+            there = drawn(identity["settings"])
+            other = [name for name in here if there[name] != here[name]]
+            changed = (f"{option_of(name)} {there[name]} (here {here[name]})" for name in other)
+            if other:
+                note(
+                    f"{path.parent.name} has conversations of the same model and suite with"
+                    f" {', '.join(changed)}; what is recommended here may not hold there."
+                )
+            return
 
 
 def _print_result(

@@ -27,7 +27,7 @@ from holdfast.cli.loading import (
     warn_of_small_model,
     with_user_prompt,
 )
-from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec
+from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec, option_of
 from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_run_page
 from holdfast.cli.progress import Bar, note
 from holdfast.errors import UsageError
@@ -187,12 +187,7 @@ def _next_step(
     page: Path,
 ) -> str:
     """The command or the change that the verdicts call for."""
-    from holdfast.analysis.checks import (
-        MOST_NEEDED,
-        UNDECIDED,
-        budget_needed,
-        closest_mean,
-    )
+    from holdfast.analysis.checks import MOST_NEEDED, UNDECIDED, budget_needed, closest_mean
 
     code = exit_code(checks)
     if code == PASSED:
@@ -226,14 +221,12 @@ def _calibration(arguments: argparse.Namespace) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if (value := getattr(arguments, name)) != arguments.default(name):
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            words += [option_of(name), str(value)]
     if arguments.rounds + 1 < _ASK_AT:
         words += ["--ask-at", str(arguments.rounds + 1)]
-    sweeps = ["repetition:probability=0.5,1"]
     if not is_url(arguments.model):
-        sweeps.insert(0, "boost:factor=2,4")
-    for sweep in sweeps:
-        words += ["--sweep", sweep]
+        words += ["--sweep", "boost:factor=2,4"]
+    words += ["--sweep", "repetition:probability=0.5,1"]
     return shlex.join([*words, "--out", "runs/calibrate"])
 
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
 from holdfast.cli.loading import is_url, load_model
-from holdfast.cli.options import MODEL, Arg, Command, DryRunOptions, Options, RunFolder, SeedOptions
+from holdfast.cli.options import (
+    MODEL,
+    Arg,
+    Command,
+    DryRunOptions,
+    Options,
+    RunFolder,
+    SeedOptions,
+    option_of,
+)
 from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
@@ -56,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         "zhang2024": ("base", "endpoint", "price_in", "price_out"),  # no endpoint, no price
     }[paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
-        raise UsageError(f"--{given.replace('_', '-')} plays no part in {paper}; leave it out.")
+        raise UsageError(f"{option_of(given)} plays no part in {paper}; leave it out.")
     if is_url(arguments.model):
         raise UsageError(
             f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"

@@ -32,13 +32,7 @@ FOLDER = "baseline"
 KIND = "baseline"
 UNSTEERED = "none"
 _UNPROMPTED = {"id": None, "category": None, "system_prompt": ""}
-_ASKED_BY = (  # what the questions depend on
-    "seed",
-    "sampling",
-    "user_prompt",
-    "pairs",
-    "probes_per_round",
-)
+_ASKED_BY = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")  # the questions
 
 
 def ask_baseline(
@@ -55,11 +49,8 @@ def ask_baseline(
 
     Args:
         model: as it is, without methods.
-        suite: of the run.
-        out: the run's folder.
-        settings: of the run.
-        cast: of the run, which has measured what its judges are worth.
-        running: its progress is told how many conversations were asked, and the tokens forwarded.
+        suite, out, settings, cast: of the run, which has checked its judges.
+        running: its progress takes how many conversations were asked, and the tokens forwarded.
 
     A conversation with a question that is not answered is noted, and asked again by the next
     command; the others go on.
@@ -72,7 +63,9 @@ def ask_baseline(
     about = {"command": KIND, "argv": running.command, **told_of(model)}
     given = cast.read()
     settings = settled(suite, settings, given)
-    identity = _identity(model, suite, settings) | identity_of_given(given)
+    every = dataclasses.asdict(settings)
+    asked_by = {name: every[name] for name in _ASKED_BY}
+    identity = identity_of(model, suite, [UNSTEERED], asked_by) | identity_of_given(given)
     if "default_system_prompt" in about:  # version 0.2 asked under the template's default
         identity["default_system_prompt"] = about["default_system_prompt"]
     judged = load_judges(suite, model, cast.judging)
@@ -94,11 +87,7 @@ def ask_baseline(
 
 @dataclass(frozen=True)
 class Unprompted:
-    """Work whose units are lists of pairings.
-
-    Args:
-        settings: of the run.
-    """
+    """Work whose units are lists of pairings."""
 
     settings: Settings
     together: ClassVar[int] = 1
@@ -123,11 +112,6 @@ def read_baseline(out: Path | str) -> RunData | None:
     return read_run(folder) if (folder / MANIFEST).is_file() else None
 
 
-def _identity(model: ChatModel, suite: Suite, settings: Settings) -> dict[str, Any]:
-    every = dataclasses.asdict(settings)
-    return identity_of(model, suite, [UNSTEERED], {name: every[name] for name in _ASKED_BY})
-
-
 def _note(run: Run, unanswered: Unanswered) -> None:
     """The conversation of a question that was not answered stays missing."""
     run.note_failure(UNSTEERED, unanswered.name[1], unanswered.why, unanswered.reason)
@@ -144,12 +128,10 @@ def _ask(
         for position, probe in enumerate(pairing.every_probe, 1)
         if probe.kind == "stability"
     }
+    unprompted = {"role": "system", "content": ""}
     requests = {
         (question, number): Request(
-            messages=(
-                {"role": "system", "content": ""},
-                {"role": "user", "content": probe.question},
-            ),
+            (unprompted, {"role": "user", "content": probe.question}),
             sampling=settings.sampling,
             seed=seed_of("baseline", settings.seed, number, probe.rule.id, probe.index),
             system_as=settings.system_as,

@@ -87,12 +87,11 @@ class Case:
                 "rules."
             )
         ids = [rule.id for rule in self.rules]
-        for name in ids:
-            if not name or ids.count(name) > 1:
-                raise UsageError(
-                    f"The case {self.id!r} has a rule with the id {name!r}, empty or taken; give "
-                    "every rule its own."
-                )
+        if wrong := [name for name in ids if not name or ids.count(name) > 1]:
+            raise UsageError(
+                f"The case {self.id!r} has a rule with the id {wrong[0]!r}, empty or taken; give "
+                "every rule its own."
+            )
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
@@ -112,12 +111,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Persona:
-    """A user model with a system prompt of its own that nothing measures.
-
-    Attributes:
-        id: as records name it.
-        system_prompt: who the user model is (s_A).
-    """
+    """A user model with a system prompt of its own (s_A) that nothing measures."""
 
     id: str
     system_prompt: str
@@ -167,8 +161,7 @@ def generic_starters() -> tuple[str, ...]:
 
 
 def _questions(probes: Any, owner: str) -> tuple[str, ...]:
-    """Probes as a tuple; one text in their place would be asked letter by letter."""
-    if isinstance(probes, str) or not probes:
+    if isinstance(probes, str) or not probes:  # a text would be asked letter by letter
         raise UsageError(f"{owner} has {probes!r} as its probes; give a tuple of questions.")
     return tuple(probes)
 

@@ -46,31 +46,19 @@ _FORMS = (  # the field of a list of messages, and in each message those of its 
 
 @dataclass(frozen=True)
 class RecordedDialog:
-    """A dialog that was held.
+    """A dialog of a file: of each round, the user's message and the answer."""
 
-    Args:
-        line: in its file, from 1.
-        system: the system prompt; "" where it has none.
-        rounds: of each round, what the user said and what was answered.
-    """
-
-    line: int
-    system: str
+    line: int  # in its file, from 1
+    system: str  # its system prompt; "" where it has none
     rounds: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Dialogs:
-    """The dialogs of a file.
+    """The dialogs of a file, in their order."""
 
-    Args:
-        name: of the file.
-        fingerprint: SHA-256 of what it holds, in hexadecimal.
-        dialogs: in the order of the file.
-    """
-
-    name: str
-    fingerprint: str
+    name: str  # of the file
+    fingerprint: str  # SHA-256 of the file, in hexadecimal
     dialogs: tuple[RecordedDialog, ...]
 
     @property
@@ -81,29 +69,18 @@ class Dialogs:
 
 @dataclass(frozen=True)
 class Script:
-    """The user's messages of a conversation.
+    """The user's messages of a conversation, one for each round."""
 
-    Args:
-        line: in its file, from 1.
-        messages: one for each round.
-    """
-
-    line: int
+    line: int  # in its file, from 1
     messages: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class UserTurns:
-    """The scripts of a file.
+    """The scripts of a file, in their order."""
 
-    Args:
-        name: of the file.
-        fingerprint: SHA-256 of what it holds, in hexadecimal.
-        scripts: in the order of the file.
-    """
-
-    name: str
-    fingerprint: str
+    name: str  # of the file
+    fingerprint: str  # SHA-256 of the file, in hexadecimal
     scripts: tuple[Script, ...]
 
     @property
@@ -142,19 +119,12 @@ def read_dialogs(path: Path | str) -> Dialogs:
             and the cure.
     """
     path = Path(path)
-    dialogs = [
-        _read_dialog(value, number, f"Line {number} of {path}")
-        for number, value in _values_in(path)
-    ]
-    return Dialogs(path.name, _fingerprint(path), tuple(dialogs))
+    dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in _values_in(path))
+    return Dialogs(path.name, _fingerprint(path), dialogs)
 
 
 def _values_in(path: Path) -> list[tuple[int, Any]]:
-    """The values of a file of JSON lines, each with the number of its line.
-
-    Raises:
-        UsageError: the file cannot be read or is empty, or a line is not JSON.
-    """
+    """The values of a file of JSON lines, each with the number of its line."""
     values = list(read_json_lines(path))
     if not values:
         raise UsageError(f"{path} holds no dialog; write one per line.")

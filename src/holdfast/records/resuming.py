@@ -19,20 +19,15 @@ from holdfast.records.run import Run
 class PendingBatch:
     """Conversations or samples that are worked on side by side, and what is left of them.
 
-    Args:
-        run: where their records go.
-        name: the first part of their keys: a method, a task and variant, or a stage.
-        numbers: the second parts, all of the batch.
-        missing: those that are not recorded.
-        again: those to work on: the whole batch as long as one of it is missing, so that its
-            arithmetic is that of a run that was not interrupted; or the missing ones alone, where
-            no result depends on what runs beside it.
+    `again` are those to work on: the whole batch as long as one of it is missing, so that its
+    arithmetic is that of a run that was not interrupted; or the missing ones alone, where no result
+    depends on what runs beside it.
     """
 
-    run: Run
-    name: str
-    numbers: tuple[int, ...]
-    missing: frozenset[int]
+    run: Run  # where their records go
+    name: str  # the first part of their keys: a method, a task and variant, or a stage
+    numbers: tuple[int, ...]  # the second parts, all of the batch
+    missing: frozenset[int]  # those that are not recorded
     again: tuple[int, ...]
 
     @property
@@ -41,10 +36,8 @@ class PendingBatch:
         return len(self.numbers) - len(self.again)
 
     def keep(self, record: Mapping[str, Any]) -> None:
-        """Appends the record of one of the batch, unless the run has it already.
-
-        Args:
-            record: with its `conversation`; `method` is the batch's name, and need not be there.
+        """Appends the record of one of the batch, unless the run has it already; its `method`, the
+        batch's name, need not be there.
 
         Raises:
             RecordsError: as `Run.append`.

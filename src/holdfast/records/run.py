@@ -130,12 +130,8 @@ class Run:
             raise
 
     def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
-        """Notes that something was not answered; it stays missing, so that it is asked again.
-
-        Args:
-            method, conversation: its key.
-            why: as `RequestFailed` has it.
-            reason: the error's sentence.
+        """Notes that something was not answered; it stays missing, so that it is asked again. `why`
+        is as `RequestFailed` has it, `reason` the error's sentence.
 
         Raises:
             RecordsError: the line cannot be written.
@@ -219,13 +215,8 @@ def refuse_early(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> None:
-    """Refuses what `open_run` would refuse, by what is known before a model is loaded; writes
+    """Refuses what `open_run` would refuse, by the part of the identity that needs no model; writes
     nothing.
-
-    Args:
-        folder: that the run is to have.
-        identity: the part of it that no model is needed for.
-        about, compatibility: as of `open_run`.
 
     Raises:
         RecordsError: the folder holds another run, or files that are not of a run.

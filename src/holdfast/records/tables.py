@@ -21,41 +21,16 @@ from holdfast.records.manifest import SCHEMA
 
 Columns = dict[str, list[Any]]
 
-_PROBES: dict[str, type] = {
-    "model": str,
-    "suite": str,
-    "seed": int,
-    "method": str,
-    "conversation": int,
-    "agent": str,
-    "category": str,
-    "user": str,
-    "user_category": str,
-    "round": int,
-    "kind": str,
-    "rule": str,
-    "probe": int,
-    "question": str,
-    "reply": str,
-    "score": float,
-    "reason": str,
-    "mass": float,
-    "turn_mass": float,
-    "turn_divergence": float,
-    "stop_reason": str,
-}
-_SCORES: dict[str, type] = {
-    "model": str,
-    "data": str,
-    "method": str,
-    "sample": int,
-    "task": str,
-    "variant": str,
-    "target": str,
-    "reply": str,
-    "name": str,
-    "score": float,
-}
+_INTS = ("seed", "conversation", "round", "probe", "sample")
+_FLOATS = ("score", "mass", "turn_mass", "turn_divergence")
+_PROBES = (
+    *("model", "suite", "seed", "method", "conversation", "agent", "category", "user"),
+    *("user_category", "round", "kind", "rule", "probe", "question", "reply", "score", "reason"),
+    *("mass", "turn_mass", "turn_divergence", "stop_reason"),
+)
+_SCORES = (
+    *("model", "data", "method", "sample", "task", "variant", "target", "reply", "name", "score"),
+)
 _OF_SAMPLES = ("tasks", "profile")  # the commands whose records are samples
 
 
@@ -73,12 +48,14 @@ class RunLike(Protocol):
 
 def types_of(run: RunLike) -> Mapping[str, type]:
     """The columns of a run's table in their order, and whether each holds str, int or float."""
-    return _SCORES if run.manifest.get("command") in _OF_SAMPLES else _PROBES
+    names = _SCORES if run.manifest.get("command") in _OF_SAMPLES else _PROBES
+    return {n: float if n in _FLOATS else int if n in _INTS else str for n in names}
 
 
 def columns_of(run: RunLike) -> Columns:
     """The table of a run, column by column; None where nothing was measured or nothing applies."""
-    rows = _rows_of_scores(run) if types_of(run) is _SCORES else _rows_of_probes(run)
+    of_samples = run.manifest.get("command") in _OF_SAMPLES
+    rows = _rows_of_scores(run) if of_samples else _rows_of_probes(run)
     columns: Columns = {name: [] for name in types_of(run)}
     for row in rows:
         for name, column in columns.items():

@@ -46,12 +46,8 @@ COUNTED = {  # the arguments that say how many
 def reasons_against(
     instructions: Sequence[Instruction], probe: str, of_probe: Sequence[Instruction] = ()
 ) -> list[str | None]:
-    """Why each instruction of a prompt is left out; None for those that stay.
-
-    Args:
-        instructions: of the system prompt.
-        probe: the request that every round asks.
-        of_probe: further instructions that the probe itself gives.
+    """Why each instruction of a system prompt is left out; None for those that stay. The probe may
+    itself give further instructions (`of_probe`).
     """
     reasons = [reason_alone(instruction, probe) for instruction in instructions]
     for number, instruction in enumerate(instructions):
@@ -79,16 +75,17 @@ def reason_alone(instruction: Instruction, probe: str) -> str | None:
 def least_words(instruction: Instruction) -> int:
     """How many words an instruction demands, as far as it says so in numbers."""
     relation, wanted = counted(instruction)
-    if relation == "at least" and instruction.id == "length_constraints:number_words":
-        return wanted
-    if relation == "at least" and instruction.id == "length_constraints:number_sentences":
-        return WORDS_OF_SENTENCE * wanted
-    if instruction.id == "count:word_count_range":
-        return int(instruction.argument("min_words"))
-    if instruction.id == "count:unique_word_count":
-        return int(instruction.argument("N"))
-    if instruction.id == "sentence:keyword":
-        return WORDS_OF_SENTENCE * int(instruction.argument("N"))
+    match instruction.id:
+        case "length_constraints:number_words" if relation == "at least":
+            return wanted
+        case "length_constraints:number_sentences" if relation == "at least":
+            return WORDS_OF_SENTENCE * wanted
+        case "count:word_count_range":
+            return int(instruction.argument("min_words"))
+        case "count:unique_word_count":
+            return int(instruction.argument("N"))
+        case "sentence:keyword":
+            return WORDS_OF_SENTENCE * int(instruction.argument("N"))
     return 0
 
 
@@ -174,35 +171,20 @@ def demanded_as_written(instruction: Instruction) -> str:
     return instruction.argument("section_spliter") or ""
 
 
-def in_words(left_out: Counter[str]) -> str:
-    """The reasons with their numbers, for a reader of the results."""
-    return ", ".join(f"{left_out[reason]} {reason}" for reason in REASONS if left_out[reason])
-
-
 SEVERAL = "several"  # the category of a prompt with instructions of more than one group
 
 
 @dataclass(frozen=True)
 class InstructedPrompt:
-    """One row of a published file.
+    """One row of a published file."""
 
-    Attributes:
-        id: unlike all others of the file.
-        where: its file and line, for messages.
-        system_prompt: gives the instructions.
-        probe: the request, which every round asks.
-        instructions: of the system prompt; one that no measure scores is only its id.
-        of_probe: further instructions, which the probe gives.
-        category: of the case; None: the group of its instructions.
-    """
-
-    id: str
-    where: str
+    id: str  # unlike all others of the file
+    where: str  # its file and line, for messages
     system_prompt: str
-    probe: str
-    instructions: tuple[Instruction | str, ...]
-    of_probe: tuple[Instruction, ...] = ()
-    category: str | None = None
+    probe: str  # the request, which every round asks
+    instructions: tuple[Instruction | str, ...]  # one that no measure scores is only its id
+    of_probe: tuple[Instruction, ...] = ()  # further ones, which the probe gives
+    category: str | None = None  # of the case; None: the group of its instructions
 
 
 def suite_of(
@@ -223,39 +205,10 @@ def suite_of(
     """
     if scoring not in SCORINGS:
         raise UnknownName("scoring", scoring, SCORINGS)
-    refuse_repeated(prompts)
+    places: dict[str, str] = {}  # a conversation is known by its case
     left_out: Counter[str] = Counter()
     unscored: Counter[str] = Counter()
     cases = []
-    for prompt in prompts:
-        rules = rules_of(prompt, scoring, left_out, unscored)
-        if rules:
-            cases.append(
-                Case(prompt.id, category_of(prompt, rules), prompt.system_prompt, rules=rules)
-            )
-    if not cases:
-        raise UsageError(
-            f"{path} holds {len(prompts)} prompts, and none with an instruction that can be"
-            " measured; give the published file."
-        )
-    total = sum(len(prompt.instructions) for prompt in prompts)
-    kept = sum(len(case.rules) for case in cases)
-    counts = (
-        f"{kept} of {total} instructions and {len(cases)} of {len(prompts)} prompts are asked about"
-        f"{f'; left out: {in_words(left_out)}' if left_out else ''}."
-    )
-    scored = {
-        "strict": "Each instruction scores 0 or 1, strictly.",
-        "loose": "Each instruction scores 0 or 1, loosely: the best of eight readings.",
-    }[scoring]
-    notes = (*about, counts, *names_of(unscored), scored)
-    suite_name = name if scoring == "strict" else f"{name}-{scoring}"
-    return Suite(suite_name, tuple(cases), generic_starters(), notes)
-
-
-def refuse_repeated(prompts: Sequence[InstructedPrompt]) -> None:
-    """A conversation is known by its case, so every row needs an id of its own."""
-    places: dict[str, str] = {}
     for prompt in prompts:
         if prompt.id in places:
             raise UsageError(
@@ -263,6 +216,30 @@ def refuse_repeated(prompts: Sequence[InstructedPrompt]) -> None:
                 " every row its own."
             )
         places[prompt.id] = prompt.where
+        if rules := rules_of(prompt, scoring, left_out, unscored):
+            groups = {str(rule.id).split(":")[0] for rule in rules}
+            category = prompt.category or (groups.pop() if len(groups) == 1 else SEVERAL)
+            cases.append(Case(prompt.id, category, prompt.system_prompt, rules=rules))
+    if not cases:
+        raise UsageError(
+            f"{path} holds {len(prompts)} prompts, and none with an instruction that can be"
+            " measured; give the published file."
+        )
+    total = sum(len(prompt.instructions) for prompt in prompts)
+    kept = sum(len(case.rules) for case in cases)
+    why = ", ".join(f"{left_out[reason]} {reason}" for reason in REASONS if left_out[reason])
+    notes = [
+        *about,
+        f"{kept} of {total} instructions and {len(cases)} of {len(prompts)} prompts are asked about"
+        f"{f'; left out: {why}' if why else ''}.",
+    ]
+    if unscored:
+        shown = ", ".join(f"{id} ({times})" for id, times in sorted(unscored.items()))
+        notes.append(f"No measure scores {shown}; these are left out.")
+    how = "strictly" if scoring == "strict" else "loosely: the best of eight readings"
+    notes.append(f"Each instruction scores 0 or 1, {how}.")
+    suite_name = name if scoring == "strict" else f"{name}-{scoring}"
+    return Suite(suite_name, tuple(cases), generic_starters(), tuple(notes))
 
 
 def rules_of(
@@ -282,17 +259,3 @@ def rules_of(
             measure = instruction.scored(scoring)
             rules.append(Rule(instruction.id + again, (prompt.probe,), measure))
     return tuple(rules)
-
-
-def category_of(prompt: InstructedPrompt, rules: Sequence[Rule]) -> str:
-    """The group of a prompt's instructions, as "keywords", where they have but one."""
-    groups = {str(rule.id).split(":")[0] for rule in rules}
-    return prompt.category or (groups.pop() if len(groups) == 1 else SEVERAL)
-
-
-def names_of(unscored: Counter[str]) -> tuple[str, ...]:
-    """A note on instructions without a measure, if there are any."""
-    if not unscored:
-        return ()
-    shown = ", ".join(f"{id} ({times})" for id, times in sorted(unscored.items()))
-    return (f"No measure scores {shown}; these are left out.",)

@@ -23,11 +23,8 @@ from holdfast.validation import shortened
 
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
-    """Loads S-IFEval from a user's file.
-
-    Args:
-        where: the path of the JSON lines.
-        scoring: `strict`, or `loose` as Zhou et al. 2023 define it.
+    """Loads S-IFEval from the JSON lines at a path, scored `strict`, or `loose` as Zhou et al. 2023
+    define it.
 
     Raises:
         UsageError: the file cannot be read, or a row is malformed; names line, value and cure.
