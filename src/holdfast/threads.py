@@ -17,12 +17,11 @@ _SMALL = 16_000_000  # parameters
 
 
 def wait_asleep() -> None:
-    """Lets idle OpenMP threads sleep, where the user has said nothing of it and torch is not here.
+    """Lets idle OpenMP threads sleep, unless the user has set that or torch is loaded already.
 
-    OpenMP reads this from the environment, once, when torch loads it: there is no other way to say
-    it, and no later one. So the command line does this before anything else, and the package at
-    the first use of what needs torch; importing the package alone changes nothing. No result
-    depends on it.
+    OpenMP reads the environment once, when torch loads it. So the command line does this before
+    anything else, and the package at the first use of what needs torch; importing the package alone
+    changes nothing. No result depends on it.
     """
     if "torch" not in sys.modules and not any(name in os.environ for name in _SAID):
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"

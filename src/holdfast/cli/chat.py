@@ -260,11 +260,7 @@ class Chat:
                 f"{self.model.name} gives no attention mass; use a local model whose attention can"
                 " be reached, or a server that steers (`holdfast serve`)."
             )
-        rows = [
-            (number, spec, sum(masses) / len(masses))
-            for number, (spec, masses) in self.masses.items()
-            if masses
-        ]
+        rows = [(n, spec, sum(m) / len(m)) for n, (spec, m) in self.masses.items() if m]
         if not rows:
             raise UsageError(
                 "No reply here has a mass yet; it is that on the system prompt, or on the emphasis,"

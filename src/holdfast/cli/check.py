@@ -1,8 +1,4 @@
-"""`holdfast check`: a test for system prompts, for CI.
-
-Exit codes: 0 every prompt passes; 1 one fails; 2 the command is malformed; 3 none fails, and one is
-undecided within the budget; 4 it could not be done; 130 and 143 as of every command.
-"""
+"""`holdfast check`: a test for system prompts, for CI; its help says what its exit codes mean."""
 
 from __future__ import annotations
 
