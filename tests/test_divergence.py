@@ -328,7 +328,7 @@ def test_a_divergence_that_is_no_number_is_refused_with_its_line(tmp_path):
     record["turns"][1]["divergence"] = -0.5
     with open_run(tmp_path / "other", {**run.manifest["identity"]}, {"command": "drift"}) as other:
         other.append(record)
-    with pytest.raises(RecordsError, match=r"turns\[1\]\.divergence -0\.5, which"):
+    with pytest.raises(RecordsError, match=r"turns\.1\.divergence -0\.5, which"):
         read_run(tmp_path / "other")
 
 

@@ -30,7 +30,9 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.analysis.checks import PromptCheck, Terms
+    from holdfast.drift import Settings
     from holdfast.records import RunData
+    from holdfast.study.checking import Earlier
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
 _ASK_AT = 4  # of `holdfast calibrate`: the user turn that is the question
@@ -92,15 +94,12 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast.analysis.checks import Terms
     from holdfast.drift.benchmark import check_folder
     from holdfast.drift.pairing import settled
-    from holdfast.report.checks import counted
-    from holdfast.report.wording import count_of
-    from holdfast.study.checking import CheckOptions, check, earlier_talks, settings_for
+    from holdfast.study.checking import earlier_talks, settings_for
 
     check_prices(arguments)
     began = time.monotonic()
     bar = arguments.min_stability
-    if bar is None and arguments.against is None:
-        bar = Terms().min_stability
+    bar = Terms().min_stability if bar is None and arguments.against is None else bar
     terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules)
     settings = settings_of(arguments)
     method = methods.parse(arguments.method)
@@ -122,18 +121,32 @@ def run(arguments: argparse.Namespace) -> int:
                 " to compare it with."
             )
         if bar is None:  # more than there is to compare with would be of no use
-            terms = dataclasses.replace(
-                terms, budget=min(terms.budget, max(map(len, before.values())))
-            )
+            most = max(map(len, before.values()))
+            terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     every = settings_for(suite, settings, terms)
     check_folder(suite, out, every, [method], user_turns, command_line())
     model, user_model = load_both(arguments, endpoint)
     arguments.kept = out
     cast = drift.Cast(user_model, judging=judging_of(arguments), user_turns=user_turns)
+    run = DriftRun(model, suite, out, every, [method], cast)
     if arguments.dry_run:
-        estimate_run(arguments, DriftRun(model, suite, out, every, [method], cast))
+        estimate_run(arguments, run)
         return PASSED
-    count = len(suite.cases)
+    data, checks = _converse(run, settings, terms, before)
+    _print_result(arguments, data, checks, terms, time.monotonic() - began)
+    return exit_code(checks)
+
+
+def _converse(
+    run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None
+) -> tuple[RunData, list[PromptCheck]]:
+    """Has conversations, with a bar, until every prompt has a verdict."""
+    from holdfast import drift
+    from holdfast.report.checks import counted
+    from holdfast.report.wording import count_of
+    from holdfast.study.checking import CheckOptions, check
+
+    count = len(run.suite.cases)
     title = (
         f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
         f" {count_of(settings.rounds, 'round')} each"
@@ -147,10 +160,8 @@ def run(arguments: argparse.Namespace) -> int:
                 conversations = count_of(done, "conversation")
                 bar.note(f"{conversations} per prompt: {counted(checks)}")
 
-        options = CheckOptions(method, before, cast, running, looked)
-        data, checks = check(model, suite, out, settings, terms, options)
-    _print_result(arguments, data, checks, terms, time.monotonic() - began)
-    return exit_code(checks)
+        more = CheckOptions(run.methods[0], before, run.cast, running, looked)
+        return check(run.model, run.suite, run.out, settings, terms, more)
 
 
 def _print_result(

@@ -80,8 +80,8 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
         len(by_name) * count_replies(run.suite, run.settings, given, range(count)),
     )
     if getattr(arguments, "baseline", False):
-        asked = sum(len(draw(run.suite, run.settings, given, n).probes) for n in range(count))
-        more = (*more, WorkItem("conversations asked without a prompt", count, count, asked))
+        probes = sum(len(draw(run.suite, run.settings, given, n).probes) for n in range(count))
+        more = (*more, WorkItem("conversations asked without a prompt", count, count, probes))
     print(*estimate_lines(arguments, [part, *more], records, seconds, run.out), sep="\n")
 
 

@@ -66,9 +66,8 @@ def run(
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes what is there.
 
-    A run can be extended: more conversations or other methods go into the same folder, and give the
-    records that they would have given in the first run. More rounds do not, as the tokens of
-    finished dialogs are not recorded.
+    More conversations or other methods extend the run in a folder, and give the records that they
+    would have given in the first one. More rounds do not: finished dialogs are recorded as text.
 
     Args:
         model: plays both sides, or the agent alone where the cast has a user model.
@@ -83,11 +82,10 @@ def run(
             it is recorded, so an iterator (for one method) may look into the folder.
 
     Raises:
-        UsageError: a suite without the prompts or personas that the settings ask for, the same
-            methods twice, dialogs and a user model, or a model on Ray and a user model.
+        UsageError: a suite without what the settings ask for, methods given twice, dialogs and a
+            user model, or a model on Ray and a user model.
         RecordsError: `out` holds another run, or cannot be written.
-        HoldfastError: as the models; methods that they cannot apply are refused before anything is
-            written.
+        HoldfastError: as the models; methods that they cannot apply are refused at once.
     """
     chosen, user_model = _by_spelling(methods), cast.user_model
     for player in (model,) if user_model is None else (model, user_model):
@@ -114,17 +112,14 @@ def run(
         judges.check(cast.judging)
         groups = [range(settings.conversations)] if numbers is None else numbers
         for name, setting in chosen.items():
-            talks = Talks(setting, settings)
             for batch in resume(record, name, groups, alone=True):
                 for _ in range(settings.rounds if batch.kept else 0):
                     running.progress(batch.kept, 0)
                 if pairings := {n: draw(suite, settings, given, n) for n in batch.again}:
                     keep = functools.partial(_keep, batch, judges, running.traces)
-                    recorder = Recorder(pairings, keep)
-                    listener = Listener(
-                        recorder.take, progress=running.progress, lost=recorder.lose
-                    )
-                    shared_out.work(talks, pairings, listener)
+                    taker = Recorder(pairings, keep)
+                    listener = Listener(taker.take, progress=running.progress, lost=taker.lose)
+                    shared_out.work(Talks(setting, settings), pairings, listener)
     return read_run(out)
 
 

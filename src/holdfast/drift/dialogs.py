@@ -28,15 +28,9 @@ SCRIPTED = "scripted"  # that of a user turn from a script
 GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
 SHIPPED_SCRIPTS = "everyday"
 _ROLES = {  # of OpenAI's messages, and of ShareGPT's
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bing", "bard"), "assistant"),
 }
 _FORMS = (  # the field of a list of messages, and in each message those of its role and its text
     ("messages", "role", "content"),
@@ -153,23 +147,19 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
 
 def _messages(value: Any, where: str) -> list[tuple[str, str]]:
     """The messages of a dialog: role and text of each."""
-    if isinstance(value, list):
-        return _of_form(value, "role", "content", where)
-    for field, role, content in _FORMS:
-        if isinstance(value, dict) and field in value:
-            listed = value[field]
-            if not isinstance(listed, list):
-                raise UsageError(
-                    f"{where}: {field!r} is {_short(listed)}; give a list of messages there."
-                )
-            return _of_form(listed, role, content, where)
-    raise UsageError(
-        f"{where} is {_short(value)}, and no dialog; write an object with 'messages' or"
-        " 'conversations', or a list of messages."
-    )
-
-
-def _of_form(listed: list[Any], role: str, content: str, where: str) -> list[tuple[str, str]]:
+    listed, role, content = value, "role", "content"
+    if isinstance(value, dict):
+        field, role, content = next((form for form in _FORMS if form[0] in value), ("", "", ""))
+        listed = value.get(field)
+        if field and not isinstance(listed, list):
+            raise UsageError(
+                f"{where}: {field!r} is {_short(listed)}; give a list of messages there."
+            )
+    if not isinstance(listed, list):
+        raise UsageError(
+            f"{where} is {_short(value)}, and no dialog; write an object with 'messages' or"
+            " 'conversations', or a list of messages."
+        )
     read = []
     for number, message in enumerate(listed, start=1):
         named = f"{where}, message {number}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from holdfast.validation import shortened, written
 
 Round = Annotated[int, Field(ge=1)]
 Number = Annotated[int, Field(ge=0)]
@@ -74,10 +73,11 @@ def why_not(record: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | Non
     except ValidationError as error:
         errors = error.errors(include_url=False)
         first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])
+        name = ".".join(map(str, first["loc"]))
         if first["type"] == "missing":
-            return f"has no {written(first['loc'])!r}"
+            return f"has no {name!r}"
         why = first["msg"].replace("Input should", "which should")
-        return f"has {written(first['loc'])} {shortened(first['input'])}, {why}"
+        return f"has {name} {reprlib.repr(first['input'])}, {why}"
     identity = _mapping(manifest.get("identity"))
     return _of_another_run(record, command, identity) or (
         None if command in _SAMPLES else _out_of_range(record, command, identity)
@@ -101,7 +101,7 @@ def _of_another_run(
     }
     for name, known in lists.items():
         if isinstance(known, list) and name in record and record[name] not in known:
-            return f"has the {name} {shortened(record[name])}, which the run does not have"
+            return f"has the {name} {reprlib.repr(record[name])}, which the run does not have"
     return None
 
 

@@ -159,10 +159,7 @@ def read_instructions(
         arguments: its `kwargs`: a mapping for each; what is null there is not given.
         where: of the row, for messages.
         prefix: of the measures, `ifeval` or `ifbench`.
-        beyond: published ids that no measure of ours scores.
-
-    Returns:
-        each as an `Instruction`; as its id where it is one of `beyond`.
+        beyond: published ids that no measure of ours scores, which are returned as they are.
 
     Raises:
         UsageError: the two lists do not fit together, an id is unknown, or an argument is.
