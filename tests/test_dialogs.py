@@ -255,7 +255,7 @@ def test_nobody_else_is_the_user_of_a_replay(logs, tmp_path, capsys):
     for option in ("--persona", "--user-model"):
         command = ["drift", "--dialogs", str(logs), option, "default"]
         assert main([*command, "--out", str(tmp_path / "run")]) == 2
-        assert f"{option} says who the user model is" in capsys.readouterr().err
+        assert f"{option} default and --dialogs" in capsys.readouterr().err
 
 
 def test_the_command_replays_and_says_what_it_leaves_out(logs, tmp_path, capsys):

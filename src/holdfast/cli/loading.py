@@ -237,12 +237,8 @@ def load_user_turns(arguments: argparse.Namespace):
 
 
 def _refuse_users(arguments: argparse.Namespace, given: str, others: Sequence[str]) -> None:
-    for name in others:
-        if (value := getattr(arguments, name, None)) is not None:
-            raise UsageError(
-                f"{option_of(name)} {value} and {option_of(given)} {getattr(arguments, given)} both"
-                " say what the user says; leave out one of them."
-            )
+    why = f"and {option_of(given)} {getattr(arguments, given)} both say what the user says"
+    _refuse_options(arguments, others, f"{why}; leave out one of them")
 
 
 def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings):
