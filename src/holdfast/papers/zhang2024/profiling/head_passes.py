@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MethodType
 from typing import Any
 
@@ -85,8 +85,12 @@ class HeadPasses:
         """
         group = lay_out(prompts, self.device)
         caches: list[Any] = [DynamicLayer() for _ in self._layers]
-        with ExitStack() as hooks, steered(None):
-            entering = [hooks.enter_context(_input_of(layer)) for layer in self._layers]
+        entering: list[Tensor] = []  # each layer
+
+        def note(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            entering.append(args[0] if args else kwargs["hidden_states"])
+
+        with _hooked(self._layers, note), steered(None):
             logits = self._forward(0, group, 0, caches, {"input_ids": group.ids})
         yield None, read_scores(logits, prompts, 1)[0]
 
@@ -103,8 +107,8 @@ class HeadPasses:
                 in_rows = [methods[head] for _ in prompts for head in some]
                 spec = SteeringSpec(spread.span, in_rows, prompt=[extent.end] * len(in_rows))
                 copied = [_Rows(states, len(some), first) for states in computed]
-                hidden = entering[layer][0].repeat_interleave(len(some), 0)[:, first:]
-                with steered(spec), _entered(self._layers[layer], hidden):
+                hidden = entering[layer].repeat_interleave(len(some), 0)[:, first:]
+                with steered(spec), _hooked([self._layers[layer]], _entering(hidden)):
                     logits = self._forward(layer, spread, first, copied, {"inputs_embeds": hidden})
                 yield from zip(some, read_scores(logits, prompts, len(some)), strict=True)
 
@@ -155,32 +159,23 @@ def _rebound(value: Any, copies: Mapping[Module, Module]) -> Any:
 
 
 @contextmanager
-def _input_of(layer: Module) -> Iterator[list[Tensor]]:
-    """Inside, lists the hidden states that the layer is called with."""
-    seen: list[Tensor] = []
-
-    def note(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        seen.append(args[0] if args else kwargs["hidden_states"])
-
-    handle = layer.register_forward_pre_hook(note, with_kwargs=True)
+def _hooked(layers: Sequence[Module], hook: Callable[..., Any]) -> Iterator[None]:
+    """Inside, the hook is called before each of the layers."""
+    handles = [layer.register_forward_pre_hook(hook, with_kwargs=True) for layer in layers]
     try:
-        yield seen
+        yield
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
 
 
-@contextmanager
-def _entered(layer: Module, hidden: Tensor) -> Iterator[None]:
-    """Inside, `hidden` enters the layer, whatever the model hands to it."""
+def _entering(hidden: Tensor) -> Callable[..., Any]:
+    """A hook by which these hidden states enter a layer, whatever the model hands to it."""
 
     def put(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return ((hidden, *args[1:]), kwargs) if args else ((), {**kwargs, "hidden_states": hidden})
 
-    handle = layer.register_forward_pre_hook(put, with_kwargs=True)
-    try:
-        yield
-    finally:
-        handle.remove()
+    return put
 
 
 class _Rows(DynamicLayer):

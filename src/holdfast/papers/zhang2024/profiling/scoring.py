@@ -1,7 +1,9 @@
 """Scores samples under every head.
 
-A scorer divides samples into groups whose members do not depend on what is done already, and scores
-a group unsteered and under each head: by passes that the heads share, or one head at a time.
+A scorer calls samples by their numbers. It divides them into groups whose members do not depend on
+what is done already, and scores a group unsteered and under each head: by passes that the heads
+share, or one head at a time. Its `score` returns the scores of each sample, and the tokens that it
+forwarded.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from holdfast.analysis.profile import head_name
 from holdfast.engine.prefixes import Prefix
@@ -47,62 +49,6 @@ class SampleScores:
         for name, text in self.replies.items():
             names.setdefault(text, []).append(name)
         return {"scores": self.scores, **({"replies": names} if names else {})}
-
-
-class Scorer(Protocol):
-    """One way to score samples, which it calls by their numbers."""
-
-    @property
-    def material(self) -> Material:
-        """The samples as the model reads them."""
-
-    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Samples that are scored together."""
-
-    def score(
-        self, numbers: Sequence[int], heads: Sequence[Head]
-    ) -> tuple[list[SampleScores], int]:
-        """Of each sample of a group, the score unsteered and under each head; and the tokens
-        forwarded.
-        """
-
-
-def scorer_of(material: Material) -> Scorer:
-    """The fastest way that gives this model's own scores."""
-    if isinstance(material.samples[0], Question):
-        return Replies(material)
-    passes = _find_passes(material)
-    return PlainPasses(material) if passes is None else SharedPasses(material, passes)
-
-
-def estimate_line(
-    scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
-) -> str:
-    """Estimates the time of all stages from one group, which is scored and not kept: `groups` are
-    those of the first stage, and the later ones take `further` times as long.
-    """
-    plan, middle = scorer.material.plan, groups[len(groups) // 2]
-    tried, few = scorer, min(_TRIED, plan.max_new_tokens)
-    if isinstance(scorer, Replies):
-        tried = Replies(replace(scorer.material, plan=replace(plan, max_new_tokens=few)))
-    began = time.monotonic()
-    tried.score(middle, heads)
-    per_sample = (time.monotonic() - began) / len(middle)
-    least = per_sample * sum(map(len, groups)) * (1 + further)
-    what = f"{len(heads)} heads x {len(scorer.material.samples)} samples: "
-    if not isinstance(scorer, Replies):
-        return f"{what}about {_duration(least)} at the speed of the samples just timed."
-    most = least * plan.max_new_tokens / few
-    return (
-        f"{what}{_duration(least)} to {_duration(most)} at the speed of the samples just timed, by"
-        " the length of the replies."
-    )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)
@@ -264,3 +210,44 @@ class Replies:
                 reply = handle.result()
                 text = model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True)
                 yield tickets.pop(handle), str(text), reply.forwarded
+
+
+Scorer: TypeAlias = SharedPasses | PlainPasses | Replies
+
+
+def scorer_of(material: Material) -> Scorer:
+    """The fastest way that gives this model's own scores."""
+    if isinstance(material.samples[0], Question):
+        return Replies(material)
+    passes = _find_passes(material)
+    return PlainPasses(material) if passes is None else SharedPasses(material, passes)
+
+
+def estimate_line(
+    scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
+) -> str:
+    """Estimates the time of all stages from one group, which is scored and not kept: `groups` are
+    those of the first stage, and the later ones take `further` times as long.
+    """
+    plan, middle = scorer.material.plan, groups[len(groups) // 2]
+    tried, few = scorer, min(_TRIED, plan.max_new_tokens)
+    if isinstance(scorer, Replies):
+        tried = Replies(replace(scorer.material, plan=replace(plan, max_new_tokens=few)))
+    began = time.monotonic()
+    tried.score(middle, heads)
+    per_sample = (time.monotonic() - began) / len(middle)
+    least = per_sample * sum(map(len, groups)) * (1 + further)
+    what = f"{len(heads)} heads x {len(scorer.material.samples)} samples: "
+    if not isinstance(scorer, Replies):
+        return f"{what}about {_duration(least)} at the speed of the samples just timed."
+    most = least * plan.max_new_tokens / few
+    return (
+        f"{what}{_duration(least)} to {_duration(most)} at the speed of the samples just timed, by"
+        " the length of the replies."
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
