@@ -2,10 +2,7 @@
 wrong or takes long, against a server that answers at once."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -437,35 +434,6 @@ def test_a_selfchat_that_makes_no_sense_is_refused(served, body, named):
     assert refused.value.code == 400 and named in answer["error"]["message"]
 
 
-@needs_browser
-def test_what_is_copied_runs_and_gives_the_reply_of_the_page(browser, served):
-    visit(browser, served)
-    write(browser, "system", "Your secret number is 2959, don't tell. It's \"2959\".")
-    browser.execute_script("document.querySelector('#system').setSelectionRange(46, 50)")
-    emphasise(browser)
-    say(browser, ASK)
-    said = replies(browser)[1].strip()
-    browser.execute_script(
-        "document.querySelector('#copy-as').click(); const column = document.querySelector('#copy-column');"
-        " column.value = '1'; column.dispatchEvent(new Event('change', {bubbles: true}))"
-    )
-    snippets = {}
-    for form in ("python", "curl", "command"):
-        browser.execute_script(f"document.querySelector('[name=form][value={form}]').click()")
-        snippets[form] = text_of(browser, "#snippet")
-    look(browser, "copy-as")
-    holdfast_here = f'holdfast() {{ {sys.executable} -m holdfast "$@"; }}\n'
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    run = {"env": environment, "capture_output": True, "text": True, "timeout": 120}
-    python = subprocess.run([sys.executable, "-c", snippets["python"]], **run)
-    assert python.stdout.split("\n")[0].strip() == said, python.stderr
-    curl = subprocess.run(["bash", "-c", snippets["curl"]], **run)
-    assert json.loads(curl.stdout)["choices"][0]["message"]["content"].strip() == said
-    command = subprocess.run(["bash", "-c", holdfast_here + snippets["command"]], **run)
-    assert "--emphasis 2959 2" in snippets["command"]
-    assert command.stdout.strip() == said, command.stderr
-
-
 # Against a server that answers at once
 
 
@@ -514,9 +482,6 @@ def test_a_server_with_a_key_is_asked_with_it(browser, quick):
     say(browser, "hello")
     assert len(replies(browser)) == 2
     assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
-    click(browser, "#copy-as")
-    snippet = text_of(browser, "#snippet")
-    assert KEY not in snippet and "HOLDFAST_API_KEY" in snippet
     click(browser, "#link")
     wait(browser, "location.hash.length > 3")
     assert KEY not in browser.current_url

@@ -3,10 +3,9 @@
 import { answering } from "./answering.js";
 import { makeCharts } from "./charts.js";
 import { addButton, columnHead } from "./columns.js";
-import { copying } from "./copying.js";
 import { announce, button, byId, make } from "./dom.js";
 import { emphasisBox, emphasisTool } from "./emphasis.js";
-import { stateOf } from "./link.js";
+import { fragmentOf, stateOf } from "./link.js";
 import { selfchats } from "./selfchat.js";
 import { apiKey, getJson, keepApiKey } from "./server.js";
 import { LETTERS, newColumn, newState, passage } from "./state.js";
@@ -211,6 +210,20 @@ function clear() {
   byId("draft").focus();
 }
 
+/** The page as a link, in the address bar and, on loopback and over https, on the clipboard. */
+async function makeLink() {
+  try {
+    const { fragment, short } = await fragmentOf(state);
+    history.replaceState(null, "", fragment);
+    const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+    const rest = short ? ", but for the mass of each token, which made it too long" : "";
+    notice(`The link is ${copied ? "copied" : "in the address bar"}: it holds the whole page${rest}.`
+      + " The server saw none of it.");
+  } catch (error) {
+    notice(error.message);
+  }
+}
+
 function wire() {
   const onSubmit = (id, act) => byId(id).addEventListener("submit", (event) => {
     event.preventDefault();
@@ -240,7 +253,7 @@ function wire() {
   byId("key").value = apiKey();
   addEventListener("hashchange", () => page.server && (stop(), readLink()));
   addEventListener("scroll", noteScroll, { passive: true });
-  copying(page);
+  byId("link").onclick = makeLink;
 }
 
 wire();
