@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import math
-import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
+    from gguf import GGUFReader
     from transformers import PreTrainedConfig
 
 _MAGIC = b"GGUF"
-_VERSIONS = (2, 3)
-_SCALARS = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")  # by type number
-_STRING, _ARRAY = 8, 9
-_MOST_DIMENSIONS = 8
 # Byte-level vocabularies are split by a regular expression that the file only names. transformers
 # knows some of the names and takes GPT-2's for the others, which is right for these two; "smollm"
 # sets digits apart besides, but its vocabulary has no token that joins one to anything.
@@ -36,42 +30,30 @@ _WAYS_OUT = (
 )
 
 
-class Tensor(NamedTuple):
-    """Where a tensor lies in the file."""
-
-    name: str
-    type: str  # as in "Q4_K"
-    size: int  # elements
-    start: int
-    end: int
-
-
 @dataclass(frozen=True)
 class GGUF:
-    """A GGUF file's header.
-
-    Args:
-        path: of the file.
-        metadata: its numbers and texts; of an array, the length.
-        tensors: in the order of the file.
-    """
+    """A GGUF file and its header."""
 
     path: Path
-    metadata: Mapping[str, Any]
-    tensors: tuple[Tensor, ...]
+    header: GGUFReader
+
+    def value(self, key: str, default: Any = None) -> Any:
+        """An entry of the metadata."""
+        field = self.header.get_field(key)
+        return default if field is None else field.contents()
 
     @property
     def stop_ids(self) -> frozenset[int]:
         """The tokens that end a turn."""
         keys = (f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"))
-        return frozenset(self.metadata[key] for key in keys if key in self.metadata)
+        return frozenset(token for key in keys if (token := self.value(key)) is not None)
 
     @property
     def dtype(self) -> torch.dtype:
         """The file's own dtype; float32 if it is quantised."""
         import torch
 
-        types = {tensor.type for tensor in self.tensors}
+        types = {tensor.tensor_type.name for tensor in self.header.tensors}
         floats = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
         if not types <= floats.keys():
             return torch.float32
@@ -79,7 +61,7 @@ class GGUF:
 
     def size_line(self, dtype: torch.dtype) -> str:
         """The size on disk and in memory."""
-        size = dtype.itemsize * sum(tensor.size for tensor in self.tensors)
+        size = dtype.itemsize * sum(int(tensor.n_elements) for tensor in self.header.tensors)
         on_disk, name = _megabytes(self.path.stat().st_size), str(dtype).removeprefix("torch.")
         return f"{self.path.name}: {on_disk}, {_megabytes(size)} once dequantised to {name}."
 
@@ -98,9 +80,9 @@ class GGUF:
         """A sentence if transformers may cut text into other tokens than llama.cpp; else ""."""
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
-        split = self.metadata.get("tokenizer.ggml.pre", "")
+        split = self.value("tokenizer.ggml.pre", "")
         known = {*GGUF_PRE_TOKENIZER_SPLITS, *_SPLIT_AS_GPT2}
-        if self.metadata.get("tokenizer.ggml.model") != "gpt2" or split in known:
+        if self.value("tokenizer.ggml.model") != "gpt2" or split in known:
             return ""
         return (
             f"{self.path.name} splits text as {split!r}, which transformers does not know: it"
@@ -112,17 +94,15 @@ class GGUF:
         """Puts the factors of the rotary frequencies (Llama 3.1 and later) into a configuration, as
         transformers leaves them out.
         """
-        factors = next((t for t in self.tensors if t.name == "rope_freqs.weight"), None)
+        tensors = self.header.tensors
+        factors = next((t.data.tolist() for t in tensors if t.name == "rope_freqs.weight"), None)
         if factors is None:
             return
-        with self.path.open("rb") as file:
-            file.seek(factors.start)
-            values = struct.unpack(f"<{factors.size}f", file.read(factors.end - factors.start))
         config.rope_parameters = {
             **config.rope_parameters,
             "rope_type": "longrope",  # divides each frequency by a factor of its own
-            "short_factor": list(values),
-            "long_factor": list(values),
+            "short_factor": factors,
+            "long_factor": factors,
             "factor": 1.0,
             "attention_factor": 1.0,
             "original_max_position_embeddings": config.max_position_embeddings,
@@ -154,112 +134,37 @@ def read_gguf(source: str) -> GGUF:
                 f"{source!r} is no GGUF file (it does not begin with {_MAGIC.decode()!r}); get the"
                 " file anew, or give the folder of a safetensors model."
             )
-        try:
-            header = _Cursor(file, path.stat().st_size).header(path)
-        except (ValueError, OverflowError) as error:
-            raise ModelError(
-                f"The header of {source!r} is cut off or damaged ({error}); get the file anew."
-            ) from None
-    return _checked(header)
+    from gguf import GGUFReader
+
+    try:
+        return _checked(GGUF(path, GGUFReader(path)))
+    except ModelError:
+        raise
+    except Exception as error:  # of any kind, as it does not check what it reads
+        raise ModelError(
+            f"{source!r} is cut off or damaged ({type(error).__name__}: {error}); get the file"
+            " anew."
+        ) from None
 
 
-def _checked(header: GGUF) -> GGUF:
-    source, parts = str(header.path), header.metadata.get("split.count", 1)
+def _checked(gguf: GGUF) -> GGUF:
+    source, parts = str(gguf.path), gguf.value("split.count", 1)
     if parts > 1:
         raise ModelError(
             f"{source!r} is one of {parts} files of a split GGUF, which transformers cannot read;"
             f" {_WAYS_OUT}"
         )
-    there = header.path.stat().st_size
-    if (needed := max((tensor.end for tensor in header.tensors), default=0)) > there:
-        raise ModelError(
-            f"{source!r} is cut off: it has {there:,} of at least {needed:,} bytes; get the file"
-            " anew."
-        )
-    architecture = header.metadata.get("general.architecture")
-    if not architecture or not header.tensors:
+    architecture = gguf.value("general.architecture")
+    if not architecture or not gguf.header.tensors:
         lacking = "weights" if architecture else "general.architecture in its header"
         raise ModelError(f"{source!r} has no {lacking}, so it is no model; {_WAYS_OUT}")
     # what scales positions would be left out without a word, and every long chat be misread
     scaling = f"{architecture}.rope.scaling.type"
-    scaled = [scaling] * (header.metadata.get(scaling, "none") not in ("none", "gpt-oss"))
-    scaled += [t.name for t in header.tensors if t.name.startswith("rope_factors_")]
+    scaled = [scaling] * (gguf.value(scaling, "none") not in ("none", "gpt-oss"))
+    scaled += [t.name for t in gguf.header.tensors if t.name.startswith("rope_factors_")]
     if scaled and architecture != "gpt-oss":
-        raise header.cannot_read(f"it leaves out {scaled[0]}, which scales the positions")
-    return header
-
-
-class _Cursor:
-    """Reads an open file's header, behind its first four bytes."""
-
-    def __init__(self, file: BinaryIO, size: int):
-        self.file, self.size = file, size
-
-    def header(self, path: Path) -> GGUF:
-        (version,) = self.numbers("I")
-        if version not in _VERSIONS:
-            raise ValueError(f"version {version}, not {' or '.join(map(str, _VERSIONS))}")
-        tensors, entries = self.numbers("QQ")
-        metadata = dict(self.entry() for _ in range(entries))
-        tensors_read = [self.tensor() for _ in range(tensors)]
-        alignment = metadata.get("general.alignment", 32)
-        start = -(-self.file.tell() // alignment) * alignment
-        placed = (t._replace(start=start + t.start, end=start + t.end) for t in tensors_read)
-        return GGUF(path, metadata, tuple(placed))
-
-    def numbers(self, kinds: str) -> tuple[Any, ...]:
-        return struct.unpack(f"<{kinds}", self.read(struct.calcsize(f"<{kinds}")))
-
-    def read(self, length: int) -> bytes:
-        self.check_room(length)
-        return self.file.read(length)
-
-    def skip(self, length: int) -> None:
-        self.check_room(length)
-        self.file.seek(length, 1)
-
-    def check_room(self, length: int) -> None:
-        if self.file.tell() + length > self.size:
-            raise ValueError("it ends within it")
-
-    def text(self) -> str:
-        return self.read(*self.numbers("Q")).decode()
-
-    def entry(self) -> tuple[str, Any]:
-        key = self.text()
-        return key, self.value(*self.numbers("I"))
-
-    def value(self, kind: int) -> Any:
-        if kind == _STRING:
-            return self.text()
-        if kind != _ARRAY:
-            return self.numbers(self.scalar(kind))[0]
-        kind, count = self.numbers("IQ")
-        if kind == _STRING:
-            for _ in range(count):
-                self.skip(*self.numbers("Q"))
-        else:
-            self.skip(count * struct.calcsize(self.scalar(kind)))
-        return count
-
-    def scalar(self, kind: int) -> str:
-        known = _SCALARS[kind] if kind < len(_SCALARS) else None
-        if known is None:
-            raise ValueError(f"a value of the unknown type {kind}")
-        return known
-
-    def tensor(self) -> Tensor:
-        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-
-        name, (dimensions,) = self.text(), self.numbers("I")
-        if dimensions > _MOST_DIMENSIONS:
-            raise ValueError(f"{name!r} has {dimensions} dimensions")
-        shape = self.numbers("Q" * dimensions)
-        number, start = self.numbers("IQ")
-        kind = GGMLQuantizationType(number)  # raises ValueError for one that gguf does not know
-        block, block_bytes = GGML_QUANT_SIZES[kind]
-        size = math.prod(shape)
-        return Tensor(name, kind.name, size, start, start + size // block * block_bytes)
+        raise gguf.cannot_read(f"it leaves out {scaled[0]}, which scales the positions")
+    return gguf
 
 
 def _megabytes(size: int) -> str:
