@@ -55,7 +55,6 @@ LIGHT = (
     "models/protocol",
     "models/endpoint",
     "models/connecting",
-    "models/spread",
     "drift/suites",
     "papers/zhang2024",
     "analysis",

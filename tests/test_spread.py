@@ -192,8 +192,8 @@ def test_an_error_of_one_server_is_that_of_the_run_and_the_model_can_be_used_aga
 def test_servers_that_were_all_gone_are_asked_again(serve, monkeypatch):
     servers = serve(replies, replies)
     model = connected(servers)
-    for server in servers:
-        model._unavailable[server.url] = Unreachable("gone")
+    for server in model.servers:
+        server.unavailable = Unreachable("gone")
     assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"
 
 

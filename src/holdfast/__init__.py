@@ -40,9 +40,8 @@ from holdfast.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from holdfast import client, drift, measures, methods, records, report
-    from holdfast.models.connecting import connect
+    from holdfast.models.connecting import connect, connect_all
     from holdfast.models.loading import load
-    from holdfast.models.spread import connect_all
     from holdfast.models.steering import encode_chats, steering, unsteered
     from holdfast.papers import zhang2024 as tasks
 
@@ -89,7 +88,7 @@ __all__ = [
 _LATER = {
     "load": "holdfast.models.loading",
     "connect": "holdfast.models.connecting",
-    "connect_all": "holdfast.models.spread",
+    "connect_all": "holdfast.models.connecting",
     "encode_chats": "holdfast.models.steering",
     "steering": "holdfast.models.steering",
     "unsteered": "holdfast.models.steering",

@@ -26,15 +26,11 @@ _MANY = 1_000  # places of a text that are told apart
 
 
 def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Range, ...]:
-    """The emphasised ranges of a chat: in order, apart from each other, none with white space at
-    its ends.
-
-    Args:
-        messages: the chat, as `Request` checks it.
-        emphasis: the parts; ranges that this function returned are returned as they are.
+    """The emphasised ranges of a chat: in order, apart from each other, without white space at
+    their ends. Ranges that this function returned are returned as they are.
 
     Raises:
-        PromptError: a text that is in no message; the message shows the nearest match.
+        PromptError: a text that is in no message; the error shows the nearest match.
         UsageError: a text that occurs more than once, without its occurrence; a range outside its
             message; a part without a word.
     """

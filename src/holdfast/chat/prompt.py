@@ -36,12 +36,12 @@ class Prompt:
     """A rendered chat.
 
     Args:
-        text: as the chat template spells it, up to where the reply begins.
+        text: up to where the reply begins.
         token_ids: one number per token.
         span_mask: True on the tokens to hold on to: the words of every system prompt, or the
             emphasis.
         starts: the character each token starts at.
-        spans: what is held on to in the text.
+        spans: of characters to hold on to.
     """
 
     text: str
@@ -53,10 +53,8 @@ class Prompt:
 
 def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, ...]:
     """Leaves the system prompt in its role, or puts it in front of the first user message with an
-    empty line between.
-
-    An empty system message is taken out in both cases; `render_with_spans` then keeps the
-    template from inserting a prompt of its own.
+    empty line between. An empty one is taken out; `render_with_spans` then keeps the template from
+    inserting a prompt of its own.
 
     Raises:
         PromptError: "first-user" without a user message.
@@ -69,12 +67,12 @@ def render_with_spans(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
     emphasis: Sequence[Part] | None = None, default_system: bool = True,
 ) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
-    """The chat as the model's own template spells it, ready for the reply, and where in it the
-    system prompts or the emphasis stand.
+    """The chat in the model's own template, ready for the reply, and where in it the system prompts
+    or the emphasis are.
 
-    Every system message is covered, and every place a template puts it. Where a system prompt is
-    found may be a matter of chance (it may stand in another message or in the template itself), so
-    the chat is then rendered once more with marks around it. So is every chat with emphasis.
+    Every system message is covered, and every place a template puts it. Where its words might also
+    come from elsewhere (another message, the template itself), and for every chat with emphasis,
+    the chat is rendered once more with marks around them.
 
     An empty system message means no system prompt at all: where the template would insert one of
     its own, an empty system turn stands in its place, if the template can render that.
@@ -84,8 +82,7 @@ def render_with_spans(
         tokenizer: a fast tokenizer with a chat template.
         system_as: "role", or "first-user" for models without a system role.
         emphasis: as `Request` takes it; None: the system prompts.
-        default_system: False leaves out the system prompt that some templates put into a chat
-            without one.
+        default_system: False leaves out the system prompt that some templates insert.
 
     Returns:
         The text and the spans in it, in order; no span where every system prompt is empty.
@@ -118,16 +115,13 @@ def system_spans(
     template: str,
     write: Callable[[Sequence[Message]], str],
 ) -> tuple[Span, ...]:
-    """Where the words of every system prompt stand in a chat that was rendered elsewhere.
+    """The spans of every system prompt in a chat that was rendered elsewhere, in order.
 
     Args:
         text: the rendered chat.
         messages: the chat.
-        template: what rendered it; its own words are no system prompt.
+        template: its own words are no system prompt.
         write: renders other messages the same way.
-
-    Returns:
-        The spans, in order; none where every system prompt is empty.
 
     Raises:
         PromptError: the template leaves out or rewrites a system prompt.

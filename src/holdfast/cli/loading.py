@@ -124,7 +124,7 @@ def load_named(arguments: argparse.Namespace):
 
 
 def _connect(arguments: argparse.Namespace):
-    from holdfast.models.spread import connect_all
+    from holdfast.models.connecting import connect_all
 
     # a server that does not answer is asked again for seconds
     note(f"connecting to {arguments.model} ...")

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, cast
 
 from holdfast.chat.messages import Message
 from holdfast.drift.asking import Asking
@@ -33,21 +32,11 @@ from holdfast.drift.settings import Shown, with_summary
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
-from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.protocol import ChatModel, Compares, Session
 from holdfast.models.requests import Compared, Reply, Request, check_comparable
 from holdfast.seeds import seed_of
 
-if TYPE_CHECKING:
-    from holdfast.engine.divergence import Divergence
-
 _DIGITS = 6
-
-
-class _Compares(Protocol):
-    """The session of a model that offers distributions."""
-
-    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
-        """As `LocalSession.diverge`."""
 
 
 def check_measurable(model: ChatModel, settings: Iterable[Sequence[Method]]) -> None:
@@ -107,8 +96,9 @@ def measure(session: Session, dialog: Dialog) -> None:
     """
     if not dialog.compared:
         return
+    assert isinstance(session, Compares), "the model offers distributions"
     replies = list(dialog.compared.values())
-    measured = dict(zip(dialog.compared, cast("_Compares", session).diverge(replies), strict=True))
+    measured = dict(zip(dialog.compared, session.diverge(replies), strict=True))
     for turn in dialog.turns:
         if turn["speaker"] == "agent" and turn["round"] in measured:
             divergence = measured[turn["round"]]

@@ -63,13 +63,13 @@ def check_needs(
 
     Args:
         methods: of one reply.
-        offered: what the model offers.
-        model: what a sentence calls it.
+        offered: by the model.
+        model: its name in a sentence.
         cure: what to do instead.
 
     Raises:
         ModelError: names the first such method, what it needs and what the model offers.
-        UsageError: two methods that need the one second stream, or may turn a token down.
+        UsageError: two methods that need the one second stream, or may draw a token again.
     """
     for method in methods:
         if lacking := needs_of(method) - offered:

@@ -8,14 +8,15 @@ import re
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast import ranges
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.answers import Endpoint, MalformedAnswer, read_models
-from holdfast.models.endpoint import EndpointModel, Wire
+from holdfast.models.endpoint import EndpointModel, Server, warn_of_loss
 from holdfast.models.refusals import failure_of, list_models
 from holdfast.models.served import ask_served
 
@@ -85,12 +86,66 @@ def connect(
     client = _open_client(endpoint, direct=here, pace=pace)
     if model is None:
         endpoint = replace(endpoint, model=_find_model(client, endpoint))
-    wire = Wire(served=ask_served(client, endpoint))
-    endpoint_model = EndpointModel(endpoint, concurrency, client, wire)
-    weakref.finalize(
-        endpoint_model, client.close
-    )  # connections are closed with the last use of the model
-    return endpoint_model
+    server = Server(endpoint, client, concurrency, ask_served(client, endpoint))
+    weakref.finalize(server, client.close)  # connections are closed with the last use
+    return EndpointModel((server,), (endpoint.url,))
+
+
+def connect_all(
+    urls: Sequence[str],
+    model: str | None = None,
+    api_key_env: str = "OPENAI_API_KEY",
+    **options: Unpack[ConnectOptions],
+) -> EndpointModel:
+    """Connects to endpoints that hold the same model, each of which has to answer now.
+
+    Args:
+        urls: of one or several, each once. What names a run is the first, where servers do not tell
+            what their weights are.
+        model: as of `connect`, for each.
+        api_key_env: as of `connect`, for each.
+        **options: as of `connect`, for each.
+
+    Raises:
+        UsageError: no address, or one twice, or as `connect`.
+        Unreachable: none answers; one that does not where others do is left out with a warning.
+        ModelError: they do not hold the same model, or as `connect`.
+    """
+    addresses = [url.rstrip("/") for url in urls]
+    if not urls or len(set(addresses)) < len(urls):
+        raise UsageError(
+            f"Endpoints are given by their addresses, each once, not as {','.join(urls)!r}."
+        )
+    servers, silent = list[Server](), list[Unreachable]()
+    for url in addresses:
+        try:
+            (server,) = connect(url, model, api_key_env, **options).servers
+            server.reach()
+            servers.append(server)
+        except Unreachable as error:
+            silent.append(error)
+    if not servers:
+        raise silent[0]
+    for why in silent:
+        warn_of_loss(why)
+    for other in servers[1:]:
+        _check_same(servers[0], other)
+    return EndpointModel(tuple(servers), tuple(addresses))
+
+
+def _check_same(first: Server, other: Server) -> None:
+    """Refuses servers of different models."""
+    here, there = first.served, other.served
+    for what, seen, instead in (
+        ("model", first.endpoint.model, other.endpoint.model),
+        ("model's fingerprint", here.fingerprint, there.fingerprint),
+        ("steering", ", ".join(here.methods) or "none", ", ".join(there.methods) or "none"),
+    ):
+        if seen != instead:
+            raise ModelError(
+                f"The {what} is {seen} at {first.endpoint.url} and {instead} at"
+                f" {other.endpoint.url}; spread a run over servers of the same model alone."
+            )
 
 
 class _Pace:

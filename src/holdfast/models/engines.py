@@ -1,10 +1,8 @@
-"""Chat models that run in an engine of another package, by its name and theirs: "vllm:MODEL".
+"""Chat models in an engine of another package, which their name says: "vllm:MODEL".
 
 The package declares an entry point of the group `holdfast.models`, under the engine's name:
 
     load(name, dtype=None, *, batch_size=None, trust_remote_code=False, **options) -> ChatModel
-
-So what has to know the versions of an engine stays beside it, and nothing here imports one.
 """
 
 from __future__ import annotations
@@ -31,11 +29,8 @@ def engine_in(model: str) -> str:
 
 
 def load_in_engine(model: str, **options: Any) -> ChatModel:
-    """A model in the engine that its name asks for.
-
-    Args:
-        model: as in "vllm:default"; what follows the engine is what `holdfast.load` takes.
-        options: of the engine's `load`.
+    """The model that a name such as "vllm:default" asks for; `options` are those of the engine's
+    `load`.
 
     Raises:
         ModelError: the engine's package is not installed, or the model cannot be loaded or run.

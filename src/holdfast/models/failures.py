@@ -34,13 +34,13 @@ class Unanswered:
 class Failures:
     """The requests that failed since the last one that was answered.
 
-    As long as failures follow one another, the server may be at fault and not what was asked, so
-    what came of these requests waits. It is told when something is answered; a run that stops does
-    not tell it, so that it asks again when it is resumed.
+    While failures follow one another, the server may be at fault and not the requests, so their
+    outcomes wait until something is answered. A run that stops does not record them, and asks again
+    when it is resumed.
 
     Args:
-        on_over: takes what came of a conversation or sample, when it need not wait.
-        unit: what is named, for messages.
+        on_over: takes the outcome of a conversation or sample.
+        unit: "conversation" or "sample", for messages.
     """
 
     on_over: Callable[[Any], None]
@@ -112,13 +112,8 @@ def answer_each(
     failures: Failures,
     on_reply: Callable[[Name, Reply], None],
 ) -> None:
-    """Answers many chats, each for itself: one that fails is told to `failures` as `Unanswered`.
-
-    Args:
-        session: of the model.
-        requests: each by a name of its own.
-        failures: of the run.
-        on_reply: takes each reply as it comes.
+    """Answers many chats, each for itself: one that fails becomes an outcome of `failures`,
+    `Unanswered`.
 
     Raises:
         ModelError: what concerns all requests, or too many failed in a row.

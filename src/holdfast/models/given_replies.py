@@ -22,6 +22,7 @@ from holdfast.models.rendering import (
     all_rendered,
     known_replies,
     render,
+    render_one,
     spell_replies,
 )
 from holdfast.models.requests import Compared, Reply, Request, check_comparable
@@ -42,22 +43,20 @@ class GivenReplies:
     generate: Callable[[Sequence[Request]], list[Reply]]
 
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
-        """How probable given replies are to each chat, without generating (at temperature 1, the
-        whole vocabulary).
+        """The log-probabilities of given replies to each chat (at temperature 1, the whole
+        vocabulary).
 
         A request with a `thread` continues what that thread has computed; with `keep`, the chat
         (not the replies) becomes part of it.
 
         Args:
-            requests: the chats; sampling, seeds (but a conversation's) and traces play no part.
-            replies: per request, the replies to score, at least one and none empty. A reply is
-                tokenized behind its chat.
+            requests: sampling, seeds (but a conversation's) and traces play no part.
+            replies: per request, at least one and none empty; each is tokenized behind its chat.
 
         Raises:
-            PromptError: as `generate_batch`; or a reply is empty, or does not fit into the model's
-                context.
-            UsageError: a gate, which draws again and again, so that its tokens have no probability
-                of their own.
+            PromptError: a reply is empty, or does not fit into the model's context.
+            UsageError: a gate, under which tokens are drawn again and have no probability of their
+                own.
             ModelError: a method cannot be applied to this model.
         """
         if judging := [m for request in requests if (m := gate_of(request.methods))]:
@@ -79,15 +78,13 @@ class GivenReplies:
         """How far each reply's distributions lie from those behind another chat.
 
         Nothing is generated, and requests may be under way. What a thread has computed of a chat
-        is not forwarded again; the reply is, once behind each chat. Where the two chats are alike
-        nothing is forwarded, as all is 0.
+        is not forwarded again; the reply is, once behind each chat, unless the two are alike.
 
         Args:
             compared: the turns of a thread in their order, each with the messages that it saw.
 
         Returns:
-            None for a reply without a token, or one that does not fit into the model's context
-            behind either chat.
+            None for a reply without a token, or one that does not fit into the model's context.
 
         Raises:
             UsageError: methods under which tokens have no distribution to compare.
@@ -120,33 +117,28 @@ class GivenReplies:
         Each dialog is rendered turn by turn, so that its replies keep the tokens that they were
         generated with.
         """
-        references = self._render([item.reference for item in compared], [()] * len(compared))
+        tokenizer = self.model.tokenizer
+        references = all_rendered(render([item.reference for item in compared], tokenizer))
         dialogs: dict[Hashable, tuple[CachedDialog, ...]] = {}  # as far as they are rendered
         pairs = []
         for comparison, reference in zip(compared, references, strict=True):
             request, reply = comparison.request, comparison.reply
             known: tuple[CachedDialog, ...] = ()
             if request.thread is None:
-                before = known_replies(request, self.model.tokenizer)
+                before = known_replies(request, tokenizer)
             else:
                 before = dialogs.get(request.thread, ())
                 known = self.reader.known_of(request.thread)
-            (rendered,) = self._render([request], [before])
+            rendered = render_one(request, tokenizer, before)
             token_ids = reply.token_ids
             if token_ids is None:  # those of its text behind its chat
-                texts, tokenizer = [[reply.text]], self.model.tokenizer
+                texts = [[reply.text]]
                 token_ids = spell_replies([rendered], texts, tokenizer)[0][0] if reply.text else ()
             elif request.thread is not None:
                 dialogs[request.thread] = rendered.known((), token_ids, reply.text)
             rows = _behind(rendered, known), _behind(reference, known)
             pairs.append(Pair(*rows, token_ids, comparison.ended))
         return pairs
-
-    def _render(
-        self, requests: Sequence[Request], known: Sequence[Sequence[CachedDialog]]
-    ) -> list[Rendered]:
-        names, tokenizer = [""] * len(requests), self.model.tokenizer
-        return all_rendered(render(requests, names, known, tokenizer, traces=False))
 
     def _settled_in(self, compared: Compared) -> Compared:
         """A comparison whose methods are settled: both chats' by the first turn of the one that was
@@ -162,22 +154,14 @@ class GivenReplies:
     def spell(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
-        """The inputs of `score`: each chat's tokens and span, and the tokens of its replies.
-
-        Raises:
-            PromptError, UsageError, ModelError: as `score`.
-        """
+        """The inputs of `score`: each chat's tokens and span, and the tokens of its replies."""
         rendered, wanted = self._read(requests, replies)
         return [
             (chat.row.streams[0], options) for chat, options in zip(rendered, wanted, strict=True)
         ]
 
     def rehearse(self, request: Request) -> Request:
-        """The request with its methods settled by a rehearsed reply to its first turn.
-
-        Raises:
-            PromptError, ModelError, UsageError: as `submit`.
-        """
+        """The request with its methods settled by a rehearsed reply to its first turn."""
         self.reader.check_weights()
         self._rehearse([request])
         settled = self.reader.rehearsals.settled(request)

@@ -95,9 +95,6 @@ class LocalModel(Generates):
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
         """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
         are the reply.
-
-        Raises:
-            UsageError: as `generate`.
         """
         text = Pieces(self.tokenizer, tell)
         reply = self.session().generate(request, drawn=text.add)
@@ -111,16 +108,8 @@ class LocalModel(Generates):
         *,
         emphasis: Sequence[Part] = (),
     ) -> tuple[Method, ...]:
-        """The methods with those settled that a rehearsed reply settles (`hold`), for use where
-        none can be rehearsed: in `holdfast.steering`.
-
-        Args:
-            messages: the chat; its first turn is what matters.
-            methods: of any kind; the others stay as they are.
-            emphasis: as in `Request`.
-
-        Raises:
-            PromptError, ModelError, UsageError: as `generate`.
+        """The methods, with those resolved that need a rehearsed reply (`hold`), for use where none
+        can be rehearsed: in `holdfast.steering`. Of the chat, the first turn matters.
         """
         return self.session().rehearse(Request(messages, methods, emphasis=emphasis)).methods
 

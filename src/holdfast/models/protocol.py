@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.chat.templates import default_system_prompt
 from holdfast.errors import RequestFailed
 from holdfast.methods import Ability, Method
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Compared, Reply, Request
 from holdfast.sampling import Sampling
+
+if TYPE_CHECKING:
+    from holdfast.engine.divergence import Divergence
 
 
 class Generates(Protocol):
@@ -119,6 +122,53 @@ class Session(Protocol):
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was kept for a thread; called when its dialog is over."""
+
+
+@runtime_checkable
+class Compares(Protocol):
+    """A session of a model that offers `Ability.DISTRIBUTIONS`."""
+
+    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
+        """How far each reply's distributions lie from those behind another chat."""
+
+
+class Engine(Protocol):
+    """Whatever answers jobs: a batch in this process, or the threads that ask endpoints."""
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Takes jobs in."""
+
+    def step(self) -> Sequence[tuple[Job, Reply | Exception]] | None:
+        """The jobs that ended in one step; None where none is open. Raises what ends them all."""
+
+    def stop(self) -> None:
+        """Gives up the jobs that are open."""
+
+
+def run_jobs(engine: Engine, jobs: Iterable[Job]) -> None:
+    """Answers jobs and all that follow from them.
+
+    Raises:
+        Exception: when all others are answered, the first error that its job does not take; at once
+            what ends all jobs.
+    """
+    errors = list[Exception]()
+    try:
+        engine.submit(list(jobs))
+        while (ended := engine.step()) is not None:
+            following = list[Job]()
+            for job, outcome in ended:
+                if isinstance(outcome, Reply):
+                    following += job.then(outcome)
+                elif isinstance(outcome, RequestFailed) and job.failed is not None:
+                    following += job.failed(outcome)
+                else:
+                    errors.append(outcome)
+            engine.submit(following)
+    finally:
+        engine.stop()
+    if errors:
+        raise errors[0]
 
 
 def answer_all(

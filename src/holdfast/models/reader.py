@@ -45,13 +45,8 @@ class SessionModel(Protocol):
 
 
 class Reader:
-    """Reads the requests of one session.
-
-    Args:
-        model: that answers them.
-
-    Attributes:
-        rehearsals: what they have shown, and who waits for one.
+    """Reads the requests of one session; `rehearsals` keeps what they have shown, and who waits for
+    one.
     """
 
     def __init__(self, model: SessionModel):
@@ -81,16 +76,11 @@ class Reader:
         it was seen, and else the rehearsal is beside the row.
         """
         settled = [self.rehearsals.settled(request) for request in requests]
-        rendered = self._read_settled(
-            [
-                known or without_rehearsed(request)
-                for known, request in zip(settled, requests, strict=True)
-            ],
-            names,
-        )
+        pairs = list(zip(settled, requests, strict=True))
+        rows = self._read_settled([s or without_rehearsed(r) for s, r in pairs], names)
         return [
             chat if known or isinstance(chat, HoldfastError) else self._behind(chat, request)
-            for chat, known, request in zip(rendered, settled, requests, strict=True)
+            for chat, (known, request) in zip(rows, pairs, strict=True)
         ]
 
     def check(self, methods: tuple[Method, ...]) -> None:
@@ -144,29 +134,11 @@ class Reader:
 
         A fork that has to wait goes on from here, however far its thread gets meanwhile.
         """
-        refused: dict[int, HoldfastError] = {}
-        known: dict[int, tuple[CachedDialog, ...]] = {}
-        for number, (request, name) in enumerate(zip(requests, names, strict=True)):
-            try:
-                self.check(request.methods)
-                known[number] = self._known(request)
-            except HoldfastError as error:
-                if name:
-                    name_error(error, name)
-                refused[number] = error
-        allowed = [number for number in range(len(requests)) if number not in refused]
-        rendered = iter(
-            render(
-                [requests[number] for number in allowed],
-                [names[number] for number in allowed],
-                [known[number] for number in allowed],
-                self.model.tokenizer,
-                traces=self.model.steerable,
-            )
-        )
-        return [refused.get(number) or next(rendered) for number in range(len(requests))]
+        model = self.model
+        return render(requests, model.tokenizer, self._known, names=names, traces=model.steerable)
 
     def _known(self, request: Request) -> tuple[CachedDialog, ...]:
+        self.check(request.methods)
         if request.thread is None:
             return known_replies(request, self.model.tokenizer)
         return self.known_of(request.thread)

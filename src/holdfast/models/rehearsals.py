@@ -23,8 +23,8 @@ class Answer:
 
     Args:
         rendered: the request, and its tokens.
-        handle: of its row; another one once its methods are settled, where that takes a rehearsal.
-        taken: tokens that were told already.
+        handle: of its row; another one once its methods are resolved, where that takes a rehearsal.
+        taken: how many of its tokens `take` has returned.
         rehearsed: tokens that went through the model for a rehearsal.
         reply: once it has ended.
         error: why it ended without.

@@ -7,8 +7,10 @@ behind them is taken from the new rendering.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
@@ -49,16 +51,14 @@ class Rendered:
     Args:
         request: as it was asked.
         row: for the engine.
-        texts: of each stream.
-        spans: in each text, what is held on to.
-        rehearsal: the request whose reply has to be seen before this one's methods are settled; the
-            row is without them. None where they are.
+        prompts: the chat of each stream.
+        rehearsal: the request whose reply resolves this one's methods, which the row is without;
+            None where they are resolved.
     """
 
     request: Request
     row: Row
-    texts: tuple[str, ...]
-    spans: tuple[tuple[Span, ...], ...]
+    prompts: tuple[Prompt, ...]
     rehearsal: Rendered | None = None
 
     @property
@@ -69,39 +69,36 @@ class Rendered:
     @property
     def span_ranges(self) -> list[tuple[int, int]]:
         """The tokens to hold on to: first and last (exclusive) of each run of them."""
-        span = self.row.streams[0].span
-        starts = [at for at in range(len(span)) if span[at] and not (at and span[at - 1])]
-        ends = [at for at in range(1, len(span) + 1) if span[at - 1] and not any(span[at : at + 1])]
-        return list(zip(starts, ends, strict=True))
+        span = (False, *self.row.streams[0].span, False)
+        edges = [at for at, (left, right) in enumerate(pairwise(span)) if left != right]
+        return list(zip(edges[::2], edges[1::2], strict=True))
 
     def known(
         self,
-        computed: Sequence[KeysValues | None],
+        computed: Sequence[KeysValues | None] = (),
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedDialog, ...]:
         """The dialog as it stands now.
 
         Args:
-            computed: per stream, keys and values of the first tokens, or None; () where there are
-                none of any.
+            computed: per stream, keys and values of the first tokens; () where there are none.
             token_ids: of the reply, as it was generated.
             reply: its text.
         """
-        keys_values: Sequence[KeysValues | None] = computed or [None] * len(self.texts)
         return tuple(
             CachedDialog(
-                text + reply,
-                spans,
+                prompt.text + reply,
+                prompt.spans,
                 Prefix(
                     stream.token_ids + token_ids,
                     stream.span + (False,) * len(token_ids),
                     stream.methods,
-                    keys_values_of_stream,
+                    keys_values,
                 ),
             )
-            for text, spans, stream, keys_values_of_stream in zip(
-                self.texts, self.spans, self.row.streams, keys_values, strict=True
+            for prompt, stream, keys_values in zip(
+                self.prompts, self.row.streams, computed or [None] * len(self.prompts), strict=True
             )
         )
 
@@ -123,59 +120,77 @@ class _Chat:
 
 def render(
     requests: Sequence[Request],
-    names: Sequence[str],
-    known: Sequence[Sequence[CachedDialog]],
     tokenizer: PreTrainedTokenizerFast,
+    known: Callable[[Request], Sequence[CachedDialog]] = lambda _: (),
     *,
-    traces: bool,
+    names: Sequence[str] = (),
+    traces: bool = False,
 ) -> list[Rendered | HoldfastError]:
     """The requests as rows; in place of one that cannot be rendered, its own error.
 
     Args:
-        requests: their methods are checked already.
-        names: what errors call each; "" where there is one.
-        known: per request, what its thread knows; () where nothing.
+        requests: to render.
         tokenizer: of the model.
+        known: the dialog of a request's thread, () where it has none; it may refuse the request.
+        names: what errors call each; () or "" for none.
         traces: whether the model's attention can be read.
     """
-    texts: list[str] = []
-    spans: list[Sequence[Span]] = []
-    failed: dict[int, HoldfastError] = {}
-    masks: dict[int, int] = {}
-    counts = []
-    for number, request in enumerate(requests):
-        counts.append(0)
+    read: list[_Read | HoldfastError] = []
+    for request, name in zip(requests, names or [""] * len(requests), strict=True):
         try:
-            if any(getattr(method, "masks_span", False) for method in request.methods):
-                masks[number] = mask_token(tokenizer)
-            read = [
-                render_with_spans(
-                    chat.messages,
-                    tokenizer,
-                    system_as=request.system_as,
-                    emphasis=chat.emphasis,
-                    default_system=chat.default_system,
-                )
-                if not request.plain
-                else _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
-                for chat in _chats(request)
-            ]
+            dialog = known(request)
+            texts = [_text_of(request, chat, tokenizer) for chat in _chats(request)]
+            masks = any(getattr(method, "masks_span", False) for method in request.methods)
+            mask = _mask_token(tokenizer) if masks else None
+            read.append(_Read(request, name, dialog, texts, mask))
         except HoldfastError as error:
-            if names[number]:
-                name_error(error, names[number])
-            failed[number] = error
-            continue
-        counts[-1] = len(read)
-        texts += [text for text, _ in read]
-        spans += [spans_of_text for _, spans_of_text in read]
-    prompts = iter(tokenize(texts, spans, tokenizer) if texts else ())
-    rendered = [[next(prompts) for _ in range(count)] for count in counts]
+            if name:
+                name_error(error, name)
+            read.append(error)
+    texts = [text for item in read if isinstance(item, _Read) for text in item.texts]
+    prompts = iter(_tokenize(texts, tokenizer))
     return [
-        failed.get(number) or _row(request, name, row_prompts, before, masks.get(number), traces)
-        for number, (request, name, row_prompts, before) in enumerate(
-            zip(requests, names, rendered, known, strict=True)
-        )
+        _row(item, [next(prompts) for _ in item.texts], traces) if isinstance(item, _Read) else item
+        for item in read
     ]
+
+
+def render_one(
+    request: Request, tokenizer: PreTrainedTokenizerFast, known: Sequence[CachedDialog] = ()
+) -> Rendered:
+    """A request behind its known dialog; raises its error."""
+    return all_rendered(render([request], tokenizer, lambda _: known))[0]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A request whose chats are rendered, and not tokenized yet."""
+
+    request: Request
+    name: str
+    known: Sequence[CachedDialog]
+    texts: Sequence[tuple[str, tuple[Span, ...]]]
+    mask: int | None
+
+
+def _tokenize(
+    texts: Sequence[tuple[str, tuple[Span, ...]]], tokenizer: PreTrainedTokenizerFast
+) -> list[Prompt]:
+    return tokenize([t for t, _ in texts], [s for _, s in texts], tokenizer) if texts else []
+
+
+def _text_of(
+    request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast
+) -> tuple[str, tuple[Span, ...]]:
+    if request.plain:
+        return _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
+    return render_with_spans(
+        chat.messages,
+        tokenizer,
+        system_as=request.system_as,
+        emphasis=chat.emphasis,
+        default_system=chat.default_system,
+    )
 
 
 def _plain(
@@ -199,40 +214,27 @@ def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]
     return [chat for chat in rendered if isinstance(chat, Rendered)]
 
 
-def _row(
-    request: Request,
-    name: str,
-    prompts: Sequence[Prompt],
-    before: Sequence[CachedDialog],
-    mask: int | None,
-    traces: bool,
-) -> Rendered:
+def _row(read: _Read, prompts: Sequence[Prompt], traces: bool) -> Rendered:
+    request, known = read.request, [*read.known, *[None] * len(prompts)]
     trying = of_kind(request.methods, Kind.TRIALS)
-    known = (*before, None, None)
-    first = in_pass(request.methods)
     beside = in_pass(method for method in request.methods if method not in trying)
-    streams = tuple(
-        _stream(prompt, known[number], beside, mask)
-        if number
-        else _stream(prompt, known[number], first)
-        for number, prompt in enumerate(prompts)
-    )
-    has_span = any(streams[0].span)
+    streams = [_stream(prompts[0], known[0], in_pass(request.methods))]
+    for prompt, dialog in zip(prompts[1:], known[1:], strict=False):
+        streams.append(_stream(prompt, dialog, beside, read.mask))
     row = Row(
-        streams,
-        (*(trying if has_span else ()), *of_kind(request.methods, Kind.STREAM)),
+        tuple(streams),
+        (*(trying if any(streams[0].span) else ()), *of_kind(request.methods, Kind.STREAM)),
         request.sampling,
         request.seed,
         keep=request.keep and request.thread is not None,
         trace=request.trace and traces,
         room=request.room,
-        name=name,
+        name=read.name,
     )
-    texts = tuple(prompt.text for prompt in prompts)
-    return Rendered(request, row, texts, tuple(prompt.spans for prompt in prompts))
+    return Rendered(request, row, tuple(prompts))
 
 
-def mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
+def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
     """The token that stands for one that is masked: the tokenizer's own for that, or its unknown,
     padding or end-of-text token.
     """
@@ -279,15 +281,18 @@ def _continue(
     The text behind them is taken from a tokenization of the whole, if a token starts exactly there;
     None where none does, or where the prompt goes on from another text.
     """
-    boundary = len(before.text)
+    boundary, known = len(before.text), before.prefix
     earlier = tuple(span for span in prompt.spans if span[0] < boundary)
-    if not prompt.text.startswith(before.text) or before.spans != earlier:
+    first = _token_at(prompt, boundary)
+    if first is None or before.spans != earlier or not prompt.text.startswith(before.text):
         return None
-    first = next((at for at, start in enumerate(prompt.starts) if start >= boundary), None)
-    if first is None or prompt.starts[first] != boundary:
-        return None
-    known = before.prefix
     return known.token_ids + prompt.token_ids[first:], known.span + prompt.span_mask[first:]
+
+
+def _token_at(prompt: Prompt, character: int) -> int | None:
+    """The token that starts at a character; None where none does."""
+    first = bisect_left(prompt.starts, character)
+    return first if prompt.starts[first : first + 1] == (character,) else None
 
 
 def _chats(request: Request) -> list[_Chat]:
@@ -332,8 +337,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
         answered = replace(
             request, messages=request.messages[:number], emphasis=emphasis, reply_token_ids=()
         )
-        (before,) = all_rendered(render([answered], [""], [known], tokenizer, traces=False))
-        known = before.known((), token_ids, reply)
+        known = render_one(answered, tokenizer, known).known((), token_ids, reply)
     return known
 
 
@@ -355,21 +359,14 @@ def spell_replies(
         )
     if continues_text(tokenizer):
         replies = [[f" {reply.lstrip()}" for reply in options] for options in replies]
-    texts = [
-        chat.texts[0] + reply
-        for chat, options in zip(chats, replies, strict=True)
-        for reply in options
-    ]
-    joined = iter(tokenize(texts, [()] * len(texts), tokenizer))
     token_ids: list[list[tuple[int, ...]]] = []
     for chat, options in zip(chats, replies, strict=True):
+        text = chat.prompts[0].text
+        joined = tokenize([text + reply for reply in options], [()] * len(options), tokenizer)
         token_ids.append([])
-        boundary = len(chat.texts[0])
-        for reply in options:
-            prompt = next(joined)
-            starts = enumerate(prompt.starts)
-            first = next((index for index, start in starts if start >= boundary), None)
-            if first is None or prompt.starts[first] != boundary:
+        for reply, prompt in zip(options, joined, strict=True):
+            first = _token_at(prompt, len(text))
+            if first is None:
                 prompt, first = tokenize([reply], [()], tokenizer)[0], 0
             token_ids[-1].append(prompt.token_ids[first:])
     return token_ids

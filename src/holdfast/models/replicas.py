@@ -29,13 +29,13 @@ def _tell_nobody(*message: Any) -> None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Takes what is told of units, which are called by their numbers.
+    """Takes the news of units, each called by its number.
 
     Args:
-        outcome: something that came of a unit; a record, say. As often as there is something.
+        outcome: something that came of a unit, such as a record.
         over: nothing more will come of a unit.
         progress: how many pieces of work were just done, and the tokens that they took.
-        lost: a unit that could not be done, whoever tried.
+        lost: a unit that no replica could do.
     """
 
     outcome: Callable[[int, Any], None]
@@ -54,14 +54,10 @@ class Work(Protocol):
         """
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        """Does units, and tells what comes of them.
+        """Does the units of one of `replicas` replicas.
 
-        Args:
-            model: of this replica.
-            units: those of this replica. Where others share them out meanwhile, it may have a unit
-                after it had none; with none under way, it waits for the next.
-            replicas: how many there are.
-            listener: told of every unit that it is over.
+        Where others share units out meanwhile, `units` may have another after it had none; with
+        none under way, it waits for the next.
         """
 
 
@@ -75,12 +71,7 @@ class Replicas(Protocol):
         """
 
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
-        """Has every unit done, and returns when all are over.
-
-        Args:
-            work: what is done.
-            units: by number, in the order in which they are begun.
-            listener: told by this thread alone.
+        """Has every unit done, begun in their order, and returns when all are over.
 
         Raises:
             HoldfastError: the first error that ended a replica's work, when the others have done
@@ -143,16 +134,12 @@ def work_on(
 
     Args:
         replicas: do it.
-        work: tells a record, or an `Unanswered`, as an outcome of its unit.
+        work: its outcomes are records, or `Unanswered`.
         units: those that are not finished.
         note: takes what was not answered, and stays missing; its number is that of a record, where
             a batch was lost as a whole.
-        progress: told how many of the run's samples or conversations a batch had that is over, and
-            the tokens that its records tell.
+        progress: takes the size of a batch that is over, and the tokens that its records report.
         settle: makes of a record what is kept of it.
-
-    Raises:
-        HoldfastError: as `Replicas.work`.
     """
     tokens: Counter[int] = Counter()
 

@@ -14,7 +14,7 @@ from holdfast.client import WIRE_FORMATS, SteeringRequest
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Kind, Method, edit_messages, holds_span, of_kind, spell
 from holdfast.methods.spec import NONE
-from holdfast.models.answers import Applied, Endpoint
+from holdfast.models.answers import Endpoint, Fields, as_fields
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.refusals import failure_of, is_gone, words_of
 from holdfast.models.requests import Request
@@ -34,16 +34,13 @@ class Served:
         wire_format: how it is asked, of `client.WIRE_FORMATS`; "" where it does not steer.
         offers: what methods can use of it.
         methods: the names of those that it knows.
-        default: the method that it applies where a request names none.
-        fingerprint: of its model; "" where it is not told.
-        unsure: why it may steer and does not now, of "the server, which ..."; "" where it does, or
-            is known never to.
+        fingerprint: of its model; "" where the server does not say.
+        unsure: why a server that may steer does not now, of "which ..."; else "".
     """
 
     wire_format: str = ""
     offers: frozenset[Ability] = ENDPOINT
     methods: tuple[str, ...] = ()
-    default: str = NONE
     fingerprint: str = ""
     unsure: str = ""
 
@@ -55,12 +52,8 @@ class Served:
 
 
 def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> Served:
-    """Asks a server whether it steers, by one request; one that says nothing of it is an ordinary
-    endpoint.
-
-    Args:
-        client, endpoint: of the server.
-        patient: whether it is asked as often and waited for as long as for a reply.
+    """Asks a server whether it steers, by one request; if `patient`, as often and for as long as
+    for a reply.
 
     Raises:
         ModelError: there is no connection, when `patient`.
@@ -77,23 +70,23 @@ def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> 
         if patient and is_gone(error):
             raise failure_of(error, endpoint) from None
         return _unasked("it does not answer")
-    return read_served(text)
+    return _read_served(text)
 
 
 def _unasked(why: str) -> Served:
     return Served(unsure=f"could not be asked for its steering ({why})")
 
 
-def read_served(text: str) -> Served:
+def _read_served(text: str) -> Served:
     """Reads what `GET /v1/steering` answers; anything else is an ordinary endpoint's.
 
     `holdfast serve` and vLLM with our plug-in answer alike; the second says how it is asked.
     """
     try:
-        answer = json.loads(text)
+        answer = as_fields(json.loads(text))
     except (ValueError, RecursionError):
         return Served()
-    listed = answer.get("methods") if isinstance(answer, dict) else None
+    listed = answer.get("methods")
     if not isinstance(listed, list):
         return Served()
     if refusal := answer.get("refusal"):
@@ -101,15 +94,12 @@ def read_served(text: str) -> Served:
     wire_format = answer.get("spelling", "holdfast")
     if not isinstance(wire_format, str) or wire_format not in WIRE_FORMATS:
         return Served(unsure=f"is asked in a way that is not known here ({wire_format!r})")
-    methods = [
-        method for method in listed if isinstance(method, dict) and isinstance(method["name"], str)
-    ]
+    methods = [m for m in map(as_fields, listed) if isinstance(m.get("name"), str)]
     needs = {need for method in methods for need in method.get("needs", ())}
     return Served(
         wire_format,
         ENDPOINT | {ability for ability in Ability if ability.value in needs},
         tuple(method["name"] for method in methods),
-        str(answer.get("default") or NONE),
         str(answer.get("fingerprint") or ""),
     )
 
@@ -128,32 +118,39 @@ def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
         ModelError: names the first of them.
     """
     for method in methods:
-        if method not in of_kind([method], Kind.MESSAGES) and method.name not in served.methods:
+        if not of_kind([method], Kind.MESSAGES) and method.name not in served.methods:
             raise ModelError(
                 f"{url} knows {', '.join(served.methods) or 'no method'}, and not {method.name};"
                 " use one of those, or load the model with holdfast.load()."
             )
 
 
-def check_applied(applied: Applied | None, body: Mapping[str, Any], url: str) -> None:
+def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
     """Refuses an answer that was not steered as it was asked to be.
 
     Raises:
         ModelError: the server did not apply the method, or applied one on its own.
     """
-    requested = body.get("extra_body", {}).get("steering")
-    if applied is None and requested in (None, NONE):
-        return
-    if requested is None and applied is not None:
+    requested, reported = (
+        body.get("extra_body", {}).get("steering"),
+        as_fields(answer.get("holdfast")),
+    )
+    applied, why = reported.get("steering"), reported.get("why")
+    if not isinstance(applied, str):
+        if requested in (None, NONE):
+            return
+        applied, why = NONE, "it says nothing of its steering"
+    elif not reported.get("applied"):
+        applied = NONE
+    if requested is None:
         raise ModelError(
-            f"{url} steers (its answer says {applied.method}), and did not say so when it was"
+            f"{url} steers (its answer says {applied}), and did not say so when it was"
             " connected; connect again, or repeat the command."
         )
-    reported = applied or Applied(NONE, "it says nothing of its steering")
-    if (reported.method == NONE) != (requested == NONE):
-        why = f" ({reported.why})" if reported.why else ""
+    if (applied == NONE) != (requested == NONE):
+        because = f" ({why})" if why else ""
         raise ModelError(
-            f"{url} was asked for {requested!r} and applied {reported.method!r}{why}; look into its"
+            f"{url} was asked for {requested!r} and applied {applied!r}{because}; look into its"
             " log, and connect again if it was started anew."
         )
 
@@ -165,46 +162,31 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     repeat is emphasised in every place.
     """
     shown, emphasis = _edited(request)
-    if not served.wire_format:
-        placed = place_system(shown, request.system_as)
-        return {"messages": _sendable(placed), "seed": request.seed % _SEEDS}
-    spans = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
-    steering = _steering(request.methods, spans)
-    trace = request.trace and spans
-    if served.wire_format == "vllm":
-        texts = _texts(shown, emphasis, request.system_as) if spans else ()
-        return {
-            "messages": _sendable(place_system(shown, request.system_as)),
-            "seed": request.seed % _SEEDS,
-            "extra_body": _for_vllm(
-                WIRE_FORMATS["vllm"](SteeringRequest(steering, texts, trace)), request.seed
-            ),
-        }
-    fields = WIRE_FORMATS[served.wire_format](
-        SteeringRequest(steering, emphasis if spans else (), trace)
-    )
+    if served.wire_format != "holdfast":
+        placed = _sendable(place_system(shown, request.system_as))
+        fields = {"messages": placed, "seed": request.seed % _SEEDS}
+        return fields | _vllm_fields(request, shown, emphasis) if served.wire_format else fields
+    steering, trace = _steering(request, shown, emphasis)
+    extra = WIRE_FORMATS["holdfast"](SteeringRequest(steering, emphasis, trace))
     if request.system_as != "role":
-        fields["system_as"] = request.system_as
-    return {"messages": _sendable(shown), "seed": request.seed, "extra_body": fields}
+        extra["system_as"] = request.system_as
+    return {"messages": _sendable(shown), "seed": request.seed, "extra_body": extra}
 
 
-def _for_vllm(fields: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Draws by the whole seed as a local model does; what the model's own configuration adds to
-    vLLM's draw is switched off.
+def _vllm_fields(
+    request: Request, shown: Sequence[Message], emphasis: Sequence[Range]
+) -> dict[str, Any]:
+    """The `extra_body` for vLLM, which knows texts in place of ranges, and draws by the whole seed;
+    what the model's own configuration would add to its draw is switched off.
     """
-    xargs = {**fields["vllm_xargs"], "holdfast_seed": str(seed)}
-    return {"vllm_xargs": xargs, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
-
-
-def _texts(
-    messages: Sequence[Message], emphasis: Sequence[Range], system_as: str
-) -> tuple[str, ...]:
-    """The texts that vLLM holds on to, as it knows no messages; () for those that it finds."""
-    if emphasis:
-        return tuple(messages[number]["content"][first:last] for number, first, last in emphasis)
-    if system_as == "role":
-        return ()
-    return tuple(m["content"].strip() for m in messages if m["role"] == "system")
+    steering, trace = _steering(request, shown, emphasis)
+    texts = tuple(shown[number]["content"][first:last] for number, first, last in emphasis)
+    if not texts and request.system_as != "role":
+        systems = (m["content"].strip() for m in shown if m["role"] == "system")
+        texts = tuple(text for text in systems if text)
+    fields = WIRE_FORMATS["vllm"](SteeringRequest(steering, texts, trace))
+    fields["vllm_xargs"]["holdfast_seed"] = str(request.seed)
+    return {"extra_body": {**fields, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}}
 
 
 def fetch_masses(client: OpenAI, endpoint: Endpoint, name: object) -> tuple[float, ...]:
@@ -242,20 +224,22 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
     return take_marks(edited, mark) if mark else (edited, ())
 
 
-def _steering(methods: Sequence[Method], spans: bool) -> str:
-    """The wire_format of what is not applied here; what holds on to a span does nothing without."""
-    rest = [method for method in methods if method not in of_kind([method], Kind.MESSAGES)]
-    if not spans:
+def _steering(
+    request: Request, shown: Sequence[Message], emphasis: Sequence[Range]
+) -> tuple[str, bool]:
+    """The spec string of what is not applied here, and whether a trace is wanted; what holds on to
+    a span does nothing without one.
+    """
+    has_span = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
+    rest = [method for method in request.methods if not of_kind([method], Kind.MESSAGES)]
+    if not has_span:
         rest = [method for method in rest if not holds_span(method)]
-    return spell(rest)
+    return spell(rest), request.trace and has_span
 
 
 def _sendable(messages: Sequence[Message]) -> list[Message]:
+    """The messages as UTF-8 can carry them; half a surrogate pair becomes U+FFFD."""
     return [
-        {**message, "content": _without_lone_surrogates(message["content"])} for message in messages
+        {**m, "content": m["content"].encode("utf-16", "surrogatepass").decode("utf-16", "replace")}
+        for m in messages
     ]
-
-
-def _without_lone_surrogates(text: str) -> str:
-    """The text as UTF-8 can carry it; half a pair, as a reply may end with, becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -20,7 +20,7 @@ from holdfast.errors import (
     PromptTooLong,
 )
 from holdfast.models.given_replies import GivenReplies
-from holdfast.models.protocol import Job, answer_all
+from holdfast.models.protocol import Job, answer_all, run_jobs
 from holdfast.models.reader import Reader, SessionModel
 from holdfast.models.rehearsals import Answer
 from holdfast.models.rendering import Rendered, all_rendered
@@ -37,13 +37,14 @@ class LocalSession:
         model: that answers them.
         long_lived: whether requests come at any time, for as long as a server runs. Those without a
             thread then share what is computed of the tokens that they begin with, under the same
-            steering; a request waits a few steps for others at most; and where memory ran out, as
-            many requests as before are answered together again after a while.
+            steering; a request waits a few steps for others at most; and where memory ran out, the
+            batch grows again after a while.
     """
 
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
         self.model, self.long_lived = model, long_lived
         self._reader = Reader(model)
+        self.check_weights = self._reader.check_weights
         self._given = GivenReplies(model, self._reader, functools.partial(_generate_apart, model))
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
@@ -64,11 +65,7 @@ class LocalSession:
         return answer_all(self._run_whole, requests)
 
     def generate(self, request: Request, drawn: Callable[[int], None] | None = None) -> Reply:
-        """Answers one request; `drawn` takes every token id of the reply as it is drawn.
-
-        Raises:
-            PromptError, ModelError: as `generate_batch`.
-        """
+        """Answers one request; `drawn` takes every token id of the reply as it is drawn."""
         return answer_all(self._run_whole, [request], drawn)[0]
 
     def submit(self, request: Request, top_logprobs: int | None = None) -> Answer:
@@ -76,24 +73,21 @@ class LocalSession:
 
         Args:
             request: the chat.
-            top_logprobs: how many of the likeliest tokens (at most 20) are told with the
+            top_logprobs: how many of the likeliest tokens (at most 20) come with the
                 log-probability of each drawn one; None: no log-probabilities.
 
         Raises:
             PromptError: the chat cannot be rendered, its system prompt is not found, or it leaves
                 no room for a reply in the model's context.
             ModelError: a method cannot be applied to this model.
-            UsageError: heads that the model does not have.
-            ParameterOutOfRange: more log-probabilities than are told.
+            UsageError: heads that the model does not have, or more log-probabilities than there
+                are.
         """
         return self.enter(self.render(request, top_logprobs))
 
     def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
         """A request as the engine reads it; changes nothing, and so may run in another thread while
         the session makes a step (without a `thread` of the request).
-
-        Raises:
-            PromptError, ModelError, UsageError: as `submit`.
         """
         if top_logprobs is not None:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0)
@@ -206,14 +200,6 @@ class LocalSession:
             answer.error = error
         return answer
 
-    def _run_whole(self, jobs: Sequence[Job]) -> None:
-        """Answers jobs once all of them are found to have a prompt and room for a reply."""
-        self._reader.check_weights()
-        rendered = all_rendered(self._render_jobs(jobs))
-        for chat in rendered:
-            self._check_room(chat)
-        self._answer(list(zip(jobs, rendered, strict=True)))
-
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them; rows join and leave the batch at any step.
 
@@ -224,45 +210,21 @@ class LocalSession:
             HoldfastError: when all others are answered, the error of the first request that failed;
                 a chat that is too long is no error here, as its reply says so.
         """
-        self._reader.check_weights()
-        jobs = list(jobs)
-        self._answer(list(zip(jobs, self._render_jobs(jobs), strict=True)))
+        run_jobs(_Jobs(self), jobs)
 
-    def _answer(self, rendered: Sequence[tuple[Job, Rendered | HoldfastError]]) -> None:
-        open_jobs, errors, waiting = dict[Answer, Job](), list[Exception](), list(rendered)
-        try:
-            while waiting or open_jobs:
-                for job, chat in waiting:
-                    if isinstance(chat, HoldfastError):
-                        errors.append(chat)
-                    else:
-                        open_jobs[self.enter(chat)] = job
-                following: list[Job] = []
-                for answer in self.step() if open_jobs else ():
-                    if answer in open_jobs:
-                        following += self._follow(answer, open_jobs, errors)
-                waiting = list(zip(following, self._render_jobs(following), strict=True))
-        finally:
-            for answer in open_jobs:
-                self.cancel(answer)
-        if errors:
-            raise errors[0]
+    def _run_whole(self, jobs: Sequence[Job]) -> None:
+        """As `run`, once all of the jobs are found to have a prompt and room for a reply."""
+        run_jobs(_Jobs(self, whole=True), jobs)
 
-    def _follow(
-        self, answer: Answer, open_jobs: dict[Answer, Job], errors: list[Exception]
-    ) -> list[Job]:
-        """Tells an answer's news to its job; returns what follows once it has ended."""
-        job = open_jobs[answer]
-        for token in answer.take():
-            if job.drawn is not None:
-                job.drawn(token)
-        if not answer.done:
-            return []
-        del open_jobs[answer]
-        if answer.error is not None:
-            errors.append(answer.error)
-            return []
-        return list(job.then(answer.result()))
+    def render_jobs(self, jobs: Sequence[Job], whole: bool) -> list[Rendered | HoldfastError]:
+        """The requests of jobs as rows; if `whole`, the first error is raised, or a chat without
+        room for a reply refused.
+        """
+        read = self._reader.read([job.request for job in jobs], [job.name for job in jobs])
+        if whole:
+            for chat in all_rendered(read):
+                self._check_room(chat)
+        return read
 
     def _reply(self, rendered: Rendered, done: Continuation) -> Reply:
         if done.stop_reason == "context":
@@ -311,8 +273,43 @@ class LocalSession:
                 " shorter chat or fewer rounds."
             )
 
-    def _render_jobs(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
-        return self._reader.read([job.request for job in jobs], [job.name for job in jobs])
+
+class _Jobs:
+    """An `Engine`: the jobs of one call among the requests of a session."""
+
+    def __init__(self, session: LocalSession, whole: bool = False):
+        self._session, self._whole = session, whole
+        self._open: dict[Answer, Job] = {}
+        self._refused: list[tuple[Job, Reply | Exception]] = []
+        session.check_weights()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        rendered = self._session.render_jobs(jobs, self._whole)
+        for job, chat in zip(jobs, rendered, strict=True):
+            if isinstance(chat, HoldfastError):
+                self._refused.append((job, chat))
+            else:
+                self._open[self._session.enter(chat)] = job
+
+    def step(self) -> list[tuple[Job, Reply | Exception]] | None:
+        if not (self._open or self._refused):
+            return None
+        ended, self._refused = self._refused, []
+        for answer in self._session.step() if self._open else ():
+            if answer not in self._open:
+                continue
+            job = self._open[answer]
+            for token in answer.take():
+                if job.drawn is not None:
+                    job.drawn(token)
+            if answer.done:
+                del self._open[answer]
+                ended.append((job, answer.error or answer.result()))
+        return ended
+
+    def stop(self) -> None:
+        for answer in self._open:
+            self._session.cancel(answer)
 
 
 def _generate_apart(model: SessionModel, requests: Sequence[Request]) -> list[Reply]:

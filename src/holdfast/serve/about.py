@@ -1,43 +1,83 @@
-"""The routes that tell of the server itself: its model, its methods, its state."""
+"""The routes that describe the server itself: its model, its methods, its state."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
+
+from fastapi import FastAPI
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.responses import PlainTextResponse, Response
 
 from holdfast import methods
 from holdfast.errors import HoldfastError
-from holdfast.models.rendering import all_rendered, render
+from holdfast.models.rendering import render_one
 from holdfast.models.requests import Request
 from holdfast.serve.service import Service
+from holdfast.serve.wire import Json
 
 _PROMPTS = 12  # of the operator's suite, that the playground offers
 
 
-def models(service: Service, since: int) -> dict[str, Any]:
-    """`/v1/models`.
+def add_routes(app: FastAPI, service: Service) -> None:
+    """Adds the routes without a body."""
+    since = int(time.time())
 
-    Args:
-        service: the server.
-        since: when it started, in seconds since 1970.
-    """
-    model = {
-        "id": service.name,
-        "object": "model",
-        "created": since,
-        "owned_by": "holdfast",
-        "max_model_len": service.model.context,
-    }
-    return {"object": "list", "data": [model]}
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        """The model that is served."""
+        model = {
+            "id": service.name,
+            "object": "model",
+            "created": since,
+            "owned_by": "holdfast",
+            "max_model_len": service.model.context,
+        }
+        return {"object": "list", "data": [model]}
+
+    @app.get("/v1/steering")
+    async def steering() -> dict[str, Any]:
+        """The methods that the model can be steered by, with their parameters as JSON Schema."""
+        return _steering(service)
+
+    @app.get("/version")
+    async def version() -> dict[str, str]:
+        """Versions."""
+        import torch
+        import transformers
+
+        return {
+            "version": service.version,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        }
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        """Whether the process answers."""
+        return {"status": "ok"}
+
+    @app.get("/ready", response_model=dict[str, bool])
+    async def ready() -> Response:
+        """Whether new requests are taken; 503 where not."""
+        is_ready = service.engine.ready
+        return Json({"ready": is_ready}, 200 if is_ready else 503)
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Metrics for Prometheus."""
+        return Response(service.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
 
-def steering(service: Service) -> dict[str, Any]:
-    """`/v1/steering`: the methods that this model can be steered by, and within which limits."""
-    offered = service.model.offers
+def _steering(service: Service) -> dict[str, Any]:
+    """The methods that this model can be steered by, and the server's limits."""
+    offered, limits = service.model.offers, service.limits
     known = [
         method
         for method in methods.schema()
         if all(methods.Ability(need) in offered for need in method["needs"])
     ]
+    cases = service.suite.cases[:_PROMPTS] if service.suite else ()
     return {
         "model": service.name,
         "fingerprint": service.model.fingerprint,
@@ -47,21 +87,17 @@ def steering(service: Service) -> dict[str, Any]:
         **_shape(service),
         "suites": list(service.suites),
         "prompts": [
-            {
-                "name": case.id,
-                "system": case.system_prompt,
-                "message": case.all_rules[0].probes[0],
-            }
-            for case in (service.suite.cases[:_PROMPTS] if service.suite else ())
+            {"name": c.id, "system": c.system_prompt, "message": c.all_rules[0].probes[0]}
+            for c in cases
         ],
         "limits": {
             "max_model_len": service.model.context,
-            "max_tokens": service.limits.tokens,
-            "seconds": service.limits.seconds,
-            "body_bytes": service.limits.body_bytes,
-            "messages": service.limits.messages,
-            "n": service.limits.choices,
-            "emphasis": service.limits.emphasis,
+            "max_tokens": limits.tokens,
+            "seconds": limits.seconds,
+            "body_bytes": limits.body_bytes,
+            "messages": limits.messages,
+            "n": limits.choices,
+            "emphasis": limits.emphasis,
             "queue": service.engine.queue,
         },
     }
@@ -82,7 +118,7 @@ def tokens(service: Service, request: Request) -> dict[str, Any]:
     Raises:
         HoldfastError: it cannot be rendered.
     """
-    (rendered,) = all_rendered(render([request], [""], [()], service.model.tokenizer, traces=False))
+    rendered = render_one(request, service.model.tokenizer)
     ids = list(rendered.prompt_ids)
     return {
         "tokens": ids,
@@ -90,16 +126,4 @@ def tokens(service: Service, request: Request) -> dict[str, Any]:
         "count": len(ids),
         "max_model_len": service.model.context,
         "span": [list(span) for span in rendered.span_ranges],
-    }
-
-
-def version(service: Service) -> dict[str, str]:
-    """`/version`."""
-    import torch
-    import transformers
-
-    return {
-        "version": service.version,
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
-from holdfast.serve.generation import Piece, Spoken
+from holdfast.serve.generation import Piece, Token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -218,12 +218,11 @@ class Details:
         self._tokenizer = tokenizer
         self._characters = 0
 
-    def masses(self, tokens: Sequence[Spoken]) -> list[TokenMass]:
+    def masses(self, tokens: Sequence[Token]) -> list[TokenMass]:
         """Text and mass of each token."""
         entries = []
-        for spoken in tokens:
-            token = spoken.token
-            entry: TokenMass = {"text": spoken.text, **_share(token.mass, token.uniform)}
+        for token in tokens:
+            entry: TokenMass = {"text": token.text, **_share(token.mass, token.uniform)}
             if self.trace == "heads" and token.heads is not None:
                 entry["heads"] = [
                     [round(head, _DIGITS) for head in layer] for layer in token.heads.tolist()
@@ -231,33 +230,33 @@ class Details:
             entries.append(entry)
         return entries
 
-    def chat_logprobs(self, tokens: Sequence[Spoken]) -> dict[str, Any] | None:
+    def chat_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
         """Log-probabilities as chat completions have them; None where none are wanted."""
         if self.top is None:
             return None
         content = [
-            self._entry(spoken.token.token_id, spoken.token.logprob)
-            | {"top_logprobs": [self._entry(*pair) for pair in spoken.token.top]}
-            for spoken in tokens
+            self._entry(token.token_id, token.logprob)
+            | {"top_logprobs": [self._entry(*pair) for pair in token.top]}
+            for token in tokens
         ]
         return {"content": content, "refusal": None}
 
-    def completion_logprobs(self, tokens: Sequence[Spoken]) -> dict[str, Any] | None:
+    def completion_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
         """Log-probabilities as completions have them, None where none are wanted; of several tokens
         with the same text the likeliest is listed.
         """
         if self.top is None:
             return None
         offsets = []
-        for spoken in tokens:
+        for token in tokens:
             offsets.append(self._characters)
-            self._characters += len(spoken.text)
+            self._characters += len(token.text)
         return {
-            "tokens": [self._text(spoken.token.token_id) for spoken in tokens],
-            "token_logprobs": [_finite(spoken.token.logprob) for spoken in tokens],
+            "tokens": [self._text(token.token_id) for token in tokens],
+            "token_logprobs": [_finite(token.logprob) for token in tokens],
             "top_logprobs": [
-                {self._text(name): _finite(logprob) for name, logprob in reversed(spoken.token.top)}
-                for spoken in tokens
+                {self._text(name): _finite(logprob) for name, logprob in reversed(token.top)}
+                for token in tokens
             ],
             "text_offset": offsets,
         }

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from holdfast.serve import about
@@ -32,7 +32,6 @@ from holdfast.serve.answers import (
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
 from holdfast.serve.generating import Exchange
 from holdfast.serve.guard import AccessRules, Guard
-from holdfast.serve.metrics import MEDIA_TYPE
 from holdfast.serve.refusals import refusal_of_problem
 from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
 from holdfast.serve.selfchat import SelfChatRoute, selfchat_body
@@ -87,7 +86,7 @@ def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()
     app.router.route_class = _JsonRoute
     app.state.limits = service.limits
     _add_generating(app, service)
-    _add_about(app, service)
+    about.add_routes(app, service)
     page = page_files()
     for path, file in page.items():
         app.add_route(path, functools.partial(_file, file), ["GET"], include_in_schema=False)
@@ -215,41 +214,6 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         summary="A chat's tokens, and which of them are held on to.",
         response_model=TokensAnswer,
     )
-
-
-def _add_about(app: FastAPI, service: Service) -> None:
-    since = int(time.time())
-
-    @app.get("/v1/models")
-    async def models() -> dict[str, Any]:
-        """The model that is served."""
-        return about.models(service, since)
-
-    @app.get("/v1/steering")
-    async def steering() -> dict[str, Any]:
-        """The methods that the model can be steered by, with their parameters as JSON Schema."""
-        return about.steering(service)
-
-    @app.get("/version")
-    async def version() -> dict[str, str]:
-        """Versions."""
-        return about.version(service)
-
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        """Whether the process answers."""
-        return {"status": "ok"}
-
-    @app.get("/ready", response_model=dict[str, bool])
-    async def ready() -> Response:
-        """Whether new requests are taken; 503 where not."""
-        is_ready = service.engine.ready
-        return Json({"ready": is_ready}, 200 if is_ready else 503)
-
-    @app.get("/metrics", response_class=PlainTextResponse)
-    async def metrics() -> Response:
-        """Metrics for Prometheus."""
-        return Response(service.metrics.exposition(), media_type=MEDIA_TYPE)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -22,7 +23,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.serve.refusals import refusal_of_problem, refused_field
 from holdfast.serve.service import Limits
@@ -100,16 +100,13 @@ def _check_encodable(name: str, value: Any) -> None:
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, list):
             _check_encodable(name, text)
-        elif isinstance(text, str) and not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise PydanticCustomError(
-                    "half_character",
-                    "{field} holds {value} at character {number}, which is half a character; send"
-                    " whole ones.",
-                    {"field": name, "value": repr(text[error.start]), "number": error.start},
-                ) from None
+        elif isinstance(text, str) and (half := re.search("[\ud800-\udfff]", text)):
+            raise PydanticCustomError(
+                "half_character",
+                "{field} holds {value} at character {number}, which is half a character; send"
+                " whole ones.",
+                {"field": name, "value": repr(half[0]), "number": half.start()},
+            )
 
 
 def _is_same(value: Any, known: Any) -> bool:
@@ -176,11 +173,6 @@ class SpanFields(Body):
         "role", description="`first-user` is for models without a system role."
     )
 
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The emphasis, as requests take it."""
-        return tuple(self.emphasis)
-
 
 class TokenizeBody(SpanFields):
     """The body of `/tokenize`."""
@@ -243,6 +235,32 @@ class GeneratingBody(SpanFields):
         """The texts that end a reply."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 
+    @model_validator(mode="after")
+    def _read_vllm_names(self) -> GeneratingBody:
+        """The steering under the names of the vLLM plug-in is the same as under ours."""
+        if self.stream_options is not None and not self.stream:
+            raise refused_field(
+                "stream_options",
+                'stream_options needs a stream; add "stream": true, or leave it out.',
+            )
+        if (theirs := self.vllm_xargs) is None:
+            return self
+        text = theirs.holdfast_text
+        values = {
+            "steering": theirs.holdfast,
+            "emphasis": [] if text is None else [text],
+            "trace": bool(theirs.holdfast_trace),
+        }
+        for name, value in values.items():
+            given = getattr(self, name)
+            if given and value and given != value:
+                raise refused_field(
+                    "vllm_xargs",
+                    f"{name} is {shortened(given)}, and vllm_xargs gives {shortened(value)}; give"
+                    " it once.",
+                )
+        return self.model_copy(update={name: value for name, value in values.items() if value})
+
 
 class ChatBody(GeneratingBody):
     """The body of `/v1/chat/completions`."""
@@ -279,6 +297,20 @@ class ChatBody(GeneratingBody):
         return self.max_tokens or same
 
     @property
+    def likeliest(self) -> int | None:
+        """Likeliest tokens that are listed at each position; None: no log-probabilities."""
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+    @model_validator(mode="after")
+    def _check_logprobs(self) -> ChatBody:
+        if self.top_logprobs and not self.logprobs:
+            raise refused_field(
+                "top_logprobs",
+                f'top_logprobs {self.top_logprobs} needs logprobs; add "logprobs": true.',
+            )
+        return self
+
+    @property
     def chat(self) -> list[Message]:
         """The messages as a chat template reads them."""
         return [message.plain() for message in self.messages]
@@ -296,6 +328,11 @@ class CompletionBody(GeneratingBody):
     echo: Any = _unsupported(False)
     suffix: Any = _unsupported("")
     best_of: Any = _unsupported(1)
+
+    @property
+    def likeliest(self) -> int | None:
+        """As of `ChatBody`."""
+        return self.logprobs
 
     @property
     def prompts(self) -> list[str | list[int]]:

@@ -32,7 +32,7 @@ class EngineThread:
     """Answers requests of event loops, all in one batch.
 
     Args:
-        model: that answers them; no one else's while the thread runs.
+        model: no one else's while the thread runs.
         queue: requests taken at most beside those that there is room to run.
 
     Attributes:
@@ -69,19 +69,13 @@ class EngineThread:
         self._thread.start()
 
     async def submit(self, request: Request, top_logprobs: int | None = None) -> LiveReply:
-        """Takes a request in.
-
-        Args:
-            request: the chat.
-            top_logprobs: how many of the likeliest tokens (at most 20) are told with the
-                log-probability of each drawn one; None: no log-probabilities.
+        """Takes a request in, as `LocalSession.submit`.
 
         Raises:
             Busy: as many requests are open as are taken.
             Draining: none are taken any more.
             ModelError: the thread is dead, or a method cannot be applied to this model.
-            PromptError: the chat cannot be rendered, its system prompt is not found, or it leaves
-                no room for a reply.
+            PromptError: as `LocalSession.submit`.
         """
         with self._news:
             self._refuse()

@@ -15,9 +15,9 @@ from starlette.types import Send
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.requests import Request
 from holdfast.serve.answers import AppliedSteering, Cached, Details, Shapes, Usage
-from holdfast.serve.generation import LiveReply, Piece, Spoken, speak
+from holdfast.serve.generation import LiveReply, Piece, Token, speak
 from holdfast.serve.metrics import Stopwatch
-from holdfast.serve.refusals import failed, out_of_order, refusal_of, too_slow
+from holdfast.serve.refusals import Refusal, refusal_of, too_slow
 from holdfast.serve.requests import Submission
 from holdfast.serve.service import Service
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
@@ -26,14 +26,7 @@ _numbers = itertools.count(1)
 
 
 class Exchange:
-    """A request and its replies.
-
-    Args:
-        service: that answers.
-        submission: the request.
-        shapes: of its answer.
-        arrived: when it came, as `time.monotonic` has it.
-    """
+    """A request that arrived at a time of `time.monotonic`, and its replies."""
 
     def __init__(self, service: Service, submission: Submission, shapes: Shapes, arrived: float):
         self.service, self.submission, self.shapes = service, submission, shapes
@@ -62,7 +55,7 @@ class Exchange:
                 self._usage(),
                 self._stopwatches,
                 self.submission.round,
-                bool(self.submission.steering.methods),
+                steered=bool(self.submission.steering.methods),
             )
 
     async def _submit_all(self) -> None:
@@ -81,14 +74,19 @@ class Exchange:
 
     async def _submit(self, request: Request) -> LiveReply:
         try:
-            return await self.service.engine.submit(request, self.submission.top_logprobs)
+            return await self.service.engine.submit(request, self.submission.body.likeliest)
         except (Busy, Draining):
             raise
         except PromptError as error:
             raise refusal_of(error, "messages") from None
         except HoldfastError as error:
             if self.service.engine.error is not None:
-                raise out_of_order() from None
+                raise Refusal(
+                    "The engine of this server has failed for good; restart the server, whose log"
+                    " says why.",
+                    code="engine_failed",
+                    status=503,
+                ) from None
             raise refusal_of(error, "steering") from None
 
     def _watched(self) -> Sequence[Request]:
@@ -101,13 +99,13 @@ class Exchange:
     async def _send(self, send: Send) -> None:
         """Sends the answer; what goes wrong from here on is no fault of the request's."""
         try:
-            if self.submission.stream:
+            if self.submission.body.stream:
                 await start_events(send)
                 await self._stream(send)
             else:
                 await send_json(send, await self._whole())
         except HoldfastError as error:
-            raise failed(error) from None
+            raise Refusal(str(error), code="generation_failed", status=500) from None
 
     async def _whole(self) -> dict[str, Any]:
         choices = await _together([self._choice(i) for i in range(len(self._generations))])
@@ -116,12 +114,13 @@ class Exchange:
 
     async def _stream(self, send: Send) -> None:
         chunk = self._head(self.shapes.chunk)
-        usage = self.submission.include_usage
+        options = self.submission.body.stream_options
+        usage = options is not None and options.include_usage
         if usage:
             chunk["usage"] = None
         first: dict[str, Any] = {"holdfast": self._applied()}
         for index in range(len(self._generations)):
-            empty = self.shapes.delta(index, Piece((), ""), self._details(), True)
+            empty = self.shapes.delta(index, Piece(), self._details(), True)
             await send_event(send, chunk | {"choices": [empty]} | first)
             first = {}
 
@@ -134,11 +133,10 @@ class Exchange:
         await end_events(send)
 
     async def _choice(self, index: int) -> Any:
-        tokens, piece = list[Spoken](), Piece((), "")
+        tokens, piece = list[Token](), Piece()
         async for piece in self._pieces(index):
             tokens += piece.tokens
-        text = "".join(spoken.text for spoken in tokens)
-        whole = replace(piece, tokens=tuple(tokens), text=text)
+        whole = replace(piece, tokens=tuple(tokens))
         return self.shapes.choice(index, whole, self._details())
 
     async def _deltas(
@@ -150,13 +148,13 @@ class Exchange:
 
     async def _pieces(self, index: int) -> Any:
         tokenizer = self.service.model.tokenizer
-        async for piece in speak(self._generations[index], tokenizer, self.submission.stops):
+        async for piece in speak(self._generations[index], tokenizer, self.submission.body.stops):
             self._stopwatches[index].note(piece)
             yield piece
 
     def _details(self) -> Details:
-        submission = self.submission
-        return Details(self.service.model.tokenizer, submission.top_logprobs, submission.trace)
+        body = self.submission.body
+        return Details(self.service.model.tokenizer, body.likeliest, body.trace)
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {
@@ -169,7 +167,7 @@ class Exchange:
 
     def _usage(self) -> Usage:
         """Tokens, as OpenAI counts them: each prompt once."""
-        prompts = self._generations[:: self.submission.per_prompt]
+        prompts = self._generations[:: self.submission.body.n]
         read = sum(len(generation.prompt_ids) for generation in prompts)
         generated = sum(watch.tokens for watch in self._stopwatches)
         return Usage(

@@ -32,6 +32,7 @@ class Token:
         logprob: of the model under its methods, at temperature 1 and over the whole vocabulary;
             None unless wanted.
         top: the likeliest tokens and their log-probabilities, as many as were asked for.
+        text: once it is read; "" where a later token completes its character.
     """
 
     token_id: int
@@ -40,17 +41,16 @@ class Token:
     heads: Tensor | None = None
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class Update:
-    """New output of a request after a step.
+    """New output of a request after a step, with its reply or its error where it has ended.
 
     Args:
         tokens: that were drawn.
         cached: tokens of its prompt that were not forwarded.
-        reply: where it ended with one.
-        error: where it ended with that.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -81,18 +81,21 @@ class LiveReply:
     ):
         self.rendered, self.loop = rendered, loop
         self.prompt_ids, self.span_ranges = rendered.prompt_ids, rendered.span_ranges
-        self.cached_tokens = 0
         self._give_up = give_up
         self._tokens: deque[Token] = deque()
-        self._reply: Reply | None = None
-        self._error: Exception | None = None
+        self._latest = Update()
         self._cancelled = False
         self._news, self._ended = asyncio.Event(), asyncio.Event()
 
     @property
+    def cached_tokens(self) -> int:
+        return self._latest.cached
+
+    @property
     def done(self) -> bool:
         """Whether nothing more will come of it."""
-        return self._cancelled or self._reply is not None or self._error is not None
+        latest = self._latest
+        return self._cancelled or latest.reply is not None or latest.error is not None
 
     async def __aiter__(self) -> AsyncIterator[Token]:
         """The tokens, each once; raises the request's error behind those that were drawn."""
@@ -103,8 +106,8 @@ class LiveReply:
                 break
             self._news.clear()
             await self._news.wait()
-        if self._error is not None:
-            raise self._error
+        if self._latest.error is not None:
+            raise self._latest.error
 
     async def reply(self) -> Reply:
         """The whole reply, once it has ended.
@@ -114,11 +117,11 @@ class LiveReply:
             Exception: its own error, where it has one.
         """
         await self._ended.wait()
-        if self._error is not None:
-            raise self._error
-        if self._reply is None:
+        if self._latest.error is not None:
+            raise self._latest.error
+        if self._latest.reply is None:
             raise ModelError("The request was cancelled, so there is no reply to it.")
-        return self._reply
+        return self._latest.reply
 
     def cancel(self) -> None:
         """Gives the reply up, with the tokens that nobody has taken yet; its row is free within a
@@ -127,19 +130,17 @@ class LiveReply:
         if not self.done:
             self._cancelled = True
             self._tokens.clear()
-            self._tell_waiters()
+            self._wake_waiters()
             self._give_up(self)
 
-    def receive(self, part: Update) -> None:
+    def receive(self, update: Update) -> None:
         """Takes what a step gave; called in its event loop."""
-        if self._cancelled:
-            return
-        self._tokens += part.tokens
-        self.cached_tokens = part.cached
-        self._reply, self._error = part.reply, part.error
-        self._tell_waiters()
+        if not self._cancelled:
+            self._tokens += update.tokens
+            self._latest = update
+            self._wake_waiters()
 
-    def _tell_waiters(self) -> None:
+    def _wake_waiters(self) -> None:
         self._news.set()
         if self.done:
             self._ended.set()
@@ -149,35 +150,31 @@ Finish = Literal["stop", "length"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """A token with its text, which is "" where a later token completes its character."""
-
-    token: Token
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """A piece of a reply, sent at once.
 
     Args:
-        tokens: whose texts joined are `text`; the last text may be cut by a stop string.
-        text: what is new of the reply.
+        tokens: the last one's text may be cut by a stop string.
         finish_reason: "stop" or "length" in the last piece, else None.
         end_mass: of the token that ended the reply, which has no text; None in other pieces, and
             where no token did or no trace is wanted.
         end_uniform: the same if every layer attended evenly.
     """
 
-    tokens: tuple[Spoken, ...]
-    text: str
+    tokens: tuple[Token, ...] = ()
     finish_reason: Finish | None = None
     end_mass: float | None = None
     end_uniform: float | None = None
 
+    @property
+    def text(self) -> str:
+        """What is new of the reply."""
+        tokens = self.tokens
+        return tokens[0].text if len(tokens) == 1 else "".join(token.text for token in tokens)
+
 
 class Speech:
-    """Takes tokens as they are drawn, and says which can be told.
+    """Takes tokens as they are drawn, and gives those whose text is certain.
 
     Args:
         tokenizer: of the model that draws.
@@ -192,66 +189,57 @@ class Speech:
         self._tokenizer = tokenizer.backend_tokenizer
         self._decoder = DecodeStream(skip_special_tokens=True)
         self._stops = tuple(stops)
-        self._pending: list[Spoken] = []
+        self._pending: list[Token] = []
         self._characters = 0  # of the reply so far, pending ones included
 
-    def add(self, token: Token) -> tuple[Spoken, ...]:
+    def add(self, token: Token) -> tuple[Token, ...]:
         """Takes the next token."""
         text = self._decoder.step(self._tokenizer, token.token_id) or ""
-        self._pending.append(Spoken(token, text))
+        self._pending.append(replace(token, text=text))
         self._characters += len(text)
         return self._release() if text else ()
 
-    def finish(self, reply: str) -> tuple[Spoken, ...]:
+    def finish(self, reply: str) -> tuple[Token, ...]:
         """The rest of `reply`, the text of all tokens; bytes that never became a character
         are in it as replacement characters.
         """
-        if missing := reply[self._characters :]:
-            last = self._pending.pop() if self._pending else None
-            if last is not None:
-                self._pending.append(Spoken(last.token, last.text + missing))
+        if (missing := reply[self._characters :]) and self._pending:
+            last = self._pending.pop()
+            self._pending.append(replace(last, text=last.text + missing))
         return self._release(last=True)
 
-    def _release(self, last: bool = False) -> tuple[Spoken, ...]:
+    def _release(self, last: bool = False) -> tuple[Token, ...]:
         if not self._stops:
             released, self._pending = tuple(self._pending), []
             return released
-        text = "".join(spoken.text for spoken in self._pending)
+        text = "".join(token.text for token in self._pending)
         places = [position for stop in self._stops if (position := text.find(stop)) >= 0]
         if places:
             self.stopped = True
             return self._take(min(places), cut=True)
-        return self._take(len(text) if last else _certain(text, self._stops))
+        open_end = 0 if last else max(_overlap(text, stop) for stop in self._stops)
+        return self._take(len(text) - open_end)
 
-    def _take(self, characters: int, cut: bool = False) -> tuple[Spoken, ...]:
-        """The pending tokens whose text ends within `characters`, and with `cut` what does of the
-        next one's.
-        """
+    def _take(self, characters: int, cut: bool = False) -> tuple[Token, ...]:
+        """The pending tokens whose text ends within `characters`; with `cut`, part of the next."""
         count = position = 0
-        for spoken in self._pending:
-            if position + len(spoken.text) > characters:
+        for token in self._pending:
+            if position + len(token.text) > characters:
                 break
-            count, position = count + 1, position + len(spoken.text)
+            count, position = count + 1, position + len(token.text)
         while count < len(self._pending) and count and not self._pending[count - 1].text:
             count -= 1  # it begins a character of the token that stays
         taken, self._pending = self._pending[:count], self._pending[count:]
         if cut and position < characters:
             rest = self._pending[0]
-            taken.append(Spoken(rest.token, rest.text[: characters - position]))
+            taken.append(replace(rest, text=rest.text[: characters - position]))
         return tuple(taken)
-
-
-def _certain(text: str, stops: Sequence[str]) -> int:
-    """How many characters of a text are part of no stop string, whatever follows."""
-    return min(len(text) - _overlap(text, stop) for stop in stops)
 
 
 def _overlap(text: str, stop: str) -> int:
     """The length of the longest end of `text` that a stop string begins with."""
-    for length in range(min(len(text), len(stop) - 1), 0, -1):
-        if text.endswith(stop[:length]):
-            return length
-    return 0
+    lengths = range(min(len(text), len(stop) - 1), 0, -1)
+    return next((length for length in lengths if text.endswith(stop[:length])), 0)
 
 
 async def speak(
@@ -264,24 +252,19 @@ async def speak(
     """
     speech = Speech(tokenizer, stops)
     async for token in generation:
-        spoken = speech.add(token)
+        tokens = speech.add(token)
         if speech.stopped:
             generation.cancel()
-            yield _piece(spoken, "stop")
+            yield Piece(tokens, "stop")
             return
-        if spoken:
-            yield _piece(spoken)
+        if tokens:
+            yield Piece(tokens)
     reply = await generation.reply()
-    spoken = speech.finish(reply.text)
+    tokens = speech.finish(reply.text)
     cut_off = reply.stop_reason == "length" and not speech.stopped
-    whole, count = _piece(spoken, "length" if cut_off else "stop"), len(reply.token_ids or ())
+    last, count = Piece(tokens, "length" if cut_off else "stop"), len(reply.token_ids or ())
     masses, trace = reply.token_masses, reply.trace
     if trace is not None and trace.uniform is not None and len(masses) > count:
         uniform = float(trace.uniform[:, count].mean())
-        whole = replace(whole, end_mass=masses[count], end_uniform=uniform)
-    yield whole
-
-
-def _piece(tokens: tuple[Spoken, ...], finish_reason: Finish | None = None) -> Piece:
-    text = tokens[0].text if len(tokens) == 1 else "".join(spoken.text for spoken in tokens)
-    return Piece(tokens, text, finish_reason)
+        last = replace(last, end_mass=masses[count], end_uniform=uniform)
+    yield last

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import Busy, Draining, HoldfastError
 from holdfast.serve.metrics import Metrics
-from holdfast.serve.refusals import Refusal, broken, busy, draining, refusal_of
+from holdfast.serve.refusals import Refusal, refusal_of
 from holdfast.serve.wire import CLIENT_CLOSED, ClientLeft, end_events, send_event, send_json
 
 _LOG = logging.getLogger("holdfast.serve")
@@ -73,13 +73,8 @@ class AccessRules:
 
 
 class Guard:
-    """The middleware around all routes, whose errors it answers.
-
-    Args:
-        app: the routes.
-        gate: who may send requests.
-        metrics: where requests are counted.
-        paths: that are counted by name; all others are "other".
+    """The middleware around all routes, whose errors it answers; of paths that are not in `paths`,
+    the metrics say "other".
     """
 
     def __init__(self, app: ASGIApp, gate: AccessRules, metrics: Metrics, paths: frozenset[str]):
@@ -136,9 +131,16 @@ def _refusal(error: Exception) -> Refusal:
         case Refusal():
             return error
         case Busy():
-            return busy(str(error))
+            headers = {"Retry-After": "1"}
+            return Refusal(str(error), code="queue_full", status=429, headers=headers)
         case Draining():
-            return draining()
+            return Refusal(
+                "This server is shutting down and takes no new requests; try another server, or"
+                " try again later.",
+                code="shutting_down",
+                status=503,
+                headers={"Retry-After": "5"},
+            )
         case HoldfastError():
             return refusal_of(error)
         case HTTPException(status_code=404):
@@ -152,7 +154,9 @@ def _refusal(error: Exception) -> Refusal:
     # its own words may quote a chat, so they stay out of the log
     where = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error("A request failed with %s:\n%s", type(error).__name__, where)
-    return broken()
+    return Refusal(
+        "The server failed on this request; its log says where.", code="internal_error", status=500
+    )
 
 
 def _host(header: str) -> str:

@@ -7,45 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from holdfast.serve.engine_thread import EngineThread
 from holdfast.serve.generation import Piece
 
-_SECONDS = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1,
-    2.5,
-    5,
-    10,
-    30,
-    60,
-    120,
-    600,
-)
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600)
 _MASS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0)
 _ROUNDS = 16  # later ones share a label, so that no client can make labels without end
-
-MEDIA_TYPE = CONTENT_TYPE_LATEST
 
 
 class Stopwatch:
     """Times the tokens of one choice, and adds up their mass.
 
-    Args:
-        arrived: when the request did, as `time.monotonic` has it.
-
     Attributes:
-        tokens: that were told.
-        first: seconds from the arrival to the first of them; None: there was none.
+        tokens: that were sent.
+        first: seconds from the request's arrival to the first of them; None: there was none.
         gap: mean seconds from one to the next; None: there were fewer than two.
         mass: mean of those that were traced; None: none was.
     """
@@ -65,9 +41,9 @@ class Stopwatch:
             self._began = self._latest
             self.first = self._latest - self._arrived
         self.tokens += len(piece.tokens)
-        for spoken in piece.tokens:
-            if spoken.token.mass is not None:
-                self._mass, self._traced = self._mass + spoken.token.mass, self._traced + 1
+        for token in piece.tokens:
+            if token.mass is not None:
+                self._mass, self._traced = self._mass + token.mass, self._traced + 1
 
     @property
     def gap(self) -> float | None:
@@ -137,14 +113,7 @@ class Metrics:
     def note_answer(
         self, usage: Mapping[str, Any], watches: Sequence[Stopwatch], round_: int, steered: bool
     ) -> None:
-        """Counts what a request took, however it ended.
-
-        Args:
-            usage: its tokens.
-            watches: of its choices.
-            round_: of the dialog; 0 where there is none.
-            steered: whether methods were applied.
-        """
+        """Counts what a request took, however it ended; `round_` is 0 where there is no dialog."""
         cached = usage["prompt_tokens_details"]["cached_tokens"]
         self.tokens.labels("prompt").inc(usage["prompt_tokens"])
         self.tokens.labels("cached").inc(cached)

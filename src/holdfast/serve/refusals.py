@@ -83,22 +83,6 @@ def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
     return Refusal(str(error), param, code)
 
 
-def busy(message: str) -> Refusal:
-    """The queue is full."""
-    return Refusal(message, code="queue_full", status=429, headers={"Retry-After": "1"})
-
-
-def draining() -> Refusal:
-    """The server is about to end."""
-    return Refusal(
-        "This server is shutting down and takes no new requests; try another server, or try again"
-        " later.",
-        code="shutting_down",
-        status=503,
-        headers={"Retry-After": "5"},
-    )
-
-
 def too_slow(seconds: float) -> Refusal:
     """The time of a request is over."""
     return Refusal(
@@ -107,25 +91,4 @@ def too_slow(seconds: float) -> Refusal:
         code="timeout",
         status=504,
         headers={"X-Should-Retry": "false"},  # which OpenAI's clients heed
-    )
-
-
-def failed(error: HoldfastError) -> Refusal:
-    """A reply could not be generated."""
-    return Refusal(str(error), code="generation_failed", status=500)
-
-
-def out_of_order() -> Refusal:
-    """The engine has ended for good."""
-    return Refusal(
-        "The engine of this server has failed for good; restart the server, whose log says why.",
-        code="engine_failed",
-        status=503,
-    )
-
-
-def broken() -> Refusal:
-    """Something that should not happen."""
-    return Refusal(
-        "The server failed on this request; its log says where.", code="internal_error", status=500
     )

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message, shortened
+from holdfast.chat.messages import Message
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
     Kind,
@@ -68,38 +67,19 @@ class Steering:
 
 @dataclass(frozen=True)
 class Submission:
-    """A body as requests.
+    """A body, and the requests that it makes.
 
     Args:
-        requests: one per choice, in the order of their index.
-        per_prompt: choices of each prompt, which follow one another.
+        body: of the request.
+        requests: one per choice, in the order of their index; those of a prompt follow one another.
         steering: of all of them.
         round: of the dialog, from 1; 0 where there is no dialog.
-        stops: texts that end a reply.
-        top_logprobs: likeliest tokens at each position; None: no log-probabilities at all.
-        trace: False, True, or "heads".
-        stream: whether the reply is sent as it is drawn.
-        include_usage: whether a last chunk counts the tokens.
     """
 
+    body: ChatBody | CompletionBody
     requests: tuple[Request, ...]
-    per_prompt: int
     steering: Steering
-    round: int
-    stops: tuple[str, ...]
-    top_logprobs: int | None
-    trace: bool | str
-    stream: bool
-    include_usage: bool
-
-
-@dataclass(frozen=True)
-class _Wish:
-    """The steering fields of a body, under whichever names they came."""
-
-    steering: str | None
-    emphasis: tuple[Part, ...]
-    trace: bool | str
+    round: int = 0
 
 
 def read_chat(body: ChatBody, default: Sequence[Method], limits: Limits) -> Submission:
@@ -113,21 +93,15 @@ def read_chat(body: ChatBody, default: Sequence[Method], limits: Limits) -> Subm
     Raises:
         Refusal: fields that do not go together, or emphasis that is not in the chat.
     """
-    wish, messages = _wish(body), body.chat
-    request = _request(messages, body, wish.emphasis, _sampling(body, limits), limits)
-    steering = _choose_methods(wish, default, has_prompt(messages) or bool(request.emphasis))
+    messages = body.chat
+    request = _request(messages, body, _sampling(body, limits), limits)
+    steering = _choose_methods(body, default, has_prompt(messages) or bool(request.emphasis))
     if body.seed is None:
         request = replace(request, conversation_seed=dialog_seed(messages))
-    if body.top_logprobs and not body.logprobs:
-        raise refused_field(
-            "top_logprobs",
-            f'top_logprobs {body.top_logprobs} needs logprobs; add "logprobs": true.',
-        )
-    seed, trace = _seed(body), wish.trace
-    requests = tuple(_steer(request, steering, seed + i, trace) for i in range(body.n))
-    top = (body.top_logprobs or 0) if body.logprobs else None
+    seed = _seed(body)
+    requests = tuple(_steer(request, steering, seed + i, body) for i in range(body.n))
     rounds = sum(message["role"] == "user" for message in messages)
-    return _submission(body, requests, steering, rounds, top, trace)
+    return Submission(body, requests, steering, rounds)
 
 
 def read_completion(
@@ -147,7 +121,7 @@ def read_completion(
     Raises:
         Refusal: as `read_chat`; or token ids that are no text's.
     """
-    wish, prompts = _wish(body), body.prompts
+    prompts = body.prompts
     if len(prompts) * body.n > limits.choices:
         raise refused_field(
             "n",
@@ -159,15 +133,15 @@ def read_completion(
     for prompt in prompts:
         text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
         messages = [{"role": "user", "content": text}]
-        first = _request(messages, body, wish.emphasis, sampling, limits, plain=True)
-        steering = _choose_methods(wish, default, bool(first.emphasis))
+        first = _request(messages, body, sampling, limits, plain=True)
+        steering = _choose_methods(body, default, bool(first.emphasis))
         chat_only = next(filter(_works_on_messages, steering.methods), None)
-        if wish.steering is None and chat_only is not None:
+        if body.steering is None and chat_only is not None:
             why = f"{chat_only.name} works on the messages of a chat, and this is none"
             steering = Steering((), why)
         for _ in range(body.n):
-            requests.append(_steer(first, steering, seed + len(requests), wish.trace))
-    return _submission(body, tuple(requests), steering, 0, body.logprobs, wish.trace)
+            requests.append(_steer(first, steering, seed + len(requests), body))
+    return Submission(body, tuple(requests), steering)
 
 
 def read_tokens(body: TokenizeBody, limits: Limits) -> Request:
@@ -182,7 +156,7 @@ def read_tokens(body: TokenizeBody, limits: Limits) -> Request:
     if body.prompt is not None:
         messages = [{"role": "user", "content": body.prompt}]
     plain = body.prompt is not None
-    return _request(messages, body, body.parts, Sampling(), limits, plain)
+    return _request(messages, body, Sampling(), limits, plain)
 
 
 def read_spec(spec: str) -> tuple[Method, ...]:
@@ -223,65 +197,15 @@ def check_model(name: str | None, served: str) -> None:
         raise Refusal(message, "model", "model_not_found", 404)
 
 
-def _submission(
-    body: GeneratingBody,
-    requests: tuple[Request, ...],
-    steering: Steering,
-    rounds: int,
-    top_logprobs: int | None,
-    trace: bool | str,
-) -> Submission:
-    options = body.stream_options
-    if options is not None and not body.stream:
-        raise refused_field(
-            "stream_options", 'stream_options needs a stream; add "stream": true, or leave it out.'
-        )
-    return Submission(
-        requests,
-        body.n,
-        steering,
-        rounds,
-        body.stops,
-        top_logprobs,
-        trace,
-        body.stream,
-        options is not None and options.include_usage,
-    )
-
-
-def _wish(body: GeneratingBody) -> _Wish:
-    """The steering that a body asks for."""
-    wish, theirs = _Wish(body.steering, body.parts, body.trace), body.vllm_xargs
-    if theirs is None:
-        return wish
-    words = () if theirs.holdfast_text is None else (theirs.holdfast_text,)
-    values = (theirs.holdfast, words, bool(theirs.holdfast_trace))
-    merged = []
-    for name, given, value in zip(
-        ("steering", "emphasis", "trace"),
-        (wish.steering, wish.emphasis, wish.trace),
-        values,
-        strict=True,
-    ):
-        if given and value and given != value:
-            raise refused_field(
-                "vllm_xargs",
-                f"{name} is {shortened(given)}, and vllm_xargs gives {shortened(value)}; give it"
-                " once.",
-            )
-        merged.append(value or given)
-    return _Wish(*merged)  # type: ignore[arg-type]
-
-
-def _choose_methods(wish: _Wish, default: Sequence[Method], has_span: bool) -> Steering:
+def _choose_methods(body: GeneratingBody, default: Sequence[Method], has_span: bool) -> Steering:
     """The methods of a request, whose chat has something to hold on to or has not."""
-    if wish.steering is None:
+    if body.steering is None:
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
         if has_span or not _needs_span(default):
             return Steering(tuple(default))
         return Steering((), "there is no system prompt and no emphasis to hold on to")
-    chosen = read_spec(wish.steering)
+    chosen = read_spec(body.steering)
     if not chosen:
         return Steering((), "the request asks for none")
     if not has_span and _needs_span(chosen):
@@ -310,9 +234,9 @@ def _edited(request: Request) -> list[int]:
     return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
 
 
-def _steer(request: Request, steering: Steering, seed: int, trace: bool | str) -> Request:
+def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody) -> Request:
     try:
-        return replace(request, methods=steering.methods, seed=seed, trace=bool(trace))
+        return replace(request, methods=steering.methods, seed=seed, trace=bool(body.trace))
     except HoldfastError as error:
         raise refusal_of(error, "steering") from None
 
@@ -320,7 +244,6 @@ def _steer(request: Request, steering: Steering, seed: int, trace: bool | str) -
 def _request(
     messages: list[Message],
     body: SpanFields,
-    emphasis: tuple[Part, ...],
     sampling: Sampling,
     limits: Limits,
     plain: bool = False,
@@ -331,7 +254,7 @@ def _request(
             messages,
             sampling=sampling,
             system_as=body.system_as,
-            emphasis=emphasis,
+            emphasis=body.emphasis,
             marks=body.marks,
             plain=plain,
         )

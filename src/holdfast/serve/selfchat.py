@@ -31,7 +31,7 @@ from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
 from holdfast.serve.answers import Details, TokenMass
 from holdfast.serve.bodies import SelfChatBody, within_limits
-from holdfast.serve.generation import LiveReply, Spoken, speak
+from holdfast.serve.generation import LiveReply, Token, speak
 from holdfast.serve.refusals import too_slow
 from holdfast.serve.requests import read_spec
 from holdfast.serve.service import Service
@@ -127,15 +127,15 @@ class SelfChatRoute:
                 return await self._answer(job, generation)
 
     async def _answer(self, job: Job, generation: LiveReply) -> _Answered:
-        tokenizer, spoken = self.service.model.tokenizer, list[Spoken]()
+        tokenizer, tokens = self.service.model.tokenizer, list[Token]()
         try:
             async for piece in speak(generation, tokenizer, ()):
-                spoken += piece.tokens
+                tokens += piece.tokens
             reply = await generation.reply()
         finally:
             generation.cancel()
         details = Details(tokenizer, None, True)
-        return _Answered(job, reply, details.masses(spoken) if job.request.trace else [])
+        return _Answered(job, reply, details.masses(tokens) if job.request.trace else [])
 
 
 @dataclass(frozen=True)

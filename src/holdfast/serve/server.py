@@ -55,16 +55,10 @@ def is_loopback(host: str) -> bool:
 def run(
     app: ASGIApp, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
 ) -> None:
-    """Serves until a signal ends it.
+    """Serves until a signal ends it, and closes the engine.
 
     The first SIGTERM or SIGINT lets what runs finish and refuses what is new; a second one ends
-    at once.
-
-    Args:
-        app: what is served.
-        engine: started already; it is closed.
-        bound: where it listens.
-        tell: takes a line for the operator.
+    at once. `tell` takes a line for the operator.
     """
     config = uvicorn.Config(
         app,

@@ -18,10 +18,10 @@ class Limits:
     """Bounds of one request.
 
     Args:
-        tokens: new ones of a reply; also what a request gets that asks for no number.
+        tokens: new ones of a reply; also the default of a request that gives no number.
         seconds: from its arrival to its last token.
-        body_bytes: of what is sent.
-        upload_seconds: for sending it.
+        body_bytes: of its body.
+        upload_seconds: until its body has arrived.
         messages: of a chat.
         choices: replies to one chat (`n`), or prompts of one completion.
         emphasis: emphasised parts, asterisks among them.
@@ -43,7 +43,7 @@ class Service:
     Args:
         model: that answers.
         engine: the thread that steps it.
-        name: of the model, as clients call it.
+        name: of the model, for clients.
         metrics: of this server.
         limits: of a request.
         default: steering of requests that ask for none.

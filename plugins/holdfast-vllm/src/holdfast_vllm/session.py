@@ -20,7 +20,7 @@ from holdfast.attention import AttentionTrace
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong
 from holdfast.methods import spell
-from holdfast.models.protocol import Job, answer_all
+from holdfast.models.protocol import Job, answer_all, run_jobs
 from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.requests import Reply, Request
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
@@ -91,8 +91,7 @@ class VllmSession:
             HoldfastError: when all others are answered, the error of the first request that failed;
                 a chat that is too long is no error here, as its reply says so.
         """
-        jobs = list(jobs)
-        self._answer(list(zip(jobs, self._render(jobs), strict=True)))
+        run_jobs(_Jobs(self), jobs)
 
     def forget(self, thread: Hashable) -> None:
         """Forgets the tokens of a thread that is over; the engine's cache forgets by itself."""
@@ -100,39 +99,30 @@ class VllmSession:
 
     def _run_whole(self, jobs: Sequence[Job]) -> None:
         """Answers jobs once all of them are found to have a prompt and room for a reply."""
-        rendered = all_rendered(self._render(jobs))
-        for job, each in zip(jobs, rendered, strict=True):
-            if not self._room(each):
+        run_jobs(_Jobs(self, whole=True), jobs)
+
+    def render_jobs(self, jobs: Sequence[Job], whole: bool) -> list[Rendered | HoldfastError]:
+        """The requests' tokens, each behind those that its thread has, or its error; if `whole`,
+        the first error is raised, or a chat without room for a reply refused.
+        """
+        read = render(
+            [job.request for job in jobs],
+            self.model.tokenizer,
+            self._known,
+            names=[job.name for job in jobs],
+            traces=not self.model.refusal,
+        )
+        for job, chat in zip(jobs, all_rendered(read) if whole else (), strict=False):
+            if not self.room(chat):
                 raise PromptTooLong(
-                    f"{job.name and f'{job.name}: '}A chat of {len(each.prompt_ids)} tokens leaves"
+                    f"{job.name and f'{job.name}: '}A chat of {len(chat.prompt_ids)} tokens leaves"
                     f" no room for a reply in the {self.model.context} tokens of the engine; use a"
                     " shorter chat, or start it with a larger max_model_len."
                 )
-        self._answer(list(zip(jobs, rendered, strict=True)))
+        return read
 
-    def _answer(self, rendered: Sequence[tuple[Job, Rendered | HoldfastError]]) -> None:
-        engine = self.model.llm.llm_engine
-        under_way, errors, waiting = dict[str, _Open](), list[HoldfastError](), list(rendered)
-        try:
-            while waiting or under_way:
-                following: list[Job] = []
-                for job, asked in waiting:
-                    if isinstance(asked, HoldfastError):
-                        errors.append(asked)
-                    elif not (room := self._room(asked)):
-                        following += job.then(Reply("", (), "context", prompt_ids=asked.prompt_ids))
-                    else:
-                        self._submit(_Open(job, asked, room), under_way)
-                for output in engine.step() if under_way else ():
-                    following += self._follow(output, under_way, errors)
-                waiting = list(zip(following, self._render(following), strict=True))
-        finally:
-            if under_way:
-                engine.abort_request([each.engine_name for each in under_way.values()], True)
-        if errors:
-            raise errors[0]
-
-    def _submit(self, asked: _Open, under_way: dict[str, _Open]) -> None:
+    def submit(self, asked: _Open) -> str:
+        """Gives a request to the engine, which knows it by the name that is returned."""
         row, stream = asked.rendered.row, asked.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
         if stream.attention or asked.traced:
@@ -159,33 +149,10 @@ class VllmSession:
                 f"{asked.job.name and f'{asked.job.name}: '}vLLM refuses the request ({error});"
                 " ask for what its engine can do."
             ) from error
-        under_way[name] = asked
+        return name
 
-    def _follow(
-        self, output: Any, under_way: dict[str, _Open], errors: list[HoldfastError]
-    ) -> list[Job]:
-        """Tells an output to its job; returns what follows once the reply is there."""
-        asked, told = under_way[output.request_id], output.outputs[0]
-        stops = told.finish_reason == "stop"
-        fresh = list(told.token_ids)
-        asked.token_ids += fresh
-        if asked.job.drawn is not None:
-            for token in fresh[:-1] if stops else fresh:
-                asked.job.drawn(token)
-        if not output.finished:
-            return []
-        del under_way[output.request_id]
-        if told.finish_reason not in _ENDINGS:
-            error = ModelError(
-                f"vLLM ended the request with {told.finish_reason!r}; see its log, and ask again."
-            )
-            if asked.job.name:
-                name_error(error, asked.job.name)
-            errors.append(error)
-            return []
-        return list(asked.job.then(self._reply(asked, told.finish_reason, output)))
-
-    def _reply(self, asked: _Open, reason: str, output: Any) -> Reply:
+    def reply(self, asked: _Open, reason: str, output: Any) -> Reply:
+        """The reply that the engine has completed."""
         drawn, rendered = asked.token_ids, asked.rendered
         ids = tuple(drawn[:-1] if reason == "stop" else drawn)
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
@@ -204,33 +171,61 @@ class VllmSession:
         uniform = sum(span) / (len(span) + torch.arange(mass.shape[-1]))
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
-    def _room(self, asked: Rendered) -> int:
+    def room(self, asked: Rendered) -> int:
         """Tokens that a reply may have; 0 where the context leaves too few, as a local model's."""
         row, context = asked.row, self.model.context
         left = context - row.longest
         return min(row.sampling.max_new_tokens, left) if left >= min(row.room, context // 4) else 0
 
-    def _render(self, jobs: Sequence[Job]) -> list[Rendered | HoldfastError]:
-        """The requests' tokens, each behind those that its thread has; or its error."""
-        refused: dict[int, HoldfastError] = {}
-        for number, job in enumerate(jobs):
-            try:
-                self.model.check(job.request.methods)
-            except HoldfastError as error:
-                if job.name:
-                    name_error(error, job.name)
-                refused[number] = error
-        allowed = [job for number, job in enumerate(jobs) if number not in refused]
-        rendered = iter(
-            render(
-                [job.request for job in allowed],
-                [job.name for job in allowed],
-                [self._known(job.request) for job in allowed],
-                self.model.tokenizer,
-                traces=not self.model.refusal,
-            )
-        )
-        return [refused.get(number) or next(rendered) for number in range(len(jobs))]
-
     def _known(self, request: Request) -> tuple[CachedDialog, ...]:
+        self.model.check(request.methods)
         return () if request.thread is None else self._threads.get(request.thread, ())
+
+
+class _Jobs:
+    """An `Engine` (`holdfast.models.protocol`): the jobs of one call."""
+
+    def __init__(self, session: VllmSession, whole: bool = False):
+        self._session, self._whole = session, whole
+        self._engine = session.model.llm.llm_engine
+        self._open: dict[str, _Open] = {}
+        self._ended: list[tuple[Job, Reply | Exception]] = []
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        for job, chat in zip(jobs, self._session.render_jobs(jobs, self._whole), strict=True):
+            if isinstance(chat, HoldfastError):
+                self._ended.append((job, chat))
+            elif room := self._session.room(chat):
+                asked = _Open(job, chat, room)
+                self._open[self._session.submit(asked)] = asked
+            else:
+                reply = Reply("", (), "context", prompt_ids=chat.prompt_ids)
+                self._ended.append((job, reply))
+
+    def step(self) -> list[tuple[Job, Reply | Exception]] | None:
+        if not (self._open or self._ended):
+            return None
+        ended, self._ended = self._ended, []
+        for output in self._engine.step() if self._open else ():
+            asked, answer = self._open[output.request_id], output.outputs[0]
+            drawn, reason = list(answer.token_ids), answer.finish_reason
+            asked.token_ids += drawn
+            if asked.job.drawn is not None:
+                for token in drawn[:-1] if reason == "stop" else drawn:
+                    asked.job.drawn(token)
+            if output.finished:
+                del self._open[output.request_id]
+                ended.append((asked.job, self._outcome(asked, reason, output)))
+        return ended
+
+    def _outcome(self, asked: _Open, reason: str, output: Any) -> Reply | Exception:
+        if reason in _ENDINGS:
+            return self._session.reply(asked, reason, output)
+        error = ModelError(f"vLLM ended the request with {reason!r}; see its log, and ask again.")
+        if asked.job.name:
+            name_error(error, asked.job.name)
+        return error
+
+    def stop(self) -> None:
+        if self._open:
+            self._engine.abort_request([asked.engine_name for asked in self._open.values()], True)

@@ -39,7 +39,7 @@ from holdfast.models.loading import load
 from holdfast.models.requests import Request
 from holdfast.serve.answers import Details
 from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.generation import LiveReply, Spoken, speak
+from holdfast.serve.generation import LiveReply, Token, speak
 from holdfast.serve.requests import Submission
 
 ARGUMENTS = (
@@ -135,7 +135,7 @@ class HoldfastAPI(ModelAPI):
         engine, generations = self._running(), list[LiveReply]()
         try:
             for request in submission.requests:
-                generations.append(await engine.submit(request, submission.top_logprobs))
+                generations.append(await engine.submit(request, submission.body.likeliest))
             choices = [
                 await self._choice(submission, request, generation)
                 for request, generation in zip(submission.requests, generations, strict=True)
@@ -167,23 +167,21 @@ class HoldfastAPI(ModelAPI):
         self, submission: Submission, request: Request, generation: LiveReply
     ) -> tuple[ChatCompletionChoice, int]:
         """A reply, and the number of its tokens."""
-        tokens, finish, masses = list[Spoken](), "stop", list[float]()
-        async for piece in speak(generation, self.model.tokenizer, submission.stops):
+        tokens, finish, masses = list[Token](), "stop", list[float]()
+        async for piece in speak(generation, self.model.tokenizer, submission.body.stops):
             tokens += piece.tokens
-            masses += [
-                spoken.token.mass for spoken in piece.tokens if spoken.token.mass is not None
-            ]
+            masses += [token.mass for token in piece.tokens if token.mass is not None]
             if piece.finish_reason is not None:
                 finish = piece.finish_reason
                 masses += [] if piece.end_mass is None else [piece.end_mass]
-        text = "".join(spoken.text for spoken in tokens)
-        details = Details(self.model.tokenizer, submission.top_logprobs, submission.trace)
+        text = "".join(token.text for token in tokens)
+        details = Details(self.model.tokenizer, submission.body.likeliest, submission.body.trace)
         logprobs = details.chat_logprobs(tokens)
-        written = [spoken.token.token_id for spoken in tokens]
+        written = [token.token_id for token in tokens]
         metadata = submission.steering.report([request]) | tokens_of(written, text, self.model)
         if masses:
             metadata["masses"] = masses
-        if submission.trace == "heads":
+        if submission.body.trace == "heads":
             metadata["tokens"] = details.masses(tokens)
         message = ChatMessageAssistant(
             content=text, model=self.model_name, source="generate", metadata=metadata
