@@ -30,6 +30,7 @@ from holdfast.models.checkpoint import (
     shorten,
 )
 from holdfast.models.fingerprint import Fingerprint, is_split
+from holdfast.models.gguf import GGUF
 from holdfast.models.local import LocalModel
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class Placement:
         """The arguments of `from_pretrained`."""
         mapped = {} if self.device_map is None else {"device_map": self.device_map}
         return {"dtype": self.dtype, **mapped}
+
+    def of_gguf(self, gguf: GGUF) -> Placement:
+        """The same for a GGUF file, whose size is reported."""
+        dtype = self.dtype if isinstance(self.dtype, torch.dtype) else gguf.dtype  # it was "auto"
+        warnings.warn(gguf.size_line(dtype), stacklevel=3)
+        return replace(self, dtype=dtype)
 
     def settle(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
         """The model on its device.
@@ -187,9 +194,8 @@ def load(
             messages as one text, or the path of a Jinja file.
 
     Raises:
-        ModelError: the model is not found, has a file that cannot be read, lacks weights, has no
-            safetensors weights or no fast tokenizer, is no causal model, does not fit on the
-            device, or is a GGUF that transformers cannot read.
+        ModelError: the model is not found, cannot be read, lacks weights, has no safetensors
+            weights or no fast tokenizer, is no causal model, or does not fit on the device.
         UsageError: an unknown device, dtype or device map, or one that is not there; a chat
             template that cannot be read.
         ParameterOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
@@ -200,14 +206,31 @@ def load(
     source = find_source(_name_of(name_or_path))
     template = None if chat_template is None else read_template(chat_template)
     placement = placement_of(device, dtype, device_map)
+    if source.gguf is not None:
+        placement = placement.of_gguf(source.gguf)
+    model, tokenizer = _read(source, placement, template, trust_remote_code)
+    with explained(source, "model"):
+        steerable, gguf = install(model.eval()), source.gguf
+        return LocalModel(
+            name=source.name,
+            identity=Fingerprint(model, tokenizer, gguf.fingerprint(model.dtype) if gguf else None),
+            hf_model=model,
+            tokenizer=tokenizer,
+            stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),
+            reuses_cache=reuses_cache(model),
+            steerable=steerable,
+            batch_size=batch_size,
+            prefix_memory=prefix_memory,
+        )
+
+
+def _read(
+    source: Source, placement: Placement, template: str | None, trust_remote_code: bool
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model on its device, and its tokenizer."""
     silence = "" if source.is_local else hub_silence()
     # else each of several files is asked for six times, half a minute long
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
-    if source.gguf is not None:
-        chosen = placement.dtype
-        dtype = chosen if isinstance(chosen, torch.dtype) else source.gguf.dtype  # it was "auto"
-        placement = replace(placement, dtype=dtype)
-        warnings.warn(source.gguf.size_line(dtype), stacklevel=2)
     with source.opened() as (location, file):
         with explained(source, "tokenizer", silence):
             tokenizer = _read_tokenizer(source, location, options | file)
@@ -216,32 +239,8 @@ def load(
             model = _read_model(source, location, options | file, placement)
     if silence:
         why = f"The hub cannot be reached ({silence})"
-        warnings.warn(f"{why}, so {source.name!r} is taken from its cache here.", stacklevel=2)
-    model = placement.settle(model, source.name)
-    with explained(source, "model", silence):
-        return _local_model(source, model, tokenizer, batch_size, prefix_memory)
-
-
-def _local_model(
-    source: Source,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    batch_size: int,
-    prefix_memory: int | None,
-) -> LocalModel:
-    """A model that was read, with our attention where it can have it."""
-    steerable, gguf = install(model.eval()), source.gguf
-    return LocalModel(
-        name=source.name,
-        identity=Fingerprint(model, tokenizer, gguf.fingerprint(model.dtype) if gguf else None),
-        hf_model=model,
-        tokenizer=tokenizer,
-        stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),
-        reuses_cache=reuses_cache(model),
-        steerable=steerable,
-        batch_size=batch_size,
-        prefix_memory=prefix_memory,
-    )
+        warnings.warn(f"{why}, so {source.name!r} is taken from its cache here.", stacklevel=3)
+    return placement.settle(model, source.name), tokenizer
 
 
 def _name_of(name_or_path: object) -> str:
