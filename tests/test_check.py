@@ -15,7 +15,7 @@ from served import served
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.check_file import read_check, rules_of
+from holdfast.analysis.check_file import read_check
 from holdfast.analysis.checks import (
     FAIL,
     PASS,
@@ -24,6 +24,7 @@ from holdfast.analysis.checks import (
     budget_needed,
     check_prompts,
     closest_mean,
+    rules_of,
 )
 from holdfast.analysis.falls import compare_runs
 from holdfast.cli import check as command

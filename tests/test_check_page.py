@@ -10,8 +10,8 @@ from page_outline import Outline
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
-from holdfast.analysis.check_file import FILE, check_json, read_check, rules_of, write_check
-from holdfast.analysis.checks import Terms, check_prompts
+from holdfast.analysis.check_file import FILE, check_json, read_check, write_check
+from holdfast.analysis.checks import Terms, check_prompts, rules_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError

@@ -1,5 +1,5 @@
-"""Whether system prompts hold: a verdict on each from the conversations of a run, by
-`analysis.sequential`.
+"""Whether system prompts hold: a verdict on each prompt, and each of its rules, from the
+conversations of a run, by `analysis.sequential`.
 
 A prompt holds where every one of its rules has a mean score of at least the bar in every round. The
 verdict follows from the records in the order of their numbers, whenever one looks.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast import ranges
-from holdfast.analysis.falls import Fall, Record, cell_scores, compare_runs
+from holdfast.analysis.falls import Fall, Record, RuleFall, cell_scores, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -51,28 +51,21 @@ class Terms:
     budget: int = 200
     all_rules: bool = False
 
-    def error_of(self, prompts: int) -> float:
-        """The share of the error that each of so many prompts gets."""
-        return self.error / prompts
-
     def __post_init__(self) -> None:
-        names = ("min_stability", "error") if self.min_stability is not None else ("error",)
-        for name in names:
-            _refuse_no_share(name, getattr(self, name))
+        if self.min_stability is not None:
+            _require_share("min_stability", self.min_stability)
+        _require_share("error", self.error)
         ranges.whole_number("check", "budget", self.budget, 1)
 
 
-def _refuse_no_share(name: str, value: float) -> None:
+def _require_share(name: str, value: float) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and 0 < value < 1:
         return
     shown = f"{value:g}" if number else repr(value)
-    if name == "min_stability" and value in (1, 100):
-        raise ParameterOutOfRange(
-            f"check takes {name} as a share above 0 and below 1, not {shown}: no number of"
-            " conversations shows that a rule is always kept; give 0.99 or less."
-        )
     hint = ranges.share_meant(value) or "."
+    if name == "min_stability" and value in (1, 100):
+        hint = ": no number of conversations shows that a rule is always kept; give 0.99 or less."
     raise ParameterOutOfRange(
         f"check takes {name} as a share above 0 and below 1, not {shown}{hint}"
     )
@@ -80,13 +73,9 @@ def _refuse_no_share(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Cell:
-    """One rule in one round, with the mean and interval of its scores.
-
-    Attributes:
-        rule: None where the prompt has but one.
-        round: from 1.
-        mean: NaN where nothing was measured.
-        low, high: what the true mean certainly is at least, and at most, whenever one looks.
+    """One rule (None where the prompt has but one) in one round, from 1: the mean of its scores,
+    NaN where nothing was measured, and what the true mean certainly is at least (low) and at most
+    (high), whenever one looks.
     """
 
     rule: str | None
@@ -96,9 +85,7 @@ class Cell:
     high: float
 
     def verdict(self, bar: float) -> str:
-        """The verdict of its interval alone: `PASS`, `FAIL`, or `UNDECIDED` where it holds the
-        bar.
-        """
+        """The verdict of its interval alone; `UNDECIDED` where it holds the bar."""
         if self.low >= bar - _ROUNDING:
             return PASS
         return FAIL if self.high <= bar + _ROUNDING else UNDECIDED
@@ -106,35 +93,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class PromptCheck:
-    """The verdict on one prompt.
-
-    Attributes:
-        id: of its case.
-        verdict: `PASS`, `FAIL` or `UNDECIDED`; a prompt that fell fails. Without a bar, one passes
-            that has not certainly fallen once all pairs are compared, or that has no earlier run.
-        records: all conversations that were run, in order; what follows describes all of them.
-        decided_after: how many the verdict rests on; it may be certain before the last of a batch.
-        cells: round by round. No end of an interval moves back, so what was certain at the verdict
-            still is.
-        lowest: the cell with the lowest mean; None where nothing was measured.
-        let_go: the first round (and rule) that certainly does not hold; None of a prompt that
-            does not fail by itself.
-        fall: None without an earlier run that has the prompt.
-        unanswered: probes of these conversations that were not asked or not answered.
-        error: the probability, at most, that an end of a cell's interval is ever wrong.
-        by_rule: the verdict on each rule where all are decided one by one; else empty.
-    """
+    """The verdict on one prompt, and what describes all of its conversations."""
 
     id: str
-    verdict: str
-    records: tuple[Record, ...]
-    decided_after: int
-    cells: tuple[Cell, ...]
-    lowest: Cell | None
-    let_go: Cell | None
-    fall: Fall | None
-    unanswered: int
-    error: float
+    verdict: str  # without a bar, one passes that has not certainly fallen
+    records: tuple[Record, ...]  # all conversations that were run, in order
+    decided_after: int  # how many the verdict rests on; it may be certain before the last
+    cells: tuple[Cell, ...]  # round by round; what was certain stays so, as no end moves back
+    lowest: Cell | None  # the one with the lowest mean; None where nothing was measured
+    let_go: Cell | None  # the first that certainly does not hold, if the prompt fails by itself
+    fall: Fall | None  # None without an earlier run that has the prompt
+    unanswered: int  # probes that were not asked or not answered
+    error: float  # the probability, at most, that an end of a cell's interval is ever wrong
     by_rule: Mapping[str, str] = field(default_factory=dict)
 
     def low_from_start(self, terms: Terms) -> bool:
@@ -166,61 +136,54 @@ def check_prompts(
         terms: what is asked; its error is shared out among the prompts.
         before: an earlier run's records by prompt.
     """
-    error = terms.error_of(len(prompts))
-    by_prompt = talks_of(records, prompts, terms.budget)
+    by_prompt = _by_prompt(records, prompts, terms.budget)
     falls = {
-        name: compare_runs(by_prompt[name], earlier, rounds, terms.budget, error)
-        for name in prompts
+        name: compare_runs(mine, earlier, rounds, terms.budget, terms.error / len(prompts))
+        for name, mine in by_prompt.items()
         if (earlier := (before or {}).get(name, ()))
     }
-    return check_talks(by_prompt, rounds, terms, falls)
+    return check_again(records, prompts, rounds, terms, falls)
 
 
-def check_talks(
-    records: Mapping[str, Sequence[Record]], rounds: int, terms: Terms, falls: Mapping[str, Fall]
+def check_again(
+    records: Sequence[Record],
+    prompts: Sequence[str],
+    rounds: int,
+    terms: Terms,
+    falls: Mapping[str, Fall],
 ) -> list[PromptCheck]:
-    """The same, where the comparisons with an earlier run are known.
-
-    Args:
-        records: of every prompt, as `talks_of` sorts them.
-        rounds, terms: as of `check_prompts`.
-        falls: by prompt, of those that an earlier run has.
-    """
-    error = terms.error_of(len(records))
+    """The same where the comparisons with an earlier run, by prompt, are known."""
     return [
-        _check(name, talks_there, rounds, terms, error, falls.get(name))
-        for name, talks_there in records.items()
+        _check(name, mine, rounds, terms, terms.error / len(prompts), falls.get(name))
+        for name, mine in _by_prompt(records, prompts, terms.budget).items()
     ]
 
 
-def talks_of(
+def _by_prompt(
     records: Sequence[Record], prompts: Sequence[str], budget: int
 ) -> dict[str, list[Record]]:
-    """The conversations of each prompt that a verdict may rest on, in the order of the prompts."""
+    """The conversations of each prompt up to the first that is missing, within the budget."""
     by_number = {record["conversation"]: record for record in records}
-    return {
-        name: _in_order(by_number, index, len(prompts))[:budget]
-        for index, name in enumerate(prompts)
-    }
+    by_prompt: dict[str, list[Record]] = {}
+    for number, name in enumerate(prompts):
+        mine = by_prompt[name] = []
+        while len(mine) < budget and number in by_number:
+            mine.append(by_number[number])
+            number += len(prompts)
+    return by_prompt
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
-    """How many conversations of each prompt would decide what is undecided, if all went on as those
-    so far; None where no number up to `MOST_NEEDED` would, or there is no bar.
-    """
-    needed = 0
+    """Conversations of each prompt that would decide, if all went on as so far; None: too many."""
+    bar, needed = terms.min_stability, 0
     for checked in checks:
-        places, values = cell_scores(checked.records, max(cell.round for cell in checked.cells))
-        undecided: list[str | None] = [
-            rule for rule, verdict in checked.by_rule.items() if verdict == UNDECIDED
-        ]
-        if terms.min_stability is None or (checked.verdict != UNDECIDED and not undecided):
+        if bar is None or (checked.verdict != UNDECIDED and not checked.open_rules):
             continue
-        for rule in undecided or [None]:
-            columns = [at for at, cell in enumerate(places) if rule in (None, cell[0])]
-            count = conversations_needed(
-                values[:, columns], terms.min_stability, checked.error, MOST_NEEDED
-            )
+        keys, values = cell_scores(checked.records, max(cell.round for cell in checked.cells))
+        rules = [rule for rule, verdict in checked.by_rule.items() if verdict == UNDECIDED]
+        for rule in rules or [None]:
+            columns = [at for at, key in enumerate(keys) if rule in (None, key[0])]
+            count = conversations_needed(values[:, columns], bar, checked.error, MOST_NEEDED)
             if count is None:
                 return None
             needed = max(needed, count)
@@ -237,16 +200,6 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
     return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)
 
 
-def _in_order(by_number: Mapping[int, Record], index: int, prompts: int) -> list[Record]:
-    """A prompt's conversations up to the first that is missing: no later one is looked at before
-    it.
-    """
-    records: list[Record] = []
-    while (record := by_number.get(index + len(records) * prompts)) is not None:
-        records.append(record)
-    return records
-
-
 def _check(
     name: str,
     records: Sequence[Record],
@@ -255,32 +208,33 @@ def _check(
     error: float,
     fall: Fall | None,
 ) -> PromptCheck:
-    places, values = cell_scores(records, rounds)
+    keys, values = cell_scores(records, rounds)
     bar = terms.min_stability
-    rules = [rule for rule in dict.fromkeys(rule for rule, _ in places) if rule is not None]
+    rules = [rule for rule in dict.fromkeys(rule for rule, _ in keys) if rule is not None]
     by_rule: dict[str, Decision] = {}
     decision = None
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
         for rule in rules:
-            columns = [at for at, cell in enumerate(places) if cell[0] == rule]
+            columns = [at for at, key in enumerate(keys) if key[0] == rule]
             by_rule[rule] = decide(values[:, columns], bar, error)
         decision = _together(values, bar, list(by_rule.values()))
     elif bar is not None:
         decision = decide(values, bar, error)
-    # a fall is looked for in all conversations
-    decided_after = len(records) if decision is None or fall is not None else decision.after
-    cells = tuple(cell_of(*cell, values[:, at], error) for at, cell in enumerate(places))
-    measured = [cell for cell in cells if not np.isnan(cell.mean)]
+    cells = [_cell(*key, values[:, at], error) for at, key in enumerate(keys)]
     let_go = None
     if bar is not None and decision is not None and decision.verdict == FAIL:
-        let_go = _let_go(cells, bar, decision)
+        # but for rounding one is certain by itself, as no mean of capitals is above the largest
+        certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
+        let_go = next(certain, cells[int(np.argmax(decision.below))])
+    measured = [cell for cell in cells if not np.isnan(cell.mean)]
     return PromptCheck(
         id=name,
-        verdict=_verdict(decision, fall, decided_after),
+        verdict=_verdict(decision, fall, len(records)),
         records=tuple(records),
-        decided_after=decided_after,
-        cells=cells,
+        # a fall is looked for in all conversations
+        decided_after=len(records) if decision is None or fall is not None else decision.after,
+        cells=tuple(cells),
         lowest=min(measured, key=lambda cell: cell.mean, default=None),
         let_go=let_go,
         fall=fall,
@@ -291,9 +245,7 @@ def _check(
 
 
 def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
-    """The decision on a prompt whose rules are decided one by one: it fails where one of them
-    does, and passes where all do.
-    """
+    """Fails where one of the rules does, and passes where all do."""
     verdicts = [rule.verdict for rule in rules]
     verdict = next((word for word in (FAIL, UNDECIDED) if word in verdicts), PASS)
     after = len(values) if UNDECIDED in verdicts else max(rule.after for rule in rules)
@@ -307,36 +259,56 @@ def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -
         return FAIL
     if decision is not None:
         return decision.verdict
-    if fall is None:
-        return PASS if conversations else UNDECIDED
-    return PASS if fall.rules and fall.pairs >= fall.expected else UNDECIDED
+    passes = bool(conversations) if fall is None else bool(fall.rules) and fall.complete
+    return PASS if passes else UNDECIDED
 
 
-def cell_of(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
+def _cell(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
     """A rule in a round with the scores of its conversations, in their order."""
     measured = scores[~np.isnan(scores)]
     mean = float(measured.mean()) if len(measured) else np.nan
     return Cell(rule, number, mean, *bounds(scores, error))
 
 
-def _let_go(cells: Sequence[Cell], bar: float, decision: Decision) -> Cell:
-    """The first round that is certain by itself; but for rounding one is, as no mean of capitals is
-    larger than the largest.
+@dataclass(frozen=True)
+class RuleCheck:
+    """The verdict on one rule of a prompt, the cell that decides it (where none does, the one with
+    the lowest mean; None where nothing was measured), and its comparison with an earlier run.
+
+    It is `PASS` where every round certainly holds, and `FAIL` where the prompt fails and a round
+    of this rule certainly does not hold, or the rule has certainly fallen.
     """
-    certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
-    return next(certain, cells[int(np.argmax(decision.below))])
+
+    rule: str
+    verdict: str
+    cell: Cell | None
+    fall: RuleFall | None
 
 
-__all__ = [
-    "FAIL",
-    "PASS",
-    "UNDECIDED",
-    "Cell",
-    "PromptCheck",
-    "Terms",
-    "budget_needed",
-    "check_prompts",
-    "check_talks",
-    "closest_mean",
-    "talks_of",
-]
+def rules_of(checked: PromptCheck, bar: float | None) -> list[RuleCheck]:
+    """The verdict on every rule of a prompt; [] where the prompt has but one."""
+    rules = dict.fromkeys(cell.rule for cell in checked.cells if cell.rule is not None)
+    return [_rule_check(checked, rule, bar) for rule in rules]
+
+
+def _rule_check(checked: PromptCheck, rule: str, bar: float | None) -> RuleCheck:
+    cells = [cell for cell in checked.cells if cell.rule == rule]
+    measured = [cell for cell in cells if not np.isnan(cell.mean)]
+    lowest = min(measured, key=lambda cell: cell.mean, default=None)
+    compared = checked.fall.rules if checked.fall is not None else ()
+    fall = next((item for item in compared if item.rule == rule), None)
+    verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
+    decided = checked.by_rule.get(rule)
+    # one interval of many says too little by itself: the prompt, or this rule, has to fail too
+    fails = checked.let_go is not None and (decided or checked.verdict) == FAIL
+    if fails and FAIL in verdicts:
+        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fall)
+    if fall is not None and fall.fell:
+        return RuleCheck(rule, FAIL, lowest, fall)
+    if decided is not None:
+        return RuleCheck(rule, decided, lowest, fall)
+    if bar is None:
+        passes = checked.fall is None or (fall is not None and checked.fall.complete)
+    else:
+        passes = all(verdict == PASS for verdict in verdicts)
+    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)

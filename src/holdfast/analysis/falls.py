@@ -27,43 +27,32 @@ def cell_scores(
     probes = [
         (row, probe)
         for row, record in enumerate(records)
-        for probe in _stability_probes(record, rounds)
-    ]
-    rules = list(dict.fromkeys(probe.get("rule") for _, probe in probes)) or [None]
-    places = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
-    columns = {cell_key: column for column, cell_key in enumerate(places)}
-    cells = (
-        (row, columns[probe.get("rule"), probe["round"]], probe["score"]) for row, probe in probes
-    )
-    return places, cell_means(cells, (len(records), len(places)))
-
-
-def rule_scores(records: Sequence[Record], rounds: int) -> dict[str | None, np.ndarray]:
-    """The same by rule, each [conversation, round]."""
-    places, values = cell_scores(records, rounds)
-    return {
-        rule: values[:, [at for at, (there, _) in enumerate(places) if there == rule]]
-        for rule in dict.fromkeys(rule for rule, _ in places)
-    }
-
-
-def _stability_probes(record: Record, rounds: int) -> list[dict[str, Any]]:
-    return [
-        probe
         for probe in record["probes"]
         if probe["kind"] == "stability" and probe["round"] <= rounds
     ]
+    rules = list(dict.fromkeys(probe.get("rule") for _, probe in probes)) or [None]
+    keys = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
+    columns = {key: column for column, key in enumerate(keys)}
+    scores = (
+        (row, columns[probe.get("rule"), probe["round"]], probe["score"]) for row, probe in probes
+    )
+    return keys, cell_means(scores, (len(records), len(keys)))
+
+
+def _rule_scores(records: Sequence[Record], rounds: int) -> dict[str | None, np.ndarray]:
+    """The same by rule, each [conversation, round]."""
+    keys, values = cell_scores(records, rounds)
+    return {
+        rule: values[:, [at for at, key in enumerate(keys) if key[0] == rule]]
+        for rule in dict.fromkeys(rule for rule, _ in keys)
+    }
 
 
 @dataclass(frozen=True)
 class RuleFall:
-    """A rule beside itself in the earlier run.
-
-    Attributes:
-        rule: None where the prompt has but one.
-        fell: whether its mean score is certainly lower in some round.
-        round: from 1, in which the mean fell most.
-        before, now: the means of that round, over the pairs that have both.
+    """A rule (None where the prompt has but one) beside itself in the earlier run: whether its mean
+    score is certainly lower in some round, the round in which the mean fell most, and both means
+    of that round, over the pairs that have both.
     """
 
     rule: str | None
@@ -75,24 +64,19 @@ class RuleFall:
 
 @dataclass(frozen=True)
 class Fall:
-    """The comparison of a prompt with an earlier run.
+    """The comparison of a prompt with an earlier run."""
 
-    Attributes:
-        pairs: conversations of both runs that were compared, in their order.
-        expected: how many pairs the earlier run and the budget allow.
-        alike: how many have the same user model's prompt and the same starter.
-        fell: whether some rule has certainly fallen. If each of several shows a part of it, none
-            of them need be certain by itself.
-        rules: those that both runs have, what fell most first; () where nothing was compared.
-        not_compared: rules that have no pair of scores: only one of the runs has them, say.
-    """
+    pairs: int  # conversations of both runs that were compared, in their order
+    expected: int  # how many pairs the earlier run and the budget allow
+    alike: int  # how many have the same user model's prompt and the same starter
+    fell: bool  # some rule certainly has; if several show a part of it, perhaps none by itself
+    rules: tuple[RuleFall, ...]  # those that both runs have, what fell most first
+    not_compared: tuple[str, ...] = ()  # rules that have no pair of scores
 
-    pairs: int
-    expected: int
-    alike: int
-    fell: bool
-    rules: tuple[RuleFall, ...]
-    not_compared: tuple[str, ...] = ()
+    @property
+    def complete(self) -> bool:
+        """Whether all pairs are compared."""
+        return self.pairs >= self.expected
 
 
 def compare_runs(
@@ -108,9 +92,9 @@ def compare_runs(
         error: the probability, at most, that a rule is said to have fallen that has not.
     """
     pairs = list(zip(current, earlier, strict=False))
-    now = rule_scores([new for new, _ in pairs], rounds)
-    then = rule_scores([old for _, old in pairs], rounds)
-    both = [rule for rule in now if rule in then and _compared(now[rule], then[rule]).any()]
+    now = _rule_scores([new for new, _ in pairs], rounds)
+    then = _rule_scores([old for _, old in pairs], rounds)
+    both = [r for r in now if r in then and not np.isnan(now[r] - then[r]).all()]
     fell = False
     by_rule: np.ndarray = np.zeros(0, dtype=bool)
     if both:
@@ -135,19 +119,13 @@ def compare_runs(
 
 def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, then: np.ndarray) -> RuleFall:
     """A rule's round with the largest fall; scores are [conversation, round]."""
-    both = _compared(now, then)
+    both = ~np.isnan(now - then)
     means = {
         at: (float(then[both[:, at], at].mean()), float(now[both[:, at], at].mean()))
         for at in np.flatnonzero(both.any(axis=0)).tolist()
     }
     most = min(means, key=lambda at: means[at][1] - means[at][0])
     return RuleFall(rule, fell, most + 1, *means[most])
-
-
-def _compared(now: np.ndarray, then: np.ndarray) -> np.ndarray:
-    """Where both runs have a score."""
-    measured: np.ndarray = ~np.isnan(now - then)
-    return measured
 
 
 def _opening(record: Record) -> tuple[Any, ...]:

@@ -32,17 +32,11 @@ _STEPS = 30  # halvings of an interval on the way to a bound
 
 @dataclass(frozen=True)
 class Decision:
-    """The decision on one prompt.
-
-    Attributes:
-        verdict: `PASS`, `FAIL` or `UNDECIDED`.
-        after: how many conversations it took; all of them where undecided.
-        below: [cell], the capital at that time of who bets that the cell's mean lies below the bar.
-    """
+    """The decision on one prompt."""
 
     verdict: str
-    after: int
-    below: np.ndarray
+    after: int  # how many conversations it took; all of them where undecided
+    below: np.ndarray  # [cell], the capital of who bets that its mean lies below the bar
 
 
 def decide(values: np.ndarray, bar: float, error: float) -> Decision:
@@ -122,9 +116,7 @@ def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray
 
 
 def _lowest_means(capitals: np.ndarray) -> np.ndarray:
-    """The least mean of any set of rules that a rule is in, [rule, conversation]: with so many of
-    the smallest others.
-    """
+    """The least mean of any set of rules that a rule is in, [rule, conversation]."""
     lowest = np.empty_like(capitals)
     sizes = np.arange(1, len(capitals) + 1)[:, None]
     for index, capital in enumerate(capitals):
@@ -135,9 +127,7 @@ def _lowest_means(capitals: np.ndarray) -> np.ndarray:
 
 
 def capital_above(values: np.ndarray, bar: float) -> np.ndarray:
-    """The capital of who bets that a cell's mean lies above the bar; fair at best where it does
-    not.
-    """
+    """The capital of who bets that a cell's mean lies above the bar; fair at best where not."""
     surplus = np.nan_to_num(values - bar)  # where nothing was measured, nothing is won or lost
     growth = np.log1p(surplus[..., None] * (_STAKES / bar))
     return _log_mean(np.cumsum(growth, axis=-3))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.check_file import Check, rules_of
-from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck
+from holdfast.analysis.check_file import Check
+from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck, rules_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Curve, NamedChart
@@ -20,25 +20,14 @@ from holdfast.report.checks import (
     totals,
 )
 
-WORDS = {PASS: "passes", FAIL: "fails", UNDECIDED: "undecided"}
-_ORDER = (FAIL, UNDECIDED, PASS)
+_WORDS = {FAIL: "fails", UNDECIDED: "undecided", PASS: "passes"}  # what fails is shown first
 _CURVE, _BAR = 1, 5  # colours
 _MOST_NAMED = 3  # prompts that do not pass, in the sentence below the headline
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """A prompt, or one of its rules, with its verdict.
-
-    Attributes:
-        prompt: its id.
-        rule: the rule's; "" for the prompt as a whole.
-        verdict: `PASS`, `FAIL` or `UNDECIDED`.
-        why: what decides, with its interval.
-        conversations: that its numbers are of.
-        decided_after: how many of them the prompt's verdict took.
-        at: the place of the series that holds them.
-    """
+    """A prompt, or one of its rules; at is the place of the series of its conversations."""
 
     prompt: str
     rule: str
@@ -50,59 +39,48 @@ class VerdictRow:
 
     @property
     def word(self) -> str:
-        return WORDS[self.verdict]
+        return _WORDS[self.verdict]
 
 
 @dataclass(frozen=True)
 class CheckSection:
-    """The check of one run.
+    """The check of one run."""
 
-    Attributes:
-        label: of its series.
-        method: under which the prompts were checked.
-        bar, error: what was asked; no bar where prompts were only compared with an earlier run.
-        share: of the error, at most, of each end of an interval.
-        rows: prompts in the order of the suite, each with its rules behind it.
-        charts: of prompts and rules by round, with their confidence sequences; what fails first.
-    """
-
-    label: str
-    method: str
-    bar: float | None
-    error: float
-    share: float
-    rows: tuple[VerdictRow, ...]
-    charts: tuple[NamedChart, ...]
+    label: str  # of its series
+    check: Check
+    share: float  # of the error, at most, of each end of an interval
+    rows: list[VerdictRow]  # prompts in the order of the suite, each with its rules behind it
+    charts: list[NamedChart]  # by prompt and rule; what fails first
 
 
 def check_sections(
     checks: Sequence[Check | None], labels: Sequence[str], series: Sequence[Series]
 ) -> list[CheckSection]:
-    """The checks of those runs that have one.
-
-    Args:
-        checks, labels: by run.
-        series: of all runs.
-    """
+    """The checks of those runs that have one, by run."""
     places = {(item.run, item.method): index for index, item in enumerate(series)}
     return [
-        _section(check, series[index].label, index)
+        CheckSection(
+            label=series[index].label,
+            check=check,
+            share=max(checked.error for checked in check.prompts),
+            rows=[row for checked in check.prompts for row in _rows(checked, check, index)],
+            charts=[chart for checked in _ordered(check) for chart in _charts(checked, check)],
+        )
         for check, label in zip(checks, labels, strict=True)
         if check is not None and (index := places.get((label, check.method))) is not None
     ]
 
 
 def check_headline(check: Check) -> str:
-    """How many prompts pass, fail and are undecided, or the verdict on the only one; and at what
-    error.
-    """
+    """The totals, or the verdict on the only prompt, and at what error."""
     if len(check.prompts) > 1:
         return totals(check.prompts, check.terms)
     (checked,) = check.prompts
     text = _status(checked, check)
-    barless = check.terms.min_stability is None
     # undecided is no verdict; and who passes without a bar shows no fall, not that there is none
-    if checked.verdict == UNDECIDED or (barless and checked.verdict == PASS):
+    if checked.verdict == UNDECIDED or (
+        check.terms.min_stability is None and checked.verdict == PASS
+    ):
         return f"{text}."
     return (
         f"{text}. The chance that this verdict is wrong is at most {percentage(check.terms.error)}."
@@ -121,41 +99,27 @@ def check_lines(check: Check) -> list[str]:
 
 def _status(checked: PromptCheck, check: Check) -> str:
     """'late fails: below 0.9 in round 3: 0.00 [0.00, 0.41] (12 conversations)'."""
-    word = "is undecided" if checked.verdict == UNDECIDED else WORDS[checked.verdict]
+    word = "is undecided" if checked.verdict == UNDECIDED else _WORDS[checked.verdict]
     return f"{checked.id} {word}: {sentence(checked, check.terms)}"
-
-
-def _section(check: Check, label: str, index: int) -> CheckSection:
-    rows = [row for checked in check.prompts for row in _rows(checked, check, index)]
-    charts = [chart for checked in _ordered(check) for chart in _charts(checked, check)]
-    return CheckSection(
-        label=label,
-        method=check.method,
-        bar=check.terms.min_stability,
-        error=check.terms.error,
-        share=max(checked.error for checked in check.prompts),
-        rows=tuple(rows),
-        charts=tuple(charts),
-    )
 
 
 def _ordered(check: Check) -> list[PromptCheck]:
     """Those that fail first, then the undecided; each in the order of the suite."""
-    return sorted(check.prompts, key=lambda checked: _ORDER.index(checked.verdict))
+    return sorted(check.prompts, key=lambda checked: list(_WORDS).index(checked.verdict))
 
 
 def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
     """A prompt, and behind it its rules."""
-    counts = (len(checked.records), checked.decided_after)
+    counts = (len(checked.records), checked.decided_after, index)
     why = reason(checked, check.terms)
     if checked.fall is not None and why != fall_text(checked.fall):
         why = f"{why}; {fall_text(checked.fall)}"
     if checked.unanswered:
         why = f"{why}; {checked.unanswered} probes were not asked or not answered"
-    yield VerdictRow(checked.id, "", checked.verdict, why, *counts, index)
+    yield VerdictRow(checked.id, "", checked.verdict, why, *counts)
     for rule in rules_of(checked, check.terms.min_stability):
         text = rule_text(rule, checked, check.terms)
-        yield VerdictRow(checked.id, rule.rule, rule.verdict, text, *counts, index)
+        yield VerdictRow(checked.id, rule.rule, rule.verdict, text, *counts)
 
 
 def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:

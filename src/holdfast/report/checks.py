@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.analysis.check_file import RuleCheck, rules_of
 from holdfast.analysis.checks import (
     FAIL,
     PASS,
     UNDECIDED,
     Cell,
     PromptCheck,
+    RuleCheck,
     Terms,
+    rules_of,
 )
 from holdfast.analysis.falls import Fall, Record, RuleFall
 from holdfast.report.wording import count_of
@@ -25,22 +26,21 @@ from holdfast.report.wording import count_of
 _WIDTH = 100
 _MOST_SHOWN = 3  # conversations that broke a rule, in JUnit
 _NOISE = 1e-6  # of a hundredth
-_MARKS = {PASS: "PASS", FAIL: "FAIL", UNDECIDED: "UNDECIDED"}
 _BLOCKS = "▁▂▃▄▅▆▇█"  # a score from 0 to 1
 
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one line each, then the details of what does not pass, and the totals."""
     width = max(len(checked.id) for checked in checks)
-    room = max(len(_MARKS[checked.verdict]) for checked in checks)
+    room = max(len(checked.verdict) for checked in checks)
     lines = [
-        f"{_MARKS[checked.verdict].ljust(room)}  {checked.id.ljust(width)}"
+        f"{checked.verdict.upper().ljust(room)}  {checked.id.ljust(width)}"
         f"  {sentence(checked, terms)}"
         for checked in checks
     ]
     for checked in checks:
         if checked.verdict != PASS:
-            title = f"{_MARKS[checked.verdict]} {checked.id}"
+            title = f"{checked.verdict.upper()} {checked.id}"
             lines += ["", title, "-" * len(title), *details(checked, terms)]
     return [*lines, "", totals(checks, terms)]
 
@@ -50,9 +50,9 @@ def counted(checks: Sequence[PromptCheck]) -> str:
     verdicts = [checked.verdict for checked in checks]
     words = {FAIL: "failed", UNDECIDED: "undecided", PASS: "passed"}
     counts = {word: verdicts.count(verdict) for verdict, word in words.items()}
-    parts = [f"{count} {word}" for word, count in counts.items() if count]
-    first, _, word = parts[0].partition(" ")
-    return ", ".join([f"{first} of {len(checks):,} prompts {word}", *parts[1:]])
+    first, *others = ((count, word) for word, count in counts.items() if count)
+    parts = [f"{count} {word}" for count, word in others]
+    return ", ".join([f"{first[0]} of {len(checks):,} prompts {first[1]}", *parts])
 
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
@@ -75,44 +75,37 @@ def percentage(share: float) -> str:
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
-    """One line on a prompt: the reason for its verdict, and the conversations that it took."""
-    return f"{reason(checked, terms)} ({spent(checked)})"
-
-
-def spent(checked: PromptCheck) -> str:
-    """'decided after 3 of 8 conversations', or '8 conversations' where there is no verdict or it
-    took all of them.
+    """The reason for the verdict on a prompt, and the conversations that it took: '(decided after
+    3 of 8 conversations)', or '(8 conversations)' where there is none or it took all of them.
     """
     count = len(checked.records)
     early = f"decided after {checked.decided_after} of " if checked.decided_after < count else ""
-    return f"{early}{count_of(count, 'conversation')}"
+    return f"{reason(checked, terms)} ({early}{count_of(count, 'conversation')})"
 
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
     """The evidence that decides on a prompt."""
     if checked.let_go is not None:
-        low_before = already_low(checked, checked.let_go, terms)
         others = [
             rule.rule
             for rule in rules_of(checked, terms.min_stability)
             if rule.verdict == FAIL and rule.rule != checked.let_go.rule
         ]
         too = f"; also below: {', '.join(others)}" if others else ""
-        return f"below {terms.min_stability:g} in {cell_text(checked.let_go)}{low_before}{too}"
+        cell = f"{_cell_text(checked.let_go)}{_already_low(checked, checked.let_go, terms)}"
+        return f"below {terms.min_stability:g} in {cell}{too}"
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
     if checked.lowest is None:
         return "no probe was answered"
-    lowest = f"lowest in {cell_text(checked.lowest)}{by_itself(checked, checked.lowest, terms)}"
+    lowest = f"lowest in {_cell_text(checked.lowest)}{_by_itself(checked, checked.lowest, terms)}"
     if terms.min_stability is None:
         return f"not in the earlier run, so there is nothing to compare; {lowest}"
     return lowest
 
 
-def already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
-    """', low since round 5' where the rule of a cell has a mean below the bar in the rounds just
-    before it too, which are not certain by themselves; "" of any other cell.
-    """
+def _already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
+    """', low since round 5' where the mean was below the bar before it was certain."""
     if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
         return ""
     first = cell.round
@@ -124,10 +117,8 @@ def already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
     return f", low since round {first}" if first < cell.round else ""
 
 
-def by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
-    """Why an interval below the bar does not decide: it is that of one cell alone, and a prompt
-    fails where all of its cells together are certain; "" where it decides or contains the bar.
-    """
+def _by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
+    """Why an interval below the bar does not decide: it is one of many; "" elsewhere."""
     bar, count = terms.min_stability, len(checked.cells)
     if bar is None or checked.verdict != UNDECIDED or cell.verdict(bar) != FAIL:
         return ""
@@ -139,11 +130,10 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     if rule.cell is None:
         return "no probe was answered"
     text = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
-    text += already_low(checked, rule.cell, terms)
-    text += by_itself(checked, rule.cell, terms)
+    text += _already_low(checked, rule.cell, terms) + _by_itself(checked, rule.cell, terms)
     if rule.fall is None or not rule.fall.fell:
         return text
-    most = rule_fall_text(replace(rule.fall, rule=None))
+    most = _rule_fall_text(replace(rule.fall, rule=None))
     return f"{text}; fell against the earlier run, {most}"
 
 
@@ -157,8 +147,7 @@ def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     return f"{where}{rule_text(rule, checked, terms)} ({conversations})"
 
 
-def cell_text(cell: Cell) -> str:
-    """A cell with its mean and interval."""
+def _cell_text(cell: Cell) -> str:
     of_rule = f", rule {cell.rule}" if cell.rule is not None else ""
     return f"round {cell.round}{of_rule}: {numbers_text(cell)}"
 
@@ -178,10 +167,10 @@ def fall_text(fall: Fall) -> str:
         return f"nothing to compare with the earlier run{missing}"
     compared = count_of(fall.pairs, "pair")
     pairs = f"({compared} of conversations, {fall.alike} with the same draws){missing}"
-    named = [rule_fall_text(rule) for rule in fall.rules if rule.fell]
+    named = [_rule_fall_text(rule) for rule in fall.rules if rule.fell]
     if named:
         return f"fell against the earlier run: {'; '.join(named)} {pairs}"
-    most = rule_fall_text(fall.rules[0])
+    most = _rule_fall_text(fall.rules[0])
     if fall.fell:
         return f"fell against the earlier run, though no rule certainly by itself: {most} {pairs}"
     if fall.rules[0].now >= fall.rules[0].before:
@@ -189,7 +178,7 @@ def fall_text(fall: Fall) -> str:
     return f"no certain fall against the earlier run: {most} {pairs}"
 
 
-def rule_fall_text(fall: RuleFall) -> str:
+def _rule_fall_text(fall: RuleFall) -> str:
     """'rule brief, most in round 3, from 0.86 to 0.40'."""
     of_rule = f"rule {fall.rule}, " if fall.rule is not None else ""
     return f"{of_rule}most in round {fall.round}, from {fall.before:.2f} to {fall.now:.2f}"
@@ -207,14 +196,16 @@ def details(checked: PromptCheck, terms: Terms) -> list[str]:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
     if checked.unanswered:
         lines.append(f"{checked.unanswered} probes were not asked or not answered.")
-    return lines + _worst(checked, _shown_cell(checked), 1)
+    cell = checked.let_go or checked.lowest
+    if checked.let_go is None and checked.fall is not None and checked.fall.fell:
+        cell = _cell_at(checked, checked.fall.rules[0])
+    return lines + _worst(checked, cell, 1)
 
 
 def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
     """Of one rule of a prompt: stability by round, and the worst conversations."""
-    cell = rule.cell
-    if rule.fall is not None and rule.fall.fell:
-        cell = _cell_at(checked, rule.fall)
+    fell = rule.fall is not None and rule.fall.fell
+    cell = _cell_at(checked, rule.fall) if fell and rule.fall else rule.cell
     by_round = ["stability by round:", _by_round(checked, rule.rule)]
     return by_round + _worst(checked, cell, _MOST_SHOWN)
 
@@ -222,13 +213,12 @@ def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
 def _by_round(checked: PromptCheck, rule: str | None) -> str:
     means = [cell.mean for cell in checked.cells if cell.rule == rule]
     name = "" if rule is None else f"  {rule}"
-    return f"  {_spark(means)}  {' '.join(f'{mean:.2f}' for mean in means)}{name}"
+    blocks = (" " if mean != mean else _BLOCKS[min(int(8 * mean), 7)] for mean in means)
+    return f"  {''.join(blocks)}  {' '.join(f'{mean:.2f}' for mean in means)}{name}"
 
 
 def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
-    """The conversations that broke a rule in the round of a cell, the lowest score first, each up
-    to that probe; [] where none did.
-    """
+    """The conversations that broke a rule in the round of a cell, the lowest score first."""
     broken = [
         (probe["score"], index, probe)
         for index, record in enumerate(checked.records)
@@ -255,13 +245,6 @@ def _transcript(record: Record, probe: Record) -> list[str]:
     return [*lines, *_quoted("score", f"{probe['score']:.2f}: {probe['reason']}")]
 
 
-def _shown_cell(checked: PromptCheck) -> Cell | None:
-    """The cell that fails, or fell most; else the lowest."""
-    if checked.let_go is None and checked.fall is not None and checked.fall.fell:
-        return _cell_at(checked, checked.fall.rules[0])
-    return checked.let_go or checked.lowest
-
-
 def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
     """Where a rule fell most."""
     return next(
@@ -275,10 +258,3 @@ def _quoted(who: str, text: Any) -> list[str]:
     for paragraph in str(text).splitlines() or [""]:
         lines += textwrap.wrap(paragraph, _WIDTH - 10) or [""]
     return [f"  {who if not row else '':>7} {line}".rstrip() for row, line in enumerate(lines)]
-
-
-def _spark(means: Sequence[float]) -> str:
-    return "".join(
-        " " if mean != mean else _BLOCKS[min(int(mean * len(_BLOCKS)), len(_BLOCKS) - 1)]
-        for mean in means
-    )

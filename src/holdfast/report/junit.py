@@ -13,8 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from holdfast.analysis.check_file import RuleCheck, rules_of
-from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck, Terms
+from holdfast.analysis.checks import (
+    FAIL,
+    PASS,
+    UNDECIDED,
+    Cell,
+    PromptCheck,
+    RuleCheck,
+    Terms,
+    rules_of,
+)
 from holdfast.files import write_whole
 from holdfast.report.checks import details, rule_details, rule_sentence, sentence
 
@@ -26,15 +34,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class _Test:
-    """One test case.
-
-    Attributes:
-        classname, name: what CI servers know it by over time.
-        kind: the element that tells how it ended.
-        verdict: of the prompt or rule.
-        message: one line.
-        text: what stands below that line; "" of what passes or is skipped.
-    """
+    """One test case; text is "" of what passes or is skipped."""
 
     classname: str
     name: str
@@ -62,16 +62,16 @@ def write_junit(
     """
     tests = [list(_tests(checked, terms, suite)) for checked in checks]
     kinds = [test.kind for of_prompt in tests for test in of_prompt]
-    counts = {
+    about = {
+        "name": _text(f"holdfast check {suite}"),
         "tests": str(len(kinds)),
         "failures": str(kinds.count(_KINDS[FAIL])),
         "errors": str(kinds.count(_KINDS[UNDECIDED])),
         "skipped": str(kinds.count(_SKIPPED)),
         "time": f"{seconds:.3f}",
     }
-    name = _text(f"holdfast check {suite}")
-    root = ElementTree.Element("testsuites", {"name": name, **counts})
-    testsuite = ElementTree.SubElement(root, "testsuite", {"name": name, **counts})
+    root = ElementTree.Element("testsuites", about)
+    testsuite = ElementTree.SubElement(root, "testsuite", about)
     conversations = sum(len(checked.records) for checked in checks)
     for checked, of_prompt in zip(checks, tests, strict=True):
         share = len(checked.records) / conversations if conversations else 1 / len(checks)
@@ -112,9 +112,7 @@ def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: s
 
 
 def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> list[str]:
-    """How to decide an undecided prompt or rule whose lowest mean is this; [] of any other, and
-    without a bar.
-    """
+    """How to decide what is undecided and has this lowest mean; [] elsewhere and without a bar."""
     if checked.verdict != UNDECIDED or terms.min_stability is None or lowest is None:
         return []
     return [
@@ -124,15 +122,8 @@ def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) ->
 
 
 def _add(testsuite: ElementTree.Element, test: _Test, seconds: float) -> None:
-    case = ElementTree.SubElement(
-        testsuite,
-        "testcase",
-        {
-            "classname": _text(test.classname),
-            "name": _text(test.name),
-            "time": f"{seconds:.3f}",
-        },
-    )
+    names = {"classname": _text(test.classname), "name": _text(test.name)}
+    case = ElementTree.SubElement(testsuite, "testcase", {**names, "time": f"{seconds:.3f}"})
     if test.verdict == PASS:
         ElementTree.SubElement(case, test.kind).text = _text(test.message)
         return
