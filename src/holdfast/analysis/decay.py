@@ -30,9 +30,7 @@ _RESAMPLES = 2_000  # of a correlation
 
 
 class Changes(NamedTuple):
-    """Of the logarithm of the mass over a dialog: its change within turns and between them, both
-    summed, and its mean slope per token.
-    """
+    """Changes of the logarithm of the mass in a dialog, summed, and its mean slope per token."""
 
     within_turns: float
     between_turns: float
@@ -71,10 +69,20 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
         )
     rounds = max(number for dialog in dialogs for number in dialog)
     whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
-    first = np.mean([_head_means(dialog[1]) for dialog in whole], 0)
-    drop = first - np.mean([_head_means(dialog[rounds]) for dialog in whole], 0)
-    shown = head or _largest(drop)
-    of_head = _mass_of(shown)
+    first, last = (  # [layer, head]
+        np.mean([np.asarray(dialog[number].mass).mean(2) for dialog in whole], 0)
+        for number in (1, rounds)
+    )
+    drop = first - last
+    layer, column = np.unravel_index(drop.argmax(), drop.shape)
+    shown = head or (int(layer), int(column))
+
+    def of_head(turn: TurnTrace) -> np.ndarray:
+        return np.asarray(turn.mass)[shown]
+
+    def uniform_of_head(turn: TurnTrace) -> np.ndarray:
+        return np.asarray(turn.uniform)[shown[0]]
+
     return {
         "dialogs": len(dialogs),
         "whole_dialogs": len(whole),
@@ -88,7 +96,7 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
             "uniform": _curves(dialogs, rounds, _uniform_mass),
         },
         "average": _measured(dialogs, whole, rounds, _average_mass, _uniform_mass),
-        "head": _measured(dialogs, whole, rounds, of_head, _uniform_of(shown)),
+        "head": _measured(dialogs, whole, rounds, of_head, uniform_of_head),
     }
 
 
@@ -99,9 +107,7 @@ def _measured(
     level: _Level,
     uniform_level: _Level,
 ) -> dict[str, Any]:
-    """The mean mass of every round, and the changes of its logarithm beside those of uniform
-    attention; only whole dialogs have changes.
-    """
+    """The mean mass by round, and the changes of its logarithm in whole dialogs."""
     real = np.array([_changes(dialog, rounds, level) for dialog in whole])
     uniform = np.array([_changes(dialog, rounds, uniform_level) for dialog in whole])
     mass = [
@@ -141,28 +147,13 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> Changes:
 
 def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> list[list[float]]:
     """Per round, the mean at each step that at least half of the dialogs reach."""
-    return [
-        _curve([level(dialog[number]) for dialog in dialogs if number in dialog])
-        for number in range(1, rounds + 1)
-    ]
-
-
-def _curve(turns: Sequence[np.ndarray]) -> list[float]:
-    steps = int(np.median([len(turn) for turn in turns])) if turns else 0
-    return [
-        round(float(np.mean([turn[step] for turn in turns if len(turn) > step])), 6)
-        for step in range(steps)
-    ]
-
-
-def _mass_of(head: Head) -> _Level:
-    """A function that reads the mass of one head, [step]."""
-    return lambda turn: np.asarray(turn.mass)[head]
-
-
-def _uniform_of(head: Head) -> _Level:
-    """The same if the head's layer attended evenly."""
-    return lambda turn: np.asarray(turn.uniform)[head[0]]
+    curves = []
+    for number in range(1, rounds + 1):
+        turns = [level(dialog[number]) for dialog in dialogs if number in dialog]
+        steps = int(np.median([len(turn) for turn in turns])) if turns else 0
+        means = (np.mean([turn[at] for turn in turns if len(turn) > at]) for at in range(steps))
+        curves.append([round(float(mean), 6) for mean in means])
+    return curves
 
 
 def _average_mass(turn: TurnTrace) -> np.ndarray:
@@ -177,18 +168,6 @@ def _uniform_mass(turn: TurnTrace) -> np.ndarray:
     return averaged
 
 
-def _head_means(turn: TurnTrace) -> np.ndarray:
-    """[layer, head], over the tokens of a turn."""
-    means: np.ndarray = np.asarray(turn.mass).mean(2)
-    return means
-
-
-def _largest(values: np.ndarray) -> Head:
-    """Where [layer, head] is largest."""
-    layer, head = np.unravel_index(values.argmax(), values.shape)
-    return int(layer), int(head)
-
-
 # --- Mass beside behaviour
 
 
@@ -200,11 +179,14 @@ def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     every = np.concatenate(dialogs)
     round_means = {number: every[every[:, 0] == number, 1:].mean(0) for number in set(every[:, 0])}
     values = [probes[:, 1:] for probes in dialogs]
-    of_rounds = [np.array([round_means[number] for number in probes[:, 0]]) for probes in dialogs]
+    in_rounds = [
+        probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
+        for probes in dialogs
+    ]
     rng = np.random.default_rng(0)
     return {
         "all": _correlation(values, rng),
-        "within_rounds": _correlation(_less(values, of_rounds), rng),
+        "within_rounds": _correlation(in_rounds, rng),
         "within_dialogs": _correlation([pairs - pairs.mean(0) for pairs in values], rng),
         "between_dialogs": _correlation([pairs.mean(0, keepdims=True) for pairs in values], rng),
         "probes": every.round(6).tolist(),
@@ -221,14 +203,8 @@ def _probes(record: dict[str, Any]) -> np.ndarray:
     return np.array(rows, dtype=float)
 
 
-def _less(values: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> list[np.ndarray]:
-    return [value - mean for value, mean in zip(values, means, strict=True)]
-
-
 def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> dict[str, Any]:
-    """Pearson's r of [n, 2] with a 95 % bootstrap interval over groups; without one where a column
-    is constant.
-    """
+    """Pearson's r of [n, 2] with a 95 % bootstrap interval over groups."""
     every = np.concatenate(groups)
     if len(groups) < 2 or (every.std(0) < 1e-12).any():
         why = "mass or score is the same everywhere"
@@ -247,9 +223,7 @@ def _sums(group: np.ndarray) -> list[float]:
 
 
 def _r(sums: np.ndarray) -> np.ndarray:
-    """Pearson's r of each row of sums; NaN where a column of that resample is constant but for
-    rounding.
-    """
+    """Pearson's r of each row of sums; NaN where a column is constant but for rounding."""
     n, x, y, xx, yy, xy = sums.T
     spread_x, spread_y = n * xx - x**2, n * yy - y**2
     varies = (spread_x > 1e-12 * n * xx) & (spread_y > 1e-12 * n * yy)

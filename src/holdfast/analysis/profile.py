@@ -27,37 +27,22 @@ Gains = dict[Head, Estimate]  # by head, its score minus the unsteered one on th
 
 @dataclass(frozen=True)
 class Profile:
-    """The scores on one task of steering each head alone.
-
-    Args:
-        shape: of the model.
-        method: as it is spelled, without heads.
-        by: what scores are.
-        unsteered: the mean score without steering.
-        scores: by head, the mean over the samples it was scored on.
-        samples: by head, how many these are; fewer for those that halving dropped.
-        ranking: the heads, best first; those dropped stand behind all that were not, and were
-            compared on fewer samples.
-    """
+    """The mean score on one task of steering each head alone, and without steering."""
 
     shape: Shape
-    method: str
-    by: str
+    method: str  # its spec string, without heads
+    by: str  # what scores are
     unsteered: float
     scores: dict[Head, float]
-    samples: dict[Head, int]
-    ranking: Ranking
+    samples: dict[Head, int]  # how many it was scored on; halving scores fewer
+    ranking: Ranking  # best first; those dropped stand behind all that were not
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """Heads that halving may have missed.
-
-    Args:
-        share: of all heads and samples, those that were scored.
-        kept: heads scored on every sample.
-        dropped: heads that were not.
-        near: how many of these have an interval that reaches the worst head kept.
+    """Heads that halving may have missed: the share of all heads and samples that was scored, how
+    many heads were scored on every sample, how many were dropped, and how many of these have an
+    interval that reaches the worst head kept.
     """
 
     share: float
@@ -68,13 +53,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The heads to steer.
-
-    Args:
-        heads: those that gain something.
-        dropped: how many of the best gain nothing, and were left out.
-        distinct: how many of the heads have a gain that can be told from chance.
-    """
+    """The heads that gain something, how many were left out, and how many gains are certain."""
 
     heads: HeadSet
     dropped: int
@@ -90,12 +69,11 @@ class Chosen:
 
 
 def head_name(head: Head | None) -> str:
-    """As records name a head; None is the model as it is."""
+    """Its name in records; None is the model as it is."""
     return UNSTEERED if head is None else f"{head[0]}.{head[1]}"
 
 
-def head_named(name: str) -> Head:
-    """The head of that name."""
+def _head_named(name: str) -> Head:
     layer, head = name.split(".")
     return int(layer), int(head)
 
@@ -143,12 +121,10 @@ def profile_of(run: RunData, stages: Sequence[str] | None = None) -> Profile:
     unsteered = totals.pop(UNSTEERED)
     if not totals:
         raise UsageError(f"{run.folder} holds no head's score; repeat the command to go on.")
-    by_head = {head_named(name): values for name, values in totals.items()}
+    by_head = {_head_named(name): values for name, values in totals.items()}
     scores = {head: sum(values) / len(values) for head, values in by_head.items()}
     samples = {head: len(values) for head, values in by_head.items()}
-    shape = Shape(
-        identity["layers"], identity["heads"], identity["model"], identity["model_fingerprint"]
-    )
+    shape = Shape(*(identity[name] for name in ("layers", "heads", "model", "model_fingerprint")))
     order = sorted(scores, key=lambda head: (-samples[head], -scores[head], head))
     return Profile(
         shape=shape,
@@ -168,7 +144,7 @@ def read_gains(folder: Path) -> Gains:
     steered = [[record["scores"].get(name, np.nan) for name in names] for record in records]
     unsteered = [record["scores"][UNSTEERED] for record in records]
     gains = estimate_columns(np.array(steered) - np.array(unsteered)[:, None])
-    return dict(zip(map(head_named, names), gains, strict=True))
+    return dict(zip(map(_head_named, names), gains, strict=True))
 
 
 def write_ranking(folder: Path) -> Path:
@@ -206,7 +182,11 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
         HoldfastError: none of the heads gains anything.
     """
     some = all if combine == "intersection" else any
-    kept = [head for head in best if some(_gains(gains[head]) for gains in tasks)]
+    kept = [
+        head
+        for head in best
+        if some(round(gains[head].mean or 0.0, _DIGITS) > 0 for gains in tasks)
+    ]
     if not kept:
         raise HoldfastError(
             f"None of the best {len(best)} heads gains anything, so no heads are written; profile"
@@ -216,14 +196,8 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
     return Chosen(HeadSet(kept, best.made_for), len(best) - len(kept), distinct)
 
 
-def _gains(gain: Estimate) -> bool:
-    return gain.mean is not None and round(gain.mean, _DIGITS) > 0
-
-
 def count_distinct(gains: Gains) -> tuple[int, float] | None:
-    """How many heads have a gain that can be told, and how many would by chance; None where there
-    are too few samples to tell any.
-    """
+    """How many heads have a clear gain, and how many would by chance; None: too few samples."""
     if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None
     return sum(tell(gain).sign > 0 for gain in gains.values()), len(gains) * _BY_CHANCE
@@ -236,19 +210,11 @@ def dropped_by_halving(profile: Profile, gains: Gains) -> Dropped | None:
     dropped = [head for head in profile.ranking.heads if profile.samples[head] < most]
     if not dropped:
         return None
-    worst = min(_mean(gains[head]) for head in kept)
+    worst = min(mean for head in kept if (mean := gains[head].mean) is not None)
+    highs = [gains[head].high for head in dropped]
     return Dropped(
         share=sum(profile.samples.values()) / (most * len(profile.samples)),
         kept=len(kept),
         dropped=len(dropped),
-        near=sum(_reaches(gains[head], worst) for head in dropped),
+        near=sum(high is None or high >= worst for high in highs),
     )
-
-
-def _mean(gain: Estimate) -> float:
-    assert gain.mean is not None, "a head without a score"
-    return gain.mean
-
-
-def _reaches(gain: Estimate, level: float) -> bool:
-    return gain.high is None or gain.high >= level

@@ -5,7 +5,7 @@ The unit is the sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,29 +22,18 @@ _Record = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One task under one baseline or method.
-
-    Attributes:
-        task, variant: their names.
-        numbers: [n] the samples.
-        scores: per metric, [n], NaN where the sample has no such score; several draws of
-            demonstrations are averaged within the sample.
-        draws: per draw of demonstrations, the mean of each metric; empty where there are none.
-        fluency, consistency: means over the replies that have one; None where none has.
-        short: replies too short to have a fluency, of `replies`.
-        low: replies whose fluency is under 3.0.
-    """
+    """One task under one baseline or method; draws of demonstrations are averaged in a sample."""
 
     task: str
     variant: str
-    numbers: np.ndarray
-    scores: dict[str, np.ndarray]
-    draws: tuple[dict[str, float], ...]
-    fluency: float | None
-    consistency: float | None
-    replies: int
-    short: int
-    low: int
+    numbers: np.ndarray  # [n] the samples
+    scores: dict[str, np.ndarray]  # per metric, [n], NaN where a sample has none
+    draws: tuple[dict[str, float], ...]  # per draw of demonstrations, the mean of each metric
+    fluency: float | None  # mean over the replies that have one
+    consistency: float | None  # the same
+    replies: int  # those that were judged
+    short: int  # those too short to have a fluency
+    low: int  # those whose fluency is under 3.0
 
     @property
     def excluded(self) -> bool:
@@ -54,11 +43,8 @@ class Result:
         The paper excludes results below 3.0; since its tables hold means of 3.00 and 3.03, a result
         is read as a row of a table.
         """
-        return (
-            self.fluency is not None
-            and self.fluency < LEAST_FLUENCY
-            and 2 * self.short <= self.replies
-        )
+        is_low = self.fluency is not None and self.fluency < LEAST_FLUENCY
+        return is_low and 2 * self.short <= self.replies
 
     def estimates(self) -> dict[str, Estimate]:
         """Per metric, the mean and its interval."""
@@ -66,23 +52,17 @@ class Result:
 
     def less(self, other: Result) -> dict[str, Estimate]:
         """Per metric, what it has more than `other` on the samples of both, paired."""
-        shared = np.intersect1d(self.numbers, other.numbers)
-        ours, theirs = np.isin(self.numbers, shared), np.isin(other.numbers, shared)
         return {
-            name: paired_difference(values[ours], other.scores[name][theirs])
+            name: _difference(self.numbers, values, other.numbers, other.scores[name])
             for name, values in self.scores.items()
         }
 
 
 @dataclass(frozen=True)
 class Average:
-    """A variant's average over the tasks.
-
-    Attributes:
-        variant: its name.
-        score: the average; None where a task of it is excluded or not finished.
-        less_zero_shot: what it has more than zero-shot; None where that is not there to compare.
-        finished: whether every task is.
+    """A variant's average over the tasks: the score (None where a task of it is excluded or not
+    finished), what it has more than zero-shot (None where that is not there to compare), and
+    whether every task is finished.
     """
 
     variant: str
@@ -137,7 +117,7 @@ def averages(results: Sequence[Result]) -> list[Average]:
             rows.append(Average(variant, None, None, finished))
             continue
         numbers, values = average(group)
-        difference = None if zero is None else _less(numbers, values, *zero)
+        difference = None if zero is None else _difference(numbers, values, *zero)
         rows.append(Average(variant, estimate(values), difference, finished))
         if variant == ZERO_SHOT:
             zero = numbers, values
@@ -160,7 +140,7 @@ def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
     return numbers, np.mean(rows, axis=0)
 
 
-def _less(
+def _difference(
     numbers: np.ndarray, values: np.ndarray, base_numbers: np.ndarray, base: np.ndarray
 ) -> Estimate:
     """Values less base on the samples of both."""
@@ -172,17 +152,18 @@ def _result(task: str, variant: str, records: Sequence[_Record]) -> Result:
     numbers = sorted({record["conversation"] for record in records})
     names = list(dict.fromkeys(name for record in records for name in record["scores"]))
     judged = [record for record in records if "fluency" in record]
-    fluencies = [record["fluency"] for record in judged if record["fluency"] is not None]
+    fluencies, consistencies = (
+        [record[name] for record in judged if record[name] is not None]
+        for name in ("fluency", "consistency")
+    )
     return Result(
         task=task,
         variant=variant,
         numbers=np.array(numbers),
         scores={name: _by_sample(records, name, numbers) for name in names},
         draws=tuple(_draw_means(records, names)),
-        fluency=_mean(fluencies),
-        consistency=_mean(
-            record["consistency"] for record in judged if record["consistency"] is not None
-        ),
+        fluency=float(np.mean(fluencies)) if fluencies else None,
+        consistency=float(np.mean(consistencies)) if consistencies else None,
         replies=len(judged),
         short=len(judged) - len(fluencies),
         low=sum(value < LEAST_FLUENCY for value in fluencies),
@@ -210,8 +191,3 @@ def _draw_means(records: Sequence[_Record], metrics: Sequence[str]) -> list[dict
             }
         )
     return means
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    listed = list(values)
-    return float(np.mean(listed)) if listed else None

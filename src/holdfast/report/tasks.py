@@ -15,12 +15,10 @@ from holdfast.analysis.profile import (
     read_profile,
     write_ranking,
 )
-from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import NAME, json_text, spread, summarise
 from holdfast.analysis.tasks import (
     LEAST_FLUENCY,
     ZERO_SHOT,
-    Average,
     Result,
     averages,
     compared,
@@ -33,6 +31,8 @@ from holdfast.report.page import Download, Table, json_file, pictures, render_st
 from holdfast.report.study_figures import write_heat_map
 from holdfast.report.wording import aligned, plain, signed, with_interval
 
+_SHOWN = 5  # heads, of a profile
+
 
 def table(run: RunData) -> str:
     """Every metric with its 95 % interval, the paired differences from zero-shot, fluency and
@@ -44,10 +44,21 @@ def table(run: RunData) -> str:
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
     lines: list[str] = []
-    for task in dict.fromkeys(result.task for result in results):
-        lines += [*_block([result for result in results if result.task == task], settings), ""]
-    if rows := average_lines(results):
-        lines += ["Average of the tasks:", *(f"  {row}" for row in rows)]
+    for task, there in _by_task(results).items():
+        judged = any(result.replies for result in there)
+        head, *rows = _rows("", there, judged)
+        for at, result in enumerate(there):
+            if result.draws:
+                rows[at] = (f"{result.variant} ({len(result.draws)} draws)", *rows[at][1:])
+        count = max(len(result.numbers) for result in there)
+        lines += [
+            f"{task}: {count} {settings['split']} samples, {settings['instruction']} instruction",
+            *aligned([head, *rows], "  "),
+            *(f"  {note}" for note in _notes(there)),
+            "",
+        ]
+    if average := _average_lines(results):
+        lines += ["Average of the tasks:", *(f"  {line}" for line in average)]
     lines += [f"{what.capitalize()}: {line}." for what, line in failure_lines(run.failures)]
     if any(len(result.numbers) < 2 for result in results):
         lines.append(
@@ -56,91 +67,69 @@ def table(run: RunData) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _block(results: Sequence[Result], settings: dict[str, Any]) -> list[str]:
-    """One task: a row per variant."""
-    names = list(dict.fromkeys(name for result in results for name in result.scores))
-    judged = any(result.replies for result in results)
-    rows = [("", *names, *(("fluency", "consistency") if judged else ()))]
-    rows += [(_label(result), *cells(result, names, judged)) for result in results]
-    count = max(len(result.numbers) for result in results)
-    title = (
-        f"{results[0].task}: {count} {settings['split']} samples, {settings['instruction']}"
-        " instruction"
-    )
-    return [title, *aligned(rows, "  "), *(f"  {note}" for note in notes(results))]
+def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
+    by_task: dict[str, list[Result]] = {}
+    for result in results:
+        by_task.setdefault(result.task, []).append(result)
+    return by_task
 
 
-def cells(result: Result, metrics: Sequence[str], judged: bool = True) -> tuple[str, ...]:
-    """A result's metrics with their intervals; where judged, its fluency and consistency too."""
-    scores = result.estimates()
-    shown = [plain(scores[metric]) if metric in scores else "–" for metric in metrics]
-    if judged:
-        shown += [_number(result.fluency), _number(result.consistency)]
-    return tuple(shown)
+def _rows(title: str, results: Sequence[Result], judged: bool) -> list[tuple[str, ...]]:
+    """One task's metrics with their intervals, a row per variant behind the head."""
+    metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
+    rows = [(title, *metrics, *(("fluency", "consistency") if judged else ()))]
+    for result in results:
+        scores = result.estimates()
+        shown = [plain(scores[metric]) if metric in scores else "–" for metric in metrics]
+        quality = (result.fluency, result.consistency) if judged else ()
+        shown += ["–" if value is None else f"{value:.2f}" for value in quality]
+        rows.append((result.variant, *shown))
+    return rows
 
 
-def notes(results: Sequence[Result]) -> list[str]:
+def _notes(results: Sequence[Result]) -> list[str]:
     """Notes on one task's results, a line each."""
-    lines = [note for result in results for note in _quality(result)]
+    lines = []
+    for result in results:
+        if len(result.draws) > 1:
+            by_metric = {name: [draw[name] for draw in result.draws] for name in result.scores}
+            ranges = [f"{n} {min(v):.2f} to {max(v):.2f}" for n, v in by_metric.items()]
+            lines.append(f"{result.variant}: by draw of the demonstrations, {', '.join(ranges)}")
+        if result.excluded:
+            lines.append(
+                f"{result.variant}: excluded from comparisons, for its mean fluency of"
+                f" {result.fluency:.2f} is under {LEAST_FLUENCY}"
+            )
+        if result.low or result.short:
+            lines.append(
+                f"{result.variant}: of {result.replies} replies, {result.low} have a fluency under"
+                f" {LEAST_FLUENCY}, and {result.short} are too short to have one"
+            )
     for result, differences in compared(results):
         parts = ", ".join(f"{name} {signed(value)}" for name, value in differences.items())
         lines.append(f"{result.variant} minus {ZERO_SHOT}: {parts}")
     return lines
 
 
-def _quality(result: Result) -> list[str]:
-    lines = []
-    if len(result.draws) > 1:
-        ranges = ", ".join(_range(result, metric) for metric in result.scores)
-        lines.append(f"{result.variant}: by draw of the demonstrations, {ranges}")
-    if result.excluded:
-        lines.append(
-            f"{result.variant}: excluded from comparisons, for its mean fluency of"
-            f" {result.fluency:.2f} is under {LEAST_FLUENCY}"
-        )
-    if result.low or result.short:
-        lines.append(
-            f"{result.variant}: of {result.replies} replies, {result.low} have a fluency under"
-            f" {LEAST_FLUENCY}, and {result.short} are too short to have one"
-        )
-    return lines
-
-
-def _range(result: Result, metric: str) -> str:
-    means = [draw[metric] for draw in result.draws]
-    return f"{metric} {min(means):.2f} to {max(means):.2f}"
-
-
-def average_lines(results: Sequence[Result]) -> list[str]:
+def _average_lines(results: Sequence[Result]) -> list[str]:
     """Each variant's average over the tasks; none for a single task."""
-    return [_average_line(average) for average in averages(results)]
-
-
-def _average_line(average: Average) -> str:
-    if average.score is None:
-        why = "excluded" if average.finished else "not finished"
-        return f"{average.variant}: none, for a task of it is {why}"
-    line = f"{average.variant}: {plain(average.score)}"
-    if average.less_zero_shot is not None:
-        line += f", minus {ZERO_SHOT} {signed(average.less_zero_shot)}"
-    return line
-
-
-def _label(result: Result) -> str:
-    return f"{result.variant} ({len(result.draws)} draws)" if result.draws else result.variant
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+    lines = []
+    for average in averages(results):
+        if average.score is None:
+            why = "excluded" if average.finished else "not finished"
+            lines.append(f"{average.variant}: none, for a task of it is {why}")
+            continue
+        less = average.less_zero_shot
+        minus = "" if less is None else f", minus {ZERO_SHOT} {signed(less)}"
+        lines.append(f"{average.variant}: {plain(average.score)}{minus}")
+    return lines
 
 
 def tasks_page(run: RunData) -> str:
     """The HTML of the page of a run of tasks."""
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
-    by_task: dict[str, list[Result]] = {}
-    for result in results:
-        by_task.setdefault(result.task, []).append(result)
+    by_task = _by_task(results)
     counts = sorted({len(result.numbers) for result in results})
     samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
@@ -152,6 +141,11 @@ def tasks_page(run: RunData) -> str:
             (result.task, result.variant, metric, *spread(item).values())
             for metric, item in result.estimates().items()
         ]
+    tasks = []
+    for name, there in by_task.items():
+        rows = _rows("prompt or method", there, judged=True)
+        title = f"{name}: means with 95 % intervals"
+        tasks.append({"name": name, "notes": _notes(there), "table": Table(title, rows)})
     return render_study(
         "tasks",
         f"{', '.join(by_task)} under {variants}, on {samples} samples each.",
@@ -160,11 +154,8 @@ def tasks_page(run: RunData) -> str:
             f"{samples} {settings['split']} samples per task",
             f"{settings['instruction']} instruction",
         ),
-        tasks=[
-            {"name": name, "notes": notes(there), "table": _page_table(name, there)}
-            for name, there in by_task.items()
-        ],
-        average=average_lines(results),
+        tasks=tasks,
+        average=_average_lines(results),
         downloads=[
             *table_files("scores", "every metric of every task", numbers),
             json_file(NAME, "what the run found, as in its folder", json_text(summarise(run))),
@@ -172,14 +163,7 @@ def tasks_page(run: RunData) -> str:
     )
 
 
-def _page_table(task: str, results: Sequence[Result]) -> Table:
-    metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
-    rows = [("prompt or method", *metrics, "fluency", "consistency")]
-    rows += [(result.variant, *cells(result, metrics)) for result in results]
-    return Table(f"{task}: means with 95 % intervals", rows)
-
-
-_SHOWN = 5
+# --- profile
 
 
 def write_profile(folder: Path) -> list[str]:
@@ -190,56 +174,40 @@ def write_profile(folder: Path) -> list[str]:
     ranking = write_ranking(folder)
     files = write_heat_map(profile, folder)
     return [
-        *profile_lines(profile, read_gains(folder)),
+        *_profile_lines(profile, read_gains(folder)),
         f"Ranking: {ranking.resolve()}",
         *(f"Figure: {path.resolve()}" for path in files if path.suffix == ".png"),
     ]
 
 
-def profile_lines(profile: Profile, gains: Gains) -> list[str]:
-    """The best heads, how many have a gain, and what halving may have missed."""
-    best = [
-        f"  layer {head[0]:2} head {head[1]:2}  {profile.scores[head]:.4f}  {_gain(gains[head])}"
-        for head in profile.ranking.heads[:_SHOWN]
-    ]
-    return [
+def _profile_lines(profile: Profile, gains: Gains) -> list[str]:
+    """The best heads, how many have a gain, and what dropping heads early may have cost."""
+    lines = [
         f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95 %"
-        " interval over samples:",
-        *best,
-        _distinct_heads(gains),
-        *_given_up(profile, gains),
+        " interval over samples:"
     ]
-
-
-def _gain(gain: Estimate) -> str:
-    text = with_interval(gain, lambda value: f"{value:+.4f}")
-    return f"{text}, {tell(gain).word('higher', 'lower')}"
-
-
-def _distinct_heads(gains: Gains) -> str:
-    """How many heads have a gain, beside how many would have one by chance."""
-    counted = count_distinct(gains)
-    if counted is None:
+    for layer, head in profile.ranking.heads[:_SHOWN]:
+        score, gain = profile.scores[layer, head], gains[layer, head]
+        text = with_interval(gain, lambda value: f"{value:+.4f}")
+        word = tell(gain).word("higher", "lower")
+        lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
+    if (counted := count_distinct(gains)) is None:
         most = max(gain.n for gain in gains.values())
-        return f"No gain can be told from chance: {most} samples, fewer than {MIN_SAMPLES}."
-    count, by_chance = counted
-    return (
-        f"{count} of {len(gains)} heads have a gain that can be told from chance; of as many that"
-        f" gain nothing, about {by_chance:.1f} would."
-    )
-
-
-def _given_up(profile: Profile, gains: Gains) -> list[str]:
-    """A sentence on how much dropping heads early may have cost."""
-    lost = dropped_by_halving(profile, gains)
-    if lost is None:
-        return []
-    return [
-        f"Halving scored {lost.share:.0%} of all heads and samples. It gave up the order of"
-        f" {lost.dropped} dropped heads, of which {lost.near} have intervals that reach the worst"
-        f" head kept, so any of these may belong among the best {lost.kept}; the best few are safer"
-        " than the rest."
-    ]
+        lines.append(f"No gain can be told from chance: {most} samples, fewer than {MIN_SAMPLES}.")
+    else:
+        count, by_chance = counted
+        lines.append(
+            f"{count} of {len(gains)} heads have a gain that can be told from chance; of as many"
+            f" that gain nothing, about {by_chance:.1f} would."
+        )
+    if lost := dropped_by_halving(profile, gains):
+        lines.append(
+            f"Halving scored {lost.share:.0%} of all heads and samples. It gave up the order of"
+            f" {lost.dropped} dropped heads, of which {lost.near} have intervals that reach the"
+            f" worst head kept, so any of these may belong among the best {lost.kept}; the best few"
+            " are safer than the rest."
+        )
+    return lines
 
 
 def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
@@ -254,8 +222,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     tasks = []
     for name, run in runs.items():
         profile, gains = read_profile(folder / name), read_gains(folder / name)
-        head = ("head", "score", "gain", "95 % interval", "samples")
-        rows: list[tuple[str, ...]] = [head]
+        rows: list[tuple[str, ...]] = [("head", "score", "gain", "95 % interval", "samples")]
         numbers: list[tuple[Any, ...]] = [
             ("layer", "head", "score", "n", "gain", "low", "high", "sd")
         ]
@@ -269,13 +236,12 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
         files += table_files(f"heads-{name}", f"every head on {name}, best first", numbers)
         summary = json_text(summarise(run))
         files.append(json_file(f"summary-{name}.json", "what was found, as in its folder", summary))
+        title = f"{name}: what steering each head alone changes"
         tasks.append(
             {
                 "name": name,
                 "lines": lines[name],
-                "pictures": pictures(
-                    folder / name, heads=f"{name}: what steering each head alone changes"
-                ),
+                "pictures": pictures(folder / name, heads=title),
                 "table": Table(f"{name}: every head, best first", rows),
             }
         )

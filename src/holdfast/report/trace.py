@@ -15,17 +15,17 @@ from holdfast.records import read_run
 from holdfast.report.page import Table, csv_file, pictures, render_study, summary_file, table_files
 from holdfast.report.wording import with_interval
 
-_CHANGES = (
-    ("between_turns", "between turns"),
-    ("within_turns", "within turns"),
-    ("slope", "slope per token"),
-)
-_WHERE = (
-    ("all", "over all"),
-    ("within_rounds", "within rounds"),
-    ("within_dialogs", "within dialogs"),
-    ("between_dialogs", "between dialogs"),
-)
+_CHANGES = {
+    "between_turns": "between turns",
+    "within_turns": "within turns",
+    "slope": "slope per token",
+}
+_WHERE = {
+    "all": "over all",
+    "within_rounds": "within rounds",
+    "within_dialogs": "within dialogs",
+    "between_dialogs": "between dialogs",
+}
 
 
 def lines(trace: dict[str, Any]) -> list[str]:
@@ -47,26 +47,22 @@ def lines(trace: dict[str, Any]) -> list[str]:
 
 def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
     row = trace[name]
-    between, within = row["between_turns"], row["within_turns"]
-    first, last = (_mass(row["mass"][at]) for at in (0, -1))
+    masses = (_estimate(row["mass"][at]) for at in (0, -1))
+    first, last = (with_interval(mass, lambda value: f"{value:.3f}") for mass in masses)
+    changes = [
+        f"{where} turns {_judged(row[f'{where}_turns']['real'], 'rises', 'falls')} (even attention"
+        f" {_text(row[f'{where}_turns']['uniform'])})"
+        for where in ("between", "within")
+    ]
     return (
-        f"{trace['model']}, {title}: mass {first} in round 1, {last} in"
-        f" round {trace['rounds']}. Log of the mass between turns"
-        f" {_judged(between['real'], 'rises', 'falls')} (even attention"
-        f" {_text(between['uniform'])}); within turns"
-        f" {_judged(within['real'], 'rises', 'falls')} (even attention"
-        f" {_text(within['uniform'])})."
+        f"{trace['model']}, {title}: mass {first} in round 1, {last} in round {trace['rounds']}."
+        f" Log of the mass {'; '.join(changes)}."
     )
-
-
-def _mass(mean: dict[str, Any]) -> str:
-    """0.148 [0.140, 0.156]."""
-    return with_interval(_estimate(mean), lambda value: f"{value:.3f}")
 
 
 def _behaviour_line(behaviour: dict[str, Any]) -> str:
     words = "they rise together", "one falls as the other rises"
-    parts = [f"{where} r = {_judged(behaviour[name], *words)}" for name, where in _WHERE]
+    parts = [f"{where} r = {_judged(behaviour[name], *words)}" for name, where in _WHERE.items()]
     return f"Mass and score of the probes: {'; '.join(parts)}."
 
 
@@ -136,19 +132,12 @@ def _changes(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
         ("model and heads", "change", "measured", "even attention", "difference")
     ]
     for trace in traces:
-        for name, title in (
-            ("average", "all heads"),
-            ("head", "head {}.{}".format(*trace["shown_head"])),
-        ):
-            for key, words in _CHANGES:
+        layer, head = trace["shown_head"]
+        for name, title in {"average": "all heads", "head": f"head {layer}.{head}"}.items():
+            for key, words in _CHANGES.items():
                 change = trace[name][key]
-                rows.append(
-                    (
-                        f"{trace['model']}, {title}",
-                        words,
-                        *(_text(change[kind]) for kind in ("real", "uniform", "difference")),
-                    )
-                )
+                cells = (_text(change[kind]) for kind in ("real", "uniform", "difference"))
+                rows.append((f"{trace['model']}, {title}", words, *cells))
     return rows
 
 
@@ -157,8 +146,7 @@ def _correlations(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
         ("model", "over all probes", "within rounds", "within dialogs", "between dialogs")
     ]
     for trace in traces:
-        kinds = ("all", "within_rounds", "within_dialogs", "between_dialogs")
-        rows.append((trace["model"], *(_text(trace["behaviour"][kind]) for kind in kinds)))
+        rows.append((trace["model"], *(_text(trace["behaviour"][kind]) for kind in _WHERE)))
     return rows
 
 
