@@ -89,7 +89,7 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     again = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
     assert main(again) == 0
     printed, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
-    assert printed[0] == page[0] and "With --details" in printed[0]
+    assert printed[0] == page[0] and "with --details" in printed[0]
     assert main([*again, "--details"]) == 0
     detailed = capsys.readouterr().out
     assert "Change from round 1 to 2" in detailed and "--details" not in detailed

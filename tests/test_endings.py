@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from holdfast.analysis.collapse import count_endings
-from holdfast.analysis.comparisons import compare
+from holdfast.analysis.estimates import compare, row_of
 from holdfast.analysis.series import Series
 from holdfast.report.about import ending_lines
 
@@ -23,7 +22,7 @@ def record(number=0, stop_reasons=("stop", "stop"), **more):
 
 
 def test_a_run_that_went_well_has_nothing_to_say():
-    assert ending_lines(count_endings([record(), record()])) == []
+    assert ending_lines([record(), record()]) == []
 
 
 def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_reason():
@@ -34,7 +33,7 @@ def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_rea
         record(2, ended={"round": 2, "why": "filter", "reason": "other."}),
         record(3, ended={"round": 2, "why": "filter", "reason": "other."}),
     ]
-    ((what, said),) = ending_lines(count_endings([*ended, record(4)]))
+    ((what, said),) = ending_lines([*ended, record(4)])
     assert what == "dialogs that ended early"
     assert said.startswith(
         "4 of 5 (2 met a content filter, 1 filled the model's context, 1 had a request that failed)"
@@ -47,7 +46,7 @@ def test_replies_without_content_and_probes_not_answered_are_counted():
     replies = record(0, ("stop", "stop", "refusal", "tool_calls"))
     replies["probes"][0]["stop_reason"] = "refusal"
     missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
-    assert ending_lines(count_endings([replies, missing])) == [
+    assert ending_lines([replies, missing]) == [
         (
             "replies without content",
             "3 of 6 (2 refused, 1 called a tool); probes are scored as empty",
@@ -59,12 +58,12 @@ def test_replies_without_content_and_probes_not_answered_are_counted():
 def series(method, stability):
     matrix = np.array(stability, dtype=float)
     records = tuple({"agent": {"system_prompt": "a"}} for _ in matrix)
-    nothing = np.full(matrix.shape, np.nan)
-    return Series("", method, records, np.arange(len(matrix)), matrix, nothing, nothing, nothing)
+    item = Series("", method, records, np.arange(len(matrix)), {"stability": matrix})
+    return row_of(item, "stability")
 
 
 def test_a_comparison_over_all_rounds_takes_the_rounds_that_both_dialogs_reached():
     none = series("none", [[1, 0.5, 0], [1, 0.5, 0]])
     ended = series("fix", [[1, 0.5, np.nan], [1, np.nan, np.nan]])  # no better where it was asked
-    difference = compare(ended, none).stability_mean
+    difference = compare(ended, none).mean
     assert (difference.mean, difference.n) == (0, 2)

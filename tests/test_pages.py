@@ -11,11 +11,11 @@ from page_outline import Outline, read_page
 from synthetic_run import NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.comparisons import HEAD
+from holdfast.analysis.estimates import HEAD
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.cli import main
-from holdfast.errors import RecordsError, UsageError
+from holdfast.errors import RecordsError
 from holdfast.records import open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.report.page import Picture, Table, environment, render_study, table_files
@@ -279,15 +279,6 @@ def test_a_page_in_the_runs_folder_names_out(tmp_path, capsys, no_model):
     (tmp_path / "file").write_text("")
     assert main(["drift", "--out", str(tmp_path / "file" / "run")]) == 1
     assert "choose another place with --out." in capsys.readouterr().err
-
-
-def test_python_names_its_argument(tmp_path):
-    folder = write_run(tmp_path / "run", conversations=2, rounds=2)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match=r"out .* is a folder"):
-        report.write([folder], tmp_path)
-    with pytest.raises(RecordsError, match="choose another place with --out"):
-        report.write([folder], tmp_path / "file" / "page.html")
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):

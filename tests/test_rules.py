@@ -10,12 +10,11 @@ import pytest
 from scripted_model import ScriptedModel
 
 from holdfast import drift, report
-from holdfast.analysis.rules import compare_rules, first_broken, rule_rows
+from holdfast.analysis.estimates import first_broken, rule_differences, rule_rows
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
 from holdfast.report.sentences import baseline_hint, broken_text, fall, opening
-from holdfast.report.terminal import left_out
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from which round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
@@ -42,16 +41,16 @@ def run(tmp_path_factory):
 
 def test_each_rule_has_its_scores_by_round(run):
     rows = rule_rows(read_series(run))
-    assert [row.name for row in rows] == ["signs", "cheap", "short"]
+    assert [row.group for row in rows] == ["signs", "cheap", "short"]
     assert [[point.mean for point in row.points] for row in rows] == [
         [1, 1, 0.25, 0.25],
         [0.25] * 4,
         [1] * 4,
     ]
     assert [(row.broken, row.kept, row.n) for row in rows] == [
-        ((0, 0, 18, 0), 6, 24),
-        ((18, 0, 0, 0), 6, 24),
-        ((0, 0, 0, 0), 24, 24),
+        ([0, 0, 18, 0], 6, 24),
+        ([18, 0, 0, 0], 6, 24),
+        ([0, 0, 0, 0], 24, 24),
     ]
 
 
@@ -126,8 +125,8 @@ def test_few_conversations_name_no_rule(tmp_path):
 
 def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     series = read_series(wavering)
-    pairs = compare_rules(series, rule_rows(series))
-    told = [(pair.row.name, pair.row.series.method, pair.last.mean) for pair in pairs]
+    pairs = rule_differences(series, rule_rows(series))
+    told = [(pair.row.group, pair.row.series.method, pair.last.mean) for pair in pairs]
     assert told == [
         ("signs", "boost:factor=4", 1),
         ("cheap", "boost:factor=4", pytest.approx(5 / 6)),
@@ -135,7 +134,7 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     ]
     assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
     text = report.table(wavering, details=True)
-    table = text[text.index("Rule by method, minus none") :]
+    table = text[text.index("Difference from none in each rule") :]
     assert "signs, boost:factor=4" in table and "+1.00 (all alike), higher" in table
     assert "  cannot tell, as none of 24 differ\n" in table
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
@@ -158,13 +157,6 @@ def test_a_run_with_rules_names_the_baseline_until_it_is_asked(run, tmp_path):
     asked = drift.run(Forgetful(), SUITE, tmp_path / "run", settings)
     drift.ask_baseline(Forgetful(), SUITE, tmp_path / "run", settings)
     assert "--baseline" not in report.table(asked)
-
-
-def test_few_conversations_tell_no_fall(tmp_path):
-    few = drift.run(Forgetful(), SUITE, tmp_path / "run", drift.Settings(rounds=4, conversations=8))
-    row = rule_rows(read_series(few))[0]
-    assert row.points[-1].mean == 0.25
-    assert fall(row) == "n = 8, too few to tell (that takes 20)"
 
 
 @pytest.mark.parametrize("rules", (1, 3, 4, 9))
@@ -232,7 +224,6 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
         r"signs +1.00 \(all alike\) +0.25 \[.*\]  followed less from round 3", rows["signs"]
     )
     assert list(rows) == ["signs", "cheap", "short"]
-    assert "--details, and on the page: each rule by round" in left_out(run)
     text = report.table(wavering)
     table = text[text.index("Stability by rule and") : text.index("Some rules")].splitlines()
     heads = [re.split(r" {2,}", line.strip()) for line in table[1:3]]
@@ -285,8 +276,9 @@ def test_rules_of_several_prompts_are_told_apart(tmp_path):
     two = drift.Suite("bots", (SUITE.cases[0], ada), ("hello",))
     run = drift.run(Forgetful(), two, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
     rows = rule_rows(read_series(read_run(run.folder)))
-    assert {row.name for row in rows} == {"tony, signs", "tony, cheap", "tony, short", "ada, signs"}
-    assert sum(row.n for row in rows if row.name.endswith("signs")) == 8
+    names = {"tony, signs", "tony, cheap", "tony, short", "ada, signs"}
+    assert {row.group for row in rows} == names
+    assert sum(row.n for row in rows if row.group.endswith("signs")) == 8
 
 
 def test_rules_of_many_prompts_are_told_by_their_ids(tmp_path):
@@ -294,5 +286,5 @@ def test_rules_of_many_prompts_are_told_by_their_ids(tmp_path):
     settings = drift.Settings(rounds=2, conversations=24)
     run = drift.run(Forgetful(), drift.Suite("bots", cases, ("hello",)), tmp_path / "run", settings)
     rows = rule_rows(read_series(run))
-    assert [(row.name, row.n) for row in rows] == [("signs", 24), ("cheap", 24)]
+    assert [(row.group, row.n) for row in rows] == [("signs", 24), ("cheap", 24)]
     assert [len(row.points) for row in rows] == [2, 2]

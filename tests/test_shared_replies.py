@@ -12,7 +12,7 @@ import test_rules
 from scripted_model import ScriptedModel
 
 from holdfast import drift, report
-from holdfast.analysis.rules import accuracy_of
+from holdfast.analysis.estimates import accuracy_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.drift.cases import _content
@@ -105,8 +105,8 @@ def test_what_was_not_answered_is_missing_of_every_rule(tmp_path):
     missing = [probe["rule"] for probe in run.records[0]["unanswered"]]
     assert missing == ["a", "b", "c"]
     accuracy = accuracy_of(read_series(run)[0])
-    assert [point.mean for point in accuracy.prompt_level] == [1.0, None, 0.0]
-    assert [point.n for point in accuracy.instruction_level] == [4, 0, 4]
+    assert [point.mean for point in accuracy["prompt"]] == [1.0, None, 0.0]
+    assert [point.n for point in accuracy["instruction"]] == [4, 0, 4]
 
 
 def test_only_suites_whose_rules_share_probes_are_other_suites(tmp_path):
@@ -166,9 +166,9 @@ def test_accuracies_are_those_of_ifeval(tmp_path):
     """
     records = [record(0, [[1, 1, 0], [0, 0, 0]]), record(1, [[1, 1], [1, 0]], "other")]
     accuracy = accuracy_of(series_of(records, tmp_path))
-    assert [point.mean for point in accuracy.prompt_level] == [0.5, 0.0]
-    assert [point.mean for point in accuracy.instruction_level] == [0.8, 0.2]
-    first = accuracy.instruction_level[0]
+    assert [point.mean for point in accuracy["prompt"]] == [0.5, 0.0]
+    assert [point.mean for point in accuracy["instruction"]] == [0.8, 0.2]
+    first = accuracy["instruction"][0]
     assert (first.n, first.sd) == (2, None) and first.low == pytest.approx(2 / 3)
     assert first.high == pytest.approx(1.0)
 
@@ -179,7 +179,7 @@ def test_the_interval_of_instructions_is_that_of_a_ratio(tmp_path):
     sizes = draws.integers(1, 4, size=400)
     rows = [(draws.random(size) < 0.7).astype(float) for size in sizes]
     records = [record(number, [row]) for number, row in enumerate(rows)]
-    (point,) = accuracy_of(series_of(records, tmp_path)).instruction_level
+    (point,) = accuracy_of(series_of(records, tmp_path))["instruction"]
     followed, asked = np.array([row.sum() for row in rows]), sizes
     share = followed.sum() / asked.sum()
     error = np.sqrt(((followed - share * asked) ** 2).sum()) / asked.sum()

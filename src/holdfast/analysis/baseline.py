@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.rules import KEPT, is_low
+from holdfast.analysis.estimates import KEPT, is_low
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate, estimate, paired_difference
 from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, bounds, tell, too_few, within
@@ -21,20 +21,13 @@ _HIGH = 0.75  # a score without the prompt that is certainly above leaves no roo
 _SAME = 0.1  # scores that certainly lie this close are the same
 EVERY = "all"
 _OF = " · "  # between a case and its rule
-_Key = tuple[int, str | None, int]  # conversation, rule, probe
+_Pairs = dict[str, dict[int, list[tuple[float, float]]]]  # by name and conversation
 
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """The scores of a measure, or of the measure of a case, at round 1 on the same questions.
-
-    Args:
-        name: of the measure or the case; "all" for all together.
-        n: conversations.
-        prompted: with the system prompt.
-        unprompted: without any.
-        difference: the first less the second, conversation by conversation.
-        verdict: "never followed", "discriminates", "uninformative" or "cannot tell" (`_verdict`).
+    """The scores of a measure, of a case, or of all ("all") at round 1 on the same questions:
+    with the system prompt, without any, and the difference, conversation by conversation.
     """
 
     name: str
@@ -42,24 +35,18 @@ class BaselineRow:
     prompted: Estimate
     unprompted: Estimate
     difference: Estimate
-    verdict: str
+    verdict: str  # one of those above, or "cannot tell"
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """All measures together, each of them, and each case; the least discriminating first.
-
-    Args:
-        by_rule: whether cases have several rules, each of which has a row in place of its case.
-        default: the system prompt that the template inserts into a chat without one, as the
-            manifest has it; None where it inserts none.
-    """
+    """All measures together, each of them, and each case; the least discriminating first."""
 
     every: BaselineRow
     measures: tuple[BaselineRow, ...]
     cases: tuple[BaselineRow, ...]
-    by_rule: bool
-    default: dict[str, Any] | None = None
+    by_rule: bool  # cases have several rules, each of which has a row in place of its case
+    default: dict[str, Any] | None = None  # the system prompt that the template inserts
 
     def is_uninformative(self, case: str | None, rule: str) -> bool:
         """Whether a rule scores as well without its prompt; of any prompt (None): in all."""
@@ -69,92 +56,69 @@ class Baseline:
         return bool(rows) and all(row.verdict == UNINFORMATIVE for row in rows)
 
 
-class _Pair(NamedTuple):
-    """One question asked twice: its scores with the system prompt and without."""
-
-    conversation: int
-    measure: str
-    case: str
-    prompted: float
-    unprompted: float
-
-
 def baseline_beside(run: RunData, series: Series) -> Baseline | None:
-    """The baseline of a run beside its first series; None where none was asked, or nothing is
-    shared.
+    """The baseline of a run beside its first series, on the questions that both were asked; None
+    where none was asked, or nothing is shared.
 
     Raises:
         RecordsError: the records of the baseline are damaged.
     """
     baseline_run = read_baseline(run.folder)
-    pairs = _pairs(baseline_run, series) if baseline_run else []
-    if not baseline_run or not pairs:
+    if baseline_run is None:
         return None
-    return Baseline(
-        _row(EVERY, pairs),
-        _rows((pair.measure, pair) for pair in pairs),
-        _rows((pair.case, pair) for pair in pairs),
-        any(probe.get("rule") for record in baseline_run.records for probe in record["probes"]),
-        baseline_run.manifest.get("default_system_prompt"),
-    )
-
-
-def _pairs(baseline_run: RunData, series: Series) -> list[_Pair]:
-    """Every question of the baseline that the run asked too."""
-    prompted = _scores_of_round_1(series)
-    pairs = []
+    prompted = {
+        _key(record, probe): float(probe["score"])
+        for record in series.records
+        for probe in record["probes"]
+        if probe["kind"] == "stability" and probe["round"] == 1
+    }
+    every: _Pairs = {EVERY: {}}
+    measures: _Pairs = {}
+    cases: _Pairs = {}
+    by_rule = False
     for record in baseline_run.records:
         for probe in record["probes"]:
-            if (score := prompted.get(_key(record, probe))) is not None:
-                case = _OF.join(filter(None, (record["agent"]["id"], probe.get("rule"))))
-                number = record["conversation"]
-                pairs.append(_Pair(number, probe["measure"], case, score, probe["score"]))
-    return pairs
+            by_rule |= bool(probe.get("rule"))
+            if (score := prompted.get(_key(record, probe))) is None:
+                continue
+            case = _OF.join(filter(None, (record["agent"]["id"], probe.get("rule"))))
+            groups = (every, EVERY), (measures, probe["measure"]), (cases, case)
+            for pairs, name in groups:
+                scores = pairs.setdefault(name, {}).setdefault(record["conversation"], [])
+                scores.append((score, probe["score"]))
+    if not measures:
+        return None
+    default = baseline_run.manifest.get("default_system_prompt")
+    return Baseline(_rows(every)[0], _rows(measures), _rows(cases), by_rule, default)
 
 
-def _scores_of_round_1(series: Series) -> dict[_Key, float]:
-    scores = {}
-    for record in series.records:
-        for probe in record["probes"]:
-            if probe["kind"] == "stability" and probe["round"] == 1:
-                scores[_key(record, probe)] = float(probe["score"])
-    return scores
-
-
-def _key(record: Mapping[str, Any], probe: Mapping[str, Any]) -> _Key:
+def _key(record: Mapping[str, Any], probe: Mapping[str, Any]) -> tuple[int, str | None, int]:
     return record["conversation"], probe.get("rule"), probe["probe"]
 
 
-def _rows(named: Iterable[tuple[str, _Pair]]) -> tuple[BaselineRow, ...]:
-    groups: dict[str, list[_Pair]] = {}
-    for name, pair in named:
-        groups.setdefault(name, []).append(pair)
-    rows = [_row(name, pairs) for name, pairs in groups.items()]
+def _rows(pairs: _Pairs) -> tuple[BaselineRow, ...]:
+    rows = [_row(name, by_conversation) for name, by_conversation in pairs.items()]
     return tuple(sorted(rows, key=lambda row: (row.difference.mean or 0.0, row.name)))
 
 
-def _row(name: str, pairs: Iterable[_Pair]) -> BaselineRow:
+def _row(name: str, by_conversation: Mapping[int, list[tuple[float, float]]]) -> BaselineRow:
     """The unit is the conversation: its probes are averaged."""
-    by_conversation: dict[int, list[tuple[float, float]]] = {}
-    for pair in pairs:
-        scores = by_conversation.setdefault(pair.conversation, [])
-        scores.append((pair.prompted, pair.unprompted))
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(by_conversation.items())])
-    difference = paired_difference(means[:, 0], means[:, 1])
+    prompted, unprompted = means.T
     return BaselineRow(
-        name=name,
-        n=len(means),
-        prompted=estimate(means[:, 0]),
-        unprompted=estimate(means[:, 1]),
-        difference=difference,
-        verdict=_verdict(means[:, 0], means[:, 1]),
+        name,
+        len(means),
+        estimate(prompted),
+        estimate(unprompted),
+        paired_difference(prompted, unprompted),
+        _verdict(prompted, unprompted),
     )
 
 
 def _verdict(prompted: np.ndarray, unprompted: np.ndarray) -> str:
     """The verdict on the scores of each conversation, [n], with and without the prompt.
 
-    "never followed": low even with the prompt (`rules.is_low`), or no conversation kept to it.
+    "never followed": low even with the prompt (`is_low`), or no conversation kept to it.
     "discriminates": clearly higher with the prompt. "uninformative": not so, and either high
     without it (the whole 95 % interval above `_HIGH`) or the same (the whole interval of the
     difference within `_SAME`). Anything else cannot be told.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,33 +31,23 @@ FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One method at one strength, which people call a setting; arrays are by conversation, in the
-    order all candidates share.
-
-    Attributes:
-        method: its spelling; "none" for the model as it is.
-        sweep: the number of the sweep it belongs to; None for "none".
-        value: of the parameter, as spelled.
-        by_round: stability, [conversation, round].
-        stability: its mean over rounds, [conversation].
-        capability: in points: 100 times the share answered right, or minus 100 times the nats per
-            token of a text; NaN where nothing was asked.
-        tokens: forwarded for the capability.
-        broken: share of the agent's replies that are broken (`analysis.collapse`), [conversation];
-            None where it is not known.
-        nats: minus the log-probability per token of the last reply before the questions, under the
-            model without methods, [conversation]; NaN where it was not scored.
+    """One method at one strength (a setting). Arrays are by conversation, in the order that all
+    candidates share.
     """
 
-    method: str
-    sweep: int | None
-    value: str
-    by_round: np.ndarray
-    stability: np.ndarray
-    capability: np.ndarray
-    tokens: int
-    broken: np.ndarray | None = None
-    nats: np.ndarray | None = None
+    method: str  # its spec string; "none" for the model as it is
+    sweep: int | None  # the number of the sweep it belongs to; None for "none"
+    value: str  # of the parameter, as it was written
+    by_round: np.ndarray  # stability, [conversation, round]
+    stability: np.ndarray  # its mean over rounds
+    capability: np.ndarray  # 100 times the share answered right, or minus the nats of a text
+    tokens: int  # forwarded for the capability
+    broken: np.ndarray | None = None  # share of the agent's replies that are broken
+    nats: np.ndarray | None = None  # per token, of the last reply, under the model as it is
+
+    def mean_stability(self, keep: np.ndarray | slice = slice(None)) -> float:
+        """Over some conversations, or all."""
+        return float(np.nanmean(self.stability[keep]))
 
     @property
     def perplexity(self) -> float | None:
@@ -69,24 +59,14 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A sweep that is read.
+    """A sweep that is read."""
 
-    Attributes:
-        candidates: "none" first.
-        names: of the sweeps, each with its parameter.
-        report: bool [conversation], True on the half that results are reported on; candidates are
-            chosen on the other.
-        about: the identity of the run.
-        questions: that every setting was asked.
-        chance: the points that guessing among the choices scores on average; None for a text.
-    """
-
-    candidates: tuple[Candidate, ...]
-    names: tuple[tuple[str, str], ...]
-    report: np.ndarray
-    about: dict[str, Any]
-    questions: int = 0
-    chance: float | None = None
+    candidates: tuple[Candidate, ...]  # "none" first
+    names: tuple[tuple[str, str], ...]  # of the sweeps, each with its parameter
+    report: np.ndarray  # [conversation] True on the half that is reported on; the other chooses
+    about: dict[str, Any]  # the identity of the run
+    questions: int = 0  # that every setting was asked
+    chance: float | None = None  # points that guessing scores; None for a text
 
     @property
     def at_chance(self) -> bool:
@@ -122,9 +102,7 @@ class Calibration:
         return paired_difference(self.none.capability[keep], candidate.capability[keep])
 
     def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Points by which more of the replies are broken than those of none, paired by
-        conversation.
-        """
+        """Points by which more replies are broken than those of none, paired by conversation."""
         if candidate.broken is None or self.none.broken is None:
             return NOTHING
         return paired_difference(100 * candidate.broken[keep], 100 * self.none.broken[keep])
@@ -179,41 +157,41 @@ def read_calibration(folder: Path | str) -> Calibration:
     """
     stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability_run.manifest["identity"]
-    by_round = {series.method: series.stability for series in read_series(stability)}
-    costs, nats = _costs(capability_run), _nats(capability_run)
-    broken = {
-        series.method: np.array([broken_share(record) for record in series.records])
-        for series in read_series(stability)
-    }
+    series = {item.method: item for item in read_series(stability)}
+    costs = _by_method(capability_run)
     count = about["settings"]["conversations"]
-    noted = Counter(
-        failure["method"] for failure in capability_run.failures
-    )  # asked, and not answered
-    wanted = max(1, min(count, _conversations_asked(costs, noted, NO_FIX)))
-    pairs = len({(r["agent"]["id"], r["user"]["id"]) for r in stability.records})
+    # asked, and not answered
+    noted = Counter(failure["method"] for failure in capability_run.failures)
+
+    def conversations_of(method: str) -> int:
+        """How many conversations were asked, answered or not, where any was answered."""
+        answered = len(costs.get(method, ()))
+        return answered and answered + noted[method]
+
+    wanted = max(1, min(count, conversations_of(NO_FIX)))
     candidates = []
     for method, sweep, value in _swept(about):
-        if (
-            len(by_round.get(method, ())) < count
-            or _conversations_asked(costs, noted, method) < wanted
-        ):
+        item = series.get(method)
+        if item is None or len(item.records) < count or conversations_of(method) < wanted:
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
                 " repeat its command to go on."
             )
+        records = costs[method]
         candidates.append(
             Candidate(
                 method=method,
                 sweep=sweep,
                 value=value,
-                by_round=by_round[method],
-                stability=row_means(by_round[method]),
-                capability=_points(costs[method], count),
-                tokens=sum(tokens for _, tokens in costs[method].values()),
-                broken=broken[method],
-                nats=np.array([nats.get((method, number), np.nan) for number in range(count)]),
+                by_round=item.stability,
+                stability=row_means(item.stability),
+                capability=_by_conversation(records, count, _points),
+                tokens=sum(record["tokens"]["forwarded"] for record in records.values()),
+                broken=np.array([broken_share(record) for record in item.records]),
+                nats=_by_conversation(records, count, _nats),
             )
         )
+    pairs = len({(r["agent"]["id"], r["user"]["id"]) for r in stability.records})
     return Calibration(
         candidates=tuple(candidates),
         names=tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]),
@@ -234,16 +212,8 @@ def _chance(capability_run: RunData) -> float:
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
 
 
-def _conversations_asked(costs: Mapping[str, Sized], noted: Mapping[str, int], method: str) -> int:
-    """How many conversations were asked, answered or not, where any was answered."""
-    answered = len(costs.get(method, ()))
-    return answered and answered + noted[method]
-
-
 def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
-    """Every candidate's method, sweep and value, none first; a method of two sweeps is the
-    later's.
-    """
+    """Every candidate's method, sweep and value; a method of two sweeps is the later's."""
     places: dict[str, tuple[int | None, str]] = {NO_FIX: (None, "")}
     for number, sweep in enumerate(about["sweeps"]):
         for method, value in zip(sweep["methods"], sweep["values"], strict=True):
@@ -251,32 +221,27 @@ def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
     return [(method, number, value) for method, (number, value) in places.items()]
 
 
-def _points(costs: dict[int, tuple[float, int]], count: int) -> np.ndarray:
-    """[conversation]: the mean score of its questions, in points."""
-    points = np.full(count, np.nan)
-    for conversation, (score, _) in costs.items():
-        points[conversation] = 100 * score
-    return points
-
-
-def _nats(run: RunData) -> dict[tuple[str, int], float]:
-    """Per method and conversation, minus the log-probability per token of the reply that was
-    scored.
-    """
-    return {
-        (record["method"], record["conversation"]): -reply["log_probability"] / reply["tokens"]
-        for record in run.records
-        if (reply := record.get("last_reply"))
-    }
-
-
-def _costs(run: RunData) -> dict[str, dict[int, tuple[float, int]]]:
-    """Per method and conversation, the mean score of its questions and the tokens forwarded for
-    them.
-    """
-    costs: dict[str, dict[int, tuple[float, int]]] = {}
+def _by_method(run: RunData) -> dict[str, dict[int, dict[str, Any]]]:
+    """The records by method and conversation."""
+    by_method: dict[str, dict[int, dict[str, Any]]] = {}
     for record in run.records:
-        score = float(np.mean([probe["score"] for probe in record["probes"]]))
-        of_method = costs.setdefault(record["method"], {})
-        of_method[record["conversation"]] = score, record["tokens"]["forwarded"]
-    return costs
+        by_method.setdefault(record["method"], {})[record["conversation"]] = record
+    return by_method
+
+
+def _by_conversation(
+    records: Mapping[int, dict[str, Any]], count: int, read: Callable[[dict[str, Any]], float]
+) -> np.ndarray:
+    """[conversation]: a number of each record; NaN where there is none."""
+    return np.array([read(records[at]) if at in records else np.nan for at in range(count)])
+
+
+def _points(record: dict[str, Any]) -> float:
+    """The mean score of a conversation's questions, in points."""
+    return 100 * float(np.mean([probe["score"] for probe in record["probes"]]))
+
+
+def _nats(record: dict[str, Any]) -> float:
+    """Minus the log-probability per token of the reply that was scored."""
+    reply = record.get("last_reply")
+    return -reply["log_probability"] / reply["tokens"] if reply else np.nan

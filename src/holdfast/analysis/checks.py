@@ -14,10 +14,10 @@ import numpy as np
 
 from holdfast import ranges
 from holdfast.analysis.falls import Fall, Record, RuleFall, cell_scores, compare_runs
+from holdfast.analysis.sequential import FAIL as FAIL
+from holdfast.analysis.sequential import PASS as PASS
+from holdfast.analysis.sequential import UNDECIDED as UNDECIDED
 from holdfast.analysis.sequential import (
-    FAIL,
-    PASS,
-    UNDECIDED,
     Decision,
     bounds,
     capital_below,
@@ -180,7 +180,9 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
         if bar is None or (checked.verdict != UNDECIDED and not checked.open_rules):
             continue
         keys, values = cell_scores(checked.records, max(cell.round for cell in checked.cells))
-        rules = [rule for rule, verdict in checked.by_rule.items() if verdict == UNDECIDED]
+        rules: list[str | None] = [
+            rule for rule, verdict in checked.by_rule.items() if verdict == UNDECIDED
+        ]
         for rule in rules or [None]:
             columns = [at for at, key in enumerate(keys) if rule in (None, key[0])]
             count = conversations_needed(values[:, columns], bar, checked.error, MOST_NEEDED)

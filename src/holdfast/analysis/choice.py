@@ -37,26 +37,17 @@ _SAFE = 4.3
 
 @dataclass(frozen=True)
 class Pick:
-    """The candidate that one half of the conversations chose under a budget, and its numbers on the
-    other half.
-
-    stability_none, stability, gain and drop are those of the other half. none_fits: every candidate
-    costs more than the budget. why: the reason why the other half does not show that the candidate
-    is more stable and within the budget; "" where it shows both, and only then is it recommended.
-    near: the candidate that comes closest, where none could be chosen. rejected: the most stable
-    one within the budget by the means of all conversations; None where that is the chosen one.
-    """
+    """The candidate that one half of the conversations chose, and its numbers on the other half."""
 
     method: str
-    budget: float
+    budget: float  # points that may be lost
     stability_none: float
     stability: Estimate
     gain: Estimate
     drop: Estimate
-    none_fits: bool
-    why: str
-    near: Candidate | None = None
-    rejected: Candidate | None = None
+    none_fits: bool  # every candidate costs more than the budget
+    why: str  # the other half does not show a gain within the budget; "" where it does
+    near: Candidate | None = None  # the one that comes closest, where none could be chosen
 
     @property
     def recommended(self) -> bool:
@@ -65,27 +56,20 @@ class Pick:
 
 
 def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
-    """How many times as many conversations and questions would decide, if the means stay as they
-    are; None where no more of the same would.
+    """How many times as many conversations and questions would show a gain and a cost within the
+    budget, if the means stay as they are; None where these do not show both.
     """
-    if chosen.near is None:
-        return _times_needed(chosen.gain, chosen.drop, chosen.budget)
-    gain, drop = calibration.gain(chosen.near), calibration.drop(chosen.near)
-    times = _times_needed(gain, drop, chosen.budget)
-    return None if times is None else 2 * times  # one half has to show it
-
-
-def _times_needed(gain: Estimate, drop: Estimate, budget: float) -> float | None:
-    """How many times as many conversations these would have to be to show a gain and a cost within
-    the budget; None where their means do not show both.
-    """
-    room = budget - (drop.mean or 0.0)
+    gain, drop, halves = chosen.gain, chosen.drop, 1
+    if chosen.near is not None:
+        gain, drop = calibration.gain(chosen.near), calibration.drop(chosen.near)
+        halves = 2  # one half has to show it
+    room = chosen.budget - (drop.mean or 0.0)
     if not gain.mean or gain.mean < 0 or room <= 0:
         return None
     if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
         return None
     gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
-    return max(
+    return halves * max(
         (gain_width / gain.mean) ** 2,
         (drop_width / room) ** 2,
         MIN_SAMPLES / gain.n,
@@ -95,9 +79,7 @@ def _times_needed(gain: Estimate, drop: Estimate, budget: float) -> float | None
 
 
 def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
-    """Which candidates no other beats: none is as stable at as low a cost, and better in one of the
-    two.
-    """
+    """Which candidates no other beats: as stable at as low a cost, and better in one of the two."""
     points = list(zip(stability, drop, strict=True))
     return [
         not any(s >= mine and d <= cost and (s, d) != (mine, cost) for s, d in points)
@@ -107,9 +89,10 @@ def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
 
 def front(calibration: Calibration) -> list[bool]:
     """Which candidates are on the Pareto front, over means of all conversations."""
-    stability = [_stability(candidate) for candidate in calibration.candidates]
+    candidates = calibration.candidates
     return pareto(
-        stability, [calibration.mean_drop(candidate) for candidate in calibration.candidates]
+        [candidate.mean_stability() for candidate in candidates],
+        [calibration.mean_drop(candidate) for candidate in candidates],
     )
 
 
@@ -136,50 +119,36 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     """
     budget = ranges.Range(0).check("calibrate", "budget", budget)
     here, there = ~calibration.report, calibration.report
-    none = calibration.none
+    none, others = calibration.none, calibration.candidates[1:]
     if any(np.isnan(none.capability[half]).all() for half in (here, there)):
         raise UsageError(
             "One half of the conversations has no question, so no cost can be read there; ask more"
             " --questions."
         )
-    fitting = [
-        candidate
-        for candidate in calibration.candidates[1:]
-        if calibration.mean_drop(candidate, here) <= budget
-    ]
-    none_fits = not fitting and len(calibration.candidates) > 1
-    fitting = [candidate for candidate in fitting if not calibration.wrecks(candidate, here)]
+    within_budget = [c for c in others if calibration.mean_drop(c, here) <= budget]
+    sound = [c for c in others if not calibration.wrecks(c, here)]
+    fitting = [candidate for candidate in within_budget if candidate in sound]
     best = _choose(calibration, fitting, budget, here) or max(
-        [none, *fitting], key=lambda candidate: _stability(candidate, here)
+        [none, *fitting], key=lambda candidate: candidate.mean_stability(here)
     )
+    is_none = best is none
     return Pick(
         method=best.method,
         budget=budget,
-        stability_none=_stability(none, there),
+        stability_none=none.mean_stability(there),
         stability=estimate(best.stability[there]),
         gain=calibration.gain(best, there),
         drop=calibration.drop(best, there),
-        none_fits=none_fits,
-        why=(
-            "it is the model as it is"
-            if best is none
-            else _missing(calibration, best, budget, there)
-        ),
-        near=_near(calibration, fitting, here) if best is none else None,
-        rejected=None if best is none else _rejected(calibration, best, budget, here),
+        none_fits=bool(others) and not within_budget,
+        why="it is the model as it is" if is_none else _missing(calibration, best, budget, there),
+        near=_near(calibration, fitting, sound, here) if is_none else None,
     )
-
-
-def _stability(candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
-    return float(np.nanmean(candidate.stability[keep]))
 
 
 def _choose(
     calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
 ) -> Candidate | None:
-    """The most stable candidate with a safe margin, or the one with the widest margin; None where
-    none is shown to be more stable on these conversations.
-    """
+    """The most stable with a safe margin, else the widest margin; None if none is more stable."""
     shown = [
         candidate
         for candidate in fitting
@@ -197,77 +166,44 @@ def _choose(
     safe = [candidate for candidate, margin in zip(shown, margins, strict=True) if margin >= _SAFE]
     if not safe:
         return shown[int(np.argmax(margins))]
-    return max(safe, key=lambda candidate: _stability(candidate, keep))
+    return max(safe, key=lambda candidate: candidate.mean_stability(keep))
 
 
 def _margin(
-    calibration: Calibration,
-    candidate: Candidate,
-    budget: float,
-    keep: np.ndarray,
-    spread: float,
+    calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray, spread: float
 ) -> float:
-    """How many standard errors the gain lies above 0 and the cost below the budget, the smaller of
-    the two.
-
-    Args:
-        spread: the standard deviation of a cost between conversations.
-    """
+    """How many standard errors the gain lies above 0 and the cost below the budget, the smaller."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
-    margins = []
-    for distance, sd, count in (
+    distances = (
         (gain.mean or 0.0, gain.sd or 0.0, gain.n),
         (budget - (drop.mean or 0.0), spread, drop.n),
-    ):
-        margins.append(distance * math.sqrt(count) / sd if sd else math.inf)
-    return min(margins)
-
-
-def _rejected(
-    calibration: Calibration, best: Candidate, budget: float, keep: np.ndarray
-) -> Candidate | None:
-    """The candidate that is more stable than the chosen one by the means of all conversations, and
-    within the budget by them.
-    """
-    within_budget = [
-        candidate
-        for candidate in calibration.candidates[1:]
-        if calibration.mean_drop(candidate) <= budget
-        and _stability(candidate) > _stability(best)
-        and not (calibration.wrecks(candidate) or calibration.wrecks(candidate, keep))
-    ]
-    return max(within_budget, key=_stability, default=None)
+    )
+    return min(
+        distance * math.sqrt(count) / sd if sd else math.inf for distance, sd, count in distances
+    )
 
 
 def _near(
-    calibration: Calibration, fitting: Sequence[Candidate], keep: np.ndarray
+    calibration: Calibration,
+    fitting: Sequence[Candidate],
+    sound: Sequence[Candidate],
+    keep: np.ndarray,
 ) -> Candidate | None:
-    """Of those within the budget, the most stable; where there is none, the cheapest of those that
-    gain anything on these conversations, or of all.
-    """
-    candidates = [
-        candidate
-        for candidate in calibration.candidates[1:]
-        if not calibration.wrecks(candidate, keep)
-    ]
-    if not candidates:
-        return None
+    """Of those within the budget the one that gains most, else the cheapest that gains."""
 
     def gained(candidate: Candidate) -> float:
         return calibration.gain(candidate, keep).mean or 0.0
 
     if fitting:
         return max(fitting, key=gained)
-    gaining = [candidate for candidate in candidates if gained(candidate) > 0]
-    return min(gaining or candidates, key=lambda candidate: calibration.mean_drop(candidate, keep))
+    gaining = [candidate for candidate in sound if gained(candidate) > 0]
+    return min(gaining or sound, key=lambda c: calibration.mean_drop(c, keep), default=None)
 
 
 def _missing(
     calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray
 ) -> str:
-    """Why these conversations do not show that it is more stable and within the budget; "" where
-    they do.
-    """
+    """Why these conversations do not show a gain within the budget; "" where they do."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
     if few := too_few(gain) or too_few(drop):
         return few

@@ -78,10 +78,12 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
     shown = head or (int(layer), int(column))
 
     def of_head(turn: TurnTrace) -> np.ndarray:
-        return np.asarray(turn.mass)[shown]
+        masses: np.ndarray = np.asarray(turn.mass)[shown]
+        return masses
 
     def uniform_of_head(turn: TurnTrace) -> np.ndarray:
-        return np.asarray(turn.uniform)[shown[0]]
+        masses: np.ndarray = np.asarray(turn.uniform)[shown[0]]
+        return masses
 
     return {
         "dialogs": len(dialogs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,45 +22,43 @@ NO_FIX = "none"
 class Series:
     """All conversations of one method in one run, ordered by conversation.
 
-    Attributes:
-        run: the label of its folder; empty where the report shows a single run.
-        records: the records, in the order of the rows below.
-        conversations: [n] conversation numbers.
-        stability, adoption, mass, divergence: [n, rounds], NaN where not measured. Several probes
-            of one round are averaged within their conversation; mass and divergence are those of
-            the agent's turns in the dialog.
+    Several probes of a round are averaged; mass and divergence are those of the agent's turns.
     """
 
-    run: str
+    run: str  # the label of its folder; "" where the report shows a single run
     method: str
-    records: tuple[dict[str, Any], ...]
-    conversations: np.ndarray
-    stability: np.ndarray
-    adoption: np.ndarray
-    mass: np.ndarray
-    divergence: np.ndarray
+    records: tuple[dict[str, Any], ...]  # in the order of the rows below
+    conversations: np.ndarray  # [n] their numbers
+    matrices: Mapping[str, np.ndarray]  # by measure, [n, rounds], NaN where not measured
 
     @property
     def label(self) -> str:
-        """How plots and tables call it."""
+        """Its name in plots and tables."""
         return f"{self.run} · {self.method}" if self.run else self.method
 
     @property
     def rounds(self) -> int:
         return int(self.stability.shape[1])
 
-    def values(self, kind: str) -> np.ndarray:
-        """The matrix of one of `MEASURED`."""
-        return {
-            "stability": self.stability,
-            "adoption": self.adoption,
-            "mass": self.mass,
-            "divergence": self.divergence,
-        }[kind]
+    @property
+    def stability(self) -> np.ndarray:
+        return self.matrices["stability"]
 
-    def measured(self, kind: str) -> bool:
-        """Whether any conversation has a value of this kind."""
-        return not bool(np.isnan(self.values(kind)).all())
+    @property
+    def adoption(self) -> np.ndarray:
+        return self.matrices["adoption"]
+
+    @property
+    def mass(self) -> np.ndarray:
+        return self.matrices["mass"]
+
+    def values(self, measure: str) -> np.ndarray:
+        """The matrix of one of `MEASURED`."""
+        return self.matrices[measure]
+
+    def measured(self, measure: str) -> bool:
+        """Whether any conversation has a value of this measure."""
+        return not bool(np.isnan(self.matrices[measure]).all())
 
     @property
     def prompts(self) -> list[str]:
@@ -76,25 +74,15 @@ class Series:
 
     def until(self, rounds: int) -> Series:
         """The series as far as a round."""
-        return replace(
-            self,
-            stability=self.stability[:, :rounds],
-            adoption=self.adoption[:, :rounds],
-            mass=self.mass[:, :rounds],
-            divergence=self.divergence[:, :rounds],
-        )
+        return replace(self, matrices={name: m[:, :rounds] for name, m in self.matrices.items()})
 
     def rows(self, keep: np.ndarray) -> Series:
-        """The series of the conversations where keep, [n] bool or indices."""
-        index = np.flatnonzero(keep) if keep.dtype == bool else keep
+        """The series of the conversations where keep, [n] bool, is true."""
         return replace(
             self,
-            records=tuple(self.records[i] for i in index),
-            conversations=self.conversations[index],
-            stability=self.stability[index],
-            adoption=self.adoption[index],
-            mass=self.mass[index],
-            divergence=self.divergence[index],
+            records=tuple(self.records[i] for i in np.flatnonzero(keep)),
+            conversations=self.conversations[keep],
+            matrices={name: matrix[keep] for name, matrix in self.matrices.items()},
         )
 
 
@@ -115,9 +103,7 @@ def read_series(run: RunData, label: str = "") -> list[Series]:
 
 
 def label_runs(folders: list[Path]) -> list[str]:
-    """A short unlike label per folder: none for one run, else the end of its path that tells it
-    from the others.
-    """
+    """A short distinct label per folder, the end of its path; "" for a single run."""
     paths = [Path(folder).resolve() for folder in folders]
     if len(paths) == 1:
         return [""]
@@ -128,47 +114,10 @@ def label_runs(folders: list[Path]) -> list[str]:
     raise RecordsError(f"{folders[0]} is given more than once; give each run's folder once.")
 
 
-def same_pairs(series: Series, baseline: Series) -> tuple[Series, Series] | None:
-    """Both series on the conversations they share, in one order; None where these differ in the
-    agent's prompt.
-
-    The user's prompt may differ: it is what a control with an unprompted user changes.
-    """
-    shared, left, right = np.intersect1d(
-        series.conversations, baseline.conversations, return_indices=True
-    )
-    if not len(shared):
-        return None
-    fixed, plain = series.rows(left), baseline.rows(right)
-    for mine, theirs in zip(fixed.records, plain.records, strict=True):
-        if mine["agent"]["system_prompt"] != theirs["agent"]["system_prompt"]:
-            return None
-    return fixed, plain
-
-
 def category_of(record: dict[str, Any], kind: str) -> str | None:
-    """The category whose measure scores this kind of probe: the agent's for stability, the user's
-    for adoption.
-    """
+    """The category of the agent's prompt for stability, and of the user's for adoption."""
     category = record["user" if kind == "adoption" else "agent"]["category"]
     return None if category is None else str(category)
-
-
-def judge_of(records: Sequence[dict[str, Any]], rule: str | None = None) -> str:
-    """The model that judges the replies to the agent's probes, of a rule where one is named; ""
-    where their scores are functions of the text.
-    """
-    return next(
-        (
-            str(probe["judge"])
-            for record in records
-            for probe in record["probes"]
-            if probe["kind"] == "stability"
-            and "judge" in probe
-            and rule in (None, probe.get("rule"))
-        ),
-        "",
-    )
 
 
 def probe_means(
@@ -183,7 +132,6 @@ def probe_means(
 
 
 def _methods(run: RunData) -> list[str]:
-    """The methods of a run, no fix first, then in the order of the manifest or of appearance."""
     methods = list(dict.fromkeys(record["method"] for record in run.records))
     named = run.manifest.get("identity", {}).get("methods")
     order = [str(method) for method in named] if isinstance(named, list) else []
@@ -200,23 +148,19 @@ def _last_round(record: dict[str, Any]) -> int:
 
 
 def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
-    records = sorted(
-        (record for record in run.records if record["method"] == method),
-        key=lambda record: record["conversation"],
-    )
-    return Series(
-        run=label,
-        method=method,
-        records=tuple(records),
-        conversations=np.array([record["conversation"] for record in records]),
-        stability=probe_means(records, rounds, lambda probe: probe["kind"] == "stability"),
-        adoption=probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
-        mass=turn_values(records, rounds, "mass"),
-        divergence=turn_values(records, rounds, "divergence"),
-    )
+    records = [record for record in run.records if record["method"] == method]
+    records.sort(key=lambda record: record["conversation"])
+    numbers = np.array([record["conversation"] for record in records])
+    matrices = {
+        "stability": probe_means(records, rounds, lambda probe: probe["kind"] == "stability"),
+        "adoption": probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
+        "mass": _turn_values(records, rounds, "mass"),
+        "divergence": _turn_values(records, rounds, "divergence"),
+    }
+    return Series(label, method, tuple(records), numbers, matrices)
 
 
-def turn_values(records: Sequence[dict[str, Any]], rounds: int, name: str) -> np.ndarray:
+def _turn_values(records: Sequence[dict[str, Any]], rounds: int, name: str) -> np.ndarray:
     """[conversation, round]: a number of the agent's turn; NaN where none was recorded."""
     values = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):

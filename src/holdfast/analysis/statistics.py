@@ -59,9 +59,7 @@ class Estimate:
 
     @property
     def alike(self) -> bool:
-        """Whether there is an interval without width: all values are the same, and the bootstrap
-        cannot bound them.
-        """
+        """Whether all values are the same, so that the bootstrap's interval has no width."""
         return self.low is not None and self.high is not None and self.high - self.low < _NOISE
 
 
@@ -80,9 +78,7 @@ def estimate_columns(values: np.ndarray) -> list[Estimate]:
 
 @functools.lru_cache(maxsize=256)
 def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
-    """The estimates of a matrix given as its bytes: page and figures ask for the same ones several
-    times.
-    """
+    """Cached, as page and figures ask for the same ones several times."""
     values = np.frombuffer(data, dtype=float).reshape(shape)
     bounds = _bootstrap(values) if len(values) > 1 else np.full((shape[1], 2), np.nan)
     return tuple(
@@ -103,11 +99,8 @@ def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
 
 
 def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
-    """The estimate of one value per conversation.
-
-    Args:
-        values: [n], NaN where not measured.
-        prompts: of each conversation; with them, the interval for other prompts stands beside.
+    """The estimate of one value per conversation, [n], NaN where not measured; with the prompt of
+    each conversation, the interval for other prompts stands beside.
     """
     values = np.asarray(values, dtype=float)
     summary = estimate_columns(values[:, None])[0]
@@ -117,12 +110,8 @@ def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estima
 
 
 def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
-    """The interval where prompts are resampled, each with all of its conversations (the cluster
-    bootstrap).
-
-    Args:
-        values: [n], NaN where not measured.
-        prompts: [n], that of each conversation.
+    """The interval where prompts, [n], are resampled, each with all of its conversations (the
+    cluster bootstrap); values are [n], NaN where not measured.
     """
     measured = ~np.isnan(values)
     drawn, owner = np.unique(prompts[measured], return_inverse=True)
@@ -136,18 +125,14 @@ def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
 def change(
     values: np.ndarray, first: int = 0, last: int = -1, prompts: Sequence[str] | None = None
 ) -> Estimate:
-    """The paired change of [conversation, round]: each conversation's last round minus its
-    first.
-    """
+    """The paired change of [conversation, round] from one round to another."""
     return estimate(values[:, last] - values[:, first], prompts)
 
 
 def paired_difference(
     values: np.ndarray, baseline: np.ndarray, prompts: Sequence[str] | None = None
 ) -> Estimate:
-    """The mean of values - baseline, one value per conversation, both in the same order of
-    conversations.
-    """
+    """The mean of values - baseline, both in the same order of conversations."""
     return estimate(np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float), prompts)
 
 
@@ -161,12 +146,7 @@ def row_means(values: np.ndarray) -> np.ndarray:
 
 
 def cell_means(scores: Iterable[tuple[int, int, float]], shape: tuple[int, int]) -> np.ndarray:
-    """The mean of all scores of each cell, [row, column]; NaN where there are none.
-
-    Args:
-        scores: row, column and value, each from 0.
-        shape: rows and columns.
-    """
+    """The mean of all scores (row, column, value) of each cell; NaN where there are none."""
     sums, counts = np.zeros(shape), np.zeros(shape)
     for row, column, score in scores:
         sums[row, column] += score
@@ -176,9 +156,7 @@ def cell_means(scores: Iterable[tuple[int, int, float]], shape: tuple[int, int])
 
 
 def resampled_means(values: np.ndarray) -> np.ndarray:
-    """The column means of [conversation, column] in every resample, [resample, column]; NaN where a
-    resample has no value.
-    """
+    """Column means of [conversation, column] in every resample, [resample, column]."""
     present = ~np.isnan(values)
     filled = np.where(present, values, 0.0)
     means = []
@@ -206,9 +184,7 @@ def _bootstrap(values: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=4)
 def _weights(n: int) -> tuple[np.ndarray, ...]:
-    """How often each of n conversations occurs in each resample, in blocks of [resample, n]; a
-    function of n alone.
-    """
+    """How often each conversation occurs in each resample, in blocks of [resample, n]."""
     generator = np.random.default_rng([SEED, n])
     block = max(1, _CELLS // n)
     sizes = [min(block, RESAMPLES - start) for start in range(0, RESAMPLES, block)]

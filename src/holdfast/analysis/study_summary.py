@@ -65,9 +65,7 @@ def calibration_summary(calibration: Calibration) -> dict[str, Any]:
 
 
 def trace_summary(traces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The results of `analysis.decay.describe` for one or two models, without the curves and the
-    single probes.
-    """
+    """The results of `analysis.decay.describe`, without the curves and the single probes."""
     results = [
         _without(trace, "curves") | {"behaviour": _without(trace["behaviour"], "probes")}
         for trace in traces
@@ -90,9 +88,7 @@ def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
-    """Writes the chosen one as a file that `drift --method` and `methods.parse` take; it says for
-    which model it was chosen, and on what.
-    """
+    """Writes the chosen one as a file that `drift --method` and `methods.parse` take."""
     about = calibration.about
     content = {
         "method": chosen.method,

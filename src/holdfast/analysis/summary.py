@@ -1,5 +1,5 @@
-"""`summary.json`: what a run found, in one small file for other programs; docs/summary.md describes
-it.
+"""`summary.json`: the results of a run in one small file for other programs; docs/summary.md
+describes it.
 
 It is derived from the manifest and the records alone (of a check, from `check.json` too) and holds
 no date or duration, so deriving it again from the same records gives the same bytes.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,21 @@ import numpy as np
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import check_json, read_check
 from holdfast.analysis.collapse import COUNTED, collapse_of, without_collapsed
-from holdfast.analysis.comparisons import (
+from holdfast.analysis.estimates import (
+    Difference,
+    EstimateRow,
     PromptRow,
-    baseline_of,
-    by_category,
+    accuracy_of,
     by_prompt,
-    compare,
-    overall_change,
-    overall_mean,
+    category_rows,
+    difference,
+    row_of,
+    rule_differences,
+    rule_rows,
 )
 from holdfast.analysis.profile import read_gains, read_profile
-from holdfast.analysis.rules import RuleComparison, RuleRow, accuracy_of, compare_rules, rule_rows
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
-from holdfast.analysis.statistics import Estimate, estimate, estimate_columns
+from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.tasks import read_results
 from holdfast.analysis.verdicts import tell
 from holdfast.errors import AnotherRun
@@ -44,14 +47,7 @@ _DIGITS = 6  # sums may differ between machines behind it
 
 
 def write_summary(folder: Path | str) -> Path:
-    """Writes `summary.json` into a run folder, whole or not at all.
-
-    Args:
-        folder: of a run of `drift`, `tasks` or `profile`, or one that `calibrate`, `trace` or
-            `geometry` made.
-
-    Returns:
-        The file.
+    """Writes `summary.json` into a run folder, whole or not at all; returns the file.
 
     Raises:
         RecordsError: not a run folder, nothing finished in it, or the file cannot be written.
@@ -73,10 +69,8 @@ def summarise(run: RunData) -> dict[str, Any]:
     command = str(run.manifest.get("command", "drift"))
     read: Callable[[RunData], Any] = _RESULTS.get(command, _drift)
     summary = summary_of(command, run.manifest.get("identity", {}), len(run.records), read(run))
-    return {
-        **summary,
-        **({} if (check := read_check(run)) is None else {"check": check_json(check)}),
-    }
+    check = read_check(run)
+    return summary if check is None else {**summary, "check": check_json(check)}
 
 
 def summary_of(
@@ -122,19 +116,82 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
     return [spread(value) for value in values]
 
 
+# --- drift
+
+
 def _drift(run: RunData) -> list[dict[str, Any]]:
     series = read_series(run)
-    methods = [
-        _method(series, item, rules) | {"collapse": collapse}
-        for item, rules, collapse in zip(series, _rules(series), _collapse(series), strict=True)
-    ]
-    methods[0]["baseline"] = _baseline(run, series[0])
+    rules = rule_rows(series)
+    against = {pair.row: pair for pair in rule_differences(series, rules)}
+    counted = [collapse_of(item) for item in series]
+    left = [without_collapsed(item, turns) for item, turns in zip(series, counted, strict=True)]
+    methods = []
+    for item, turns, rest in zip(series, counted, left, strict=True):
+        rows = {kind: row_of(item, kind) for kind in MEASURED if item.measured(kind)}
+        scored = {kind: rows[kind] for kind in KINDS if kind in rows}
+        levels = accuracy_of(item) or {}
+        accuracy = {f"{name}_level": _spreads(points) for name, points in levels.items()}
+        collapsed = {str(number): at for number, at in turns.collapsed.items()}
+        methods.append(
+            {
+                "method": item.method,
+                "conversations": len(item.records),
+                "by_round": {kind: _spreads(row.points) for kind, row in rows.items()},
+                "over_all_rounds": {kind: spread(row.mean) for kind, row in scored.items()},
+                "change": {kind: judged(row.change) for kind, row in scored.items()},
+                "against": _against(series, item),
+                "categories": {
+                    kind: {row.group: _spreads(row.points) for row in category_rows(item, kind)}
+                    for kind in scored
+                },
+                "prompts": [_prompt(row) for row in by_prompt(item)],
+                "rules": [_rule(row, against.get(row)) for row in rules if row.series is item],
+                "accuracy": accuracy or None,
+                "baseline": _baseline(run, item) if item is series[0] else None,
+                "collapse": {
+                    "turns": turns.turns,
+                    **{name: _rounded(turns.share(name)) for name in COUNTED},
+                    "collapsed_from_round": collapsed,
+                    "without_collapsed": _without(left, rest) if collapsed else None,
+                },
+            }
+        )
     return methods
 
 
-def _baseline(run: RunData, series: Series) -> dict[str, Any] | None:
+def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
+    """The paired differences from the baseline; None where there is none to compare with."""
+    pairs = {kind: pair for kind in KINDS if (pair := difference(series, item, kind))}
+    if not pairs:
+        return None
+    first = pairs["stability"]
+    return {
+        "method": first.against.series.method,
+        "pairs": first.n,
+        **{kind: _difference(pair) for kind, pair in pairs.items()},
+    }
+
+
+def _difference(pair: Difference) -> dict[str, Any]:
+    return {"last_round": judged(pair.last), "over_all_rounds": judged(pair.mean)}
+
+
+def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
+    """The numbers of a series once more without the conversations that have collapsed."""
+    if not rest.records:
+        return None
+    row = row_of(rest, "stability")
+    return {
+        "conversations": len(rest.records),
+        "stability_by_round": _spreads(row.points),
+        "change": judged(row.change),
+        "against": _against(left, rest),
+    }
+
+
+def _baseline(run: RunData, first: Series) -> dict[str, Any] | None:
     """Scores of the measures with the system prompt and without; None where it was not asked."""
-    baseline = baseline_beside(run, series)
+    baseline = baseline_beside(run, first)
     if baseline is None:
         return None
     return {
@@ -145,84 +202,9 @@ def _baseline(run: RunData, series: Series) -> dict[str, Any] | None:
 
 
 def _measure(row: BaselineRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "n": row.n,
-        "prompted": spread(row.prompted),
-        "unprompted": spread(row.unprompted),
-        "difference": judged(row.difference),
-        "verdict": row.verdict,
-    }
-
-
-def _method(series: Sequence[Series], item: Series, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    kinds = [kind for kind in MEASURED if item.measured(kind)]
-    scored = [kind for kind in KINDS if kind in kinds]
-    categories = {kind: by_category(item, kind) for kind in scored}
-    return {
-        "method": item.method,
-        "conversations": len(item.records),
-        "by_round": {kind: _spreads(estimate_columns(item.values(kind))) for kind in kinds},
-        "over_all_rounds": {kind: spread(overall_mean(item, kind)) for kind in scored},
-        "change": {kind: judged(overall_change(item, kind)) for kind in scored},
-        "against": _against(series, item),
-        "categories": {
-            kind: {name: _spreads(points) for name, points in by_name.items()}
-            for kind, by_name in categories.items()
-        },
-        "prompts": [_prompt(row) for row in by_prompt(item)],
-        "rules": rules,
-        "accuracy": _accuracy(item),
-        "baseline": None,
-    }
-
-
-def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
-    """The paired differences from the baseline; None for the baseline itself, or where no pairs are
-    shared.
-    """
-    baseline = baseline_of(series, item)
-    pairs = compare(item, baseline) if baseline else None
-    if baseline is None or pairs is None:
-        return None
-    return {
-        "method": baseline.method,
-        "pairs": pairs.n,
-        "stability": {
-            "last_round": judged(pairs.stability_last),
-            "over_all_rounds": judged(pairs.stability_mean),
-        },
-        "adoption": {
-            "last_round": judged(pairs.adoption_last),
-            "over_all_rounds": judged(pairs.adoption_mean),
-        },
-    }
-
-
-def _collapse(series: Sequence[Series]) -> list[dict[str, Any]]:
-    """The turns of each series that are cut, repeated or looping, and its numbers once more without
-    the conversations that have collapsed.
-    """
-    counted = [collapse_of(item) for item in series]
-    left = [
-        without_collapsed(item, collapse) for item, collapse in zip(series, counted, strict=True)
-    ]
-    return [
-        {
-            "turns": collapse.turns,
-            **{name: _rounded(collapse.share(name)) for name in COUNTED},
-            "collapsed_from_round": {str(number): at for number, at in collapse.collapsed.items()},
-            "without_collapsed": {
-                "conversations": len(item.records),
-                "stability_by_round": _spreads(estimate_columns(item.stability)),
-                "change": judged(overall_change(item, "stability")),
-                "against": _against(left, item),
-            }
-            if collapse.collapsed and len(item.records)
-            else None,
-        }
-        for collapse, item in zip(counted, left, strict=True)
-    ]
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    scores = {name: spread(values[name]) for name in ("prompted", "unprompted")}
+    return {**values, **scores, "difference": judged(row.difference)}
 
 
 def _prompt(row: PromptRow) -> dict[str, Any]:
@@ -237,41 +219,23 @@ def _prompt(row: PromptRow) -> dict[str, Any]:
     }
 
 
-def _accuracy(item: Series) -> dict[str, Any] | None:
-    """By round, where all rules of a prompt are scored on one reply."""
-    accuracy = accuracy_of(item)
-    if accuracy is None:
-        return None
+def _rule(row: EstimateRow, pair: Difference | None) -> dict[str, Any]:
     return {
-        "prompt_level": _spreads(accuracy.prompt_level),
-        "instruction_level": _spreads(accuracy.instruction_level),
-    }
-
-
-def _rules(series: Sequence[Series]) -> list[list[dict[str, Any]]]:
-    """The rules of each series."""
-    rows = rule_rows(series)
-    compared = {pair.row: pair for pair in compare_rules(series, rows)}
-    return [
-        [_rule(row, compared.get(row)) for row in rows if row.series is item] for item in series
-    ]
-
-
-def _rule(row: RuleRow, pair: RuleComparison | None) -> dict[str, Any]:
-    against = pair and {"last_round": judged(pair.last), "over_all_rounds": judged(pair.mean)}
-    return {
-        "rule": row.name,
+        "rule": row.group,
         "n": row.n,
         "stability_by_round": _spreads(row.points),
-        "first_broken_by_round": list(row.broken),
+        "first_broken_by_round": row.broken,
         "kept_throughout": row.kept,
         "kept_in_any_round": row.kept_once,
         "never_followed": row.never_followed,
-        "change": judged(row.changes[-1]),
+        "change": judged(row.change),
         "lower_from_round": row.lower_from,
         "lower_in_rounds": list(row.lower_in),
-        "against": against,
+        "against": pair and _difference(pair),
     }
+
+
+# --- other commands
 
 
 def _tasks(run: RunData) -> list[dict[str, Any]]:
@@ -304,9 +268,7 @@ def _profile(run: RunData) -> dict[str, Any]:
 
 
 def _capability(run: RunData) -> list[dict[str, Any]]:
-    """Of the folder `capability` of a calibration: the mean score of its questions, by
-    conversation.
-    """
+    """The mean score of a calibration's questions, by conversation."""
     by_method: dict[str, dict[int, float]] = {}
     for record in run.records:
         mean = float(np.mean([probe["score"] for probe in record["probes"]]))
@@ -320,7 +282,6 @@ def _capability(run: RunData) -> list[dict[str, Any]]:
 
 
 _RESULTS: dict[str, Callable[[RunData], Any]] = {
-    "drift": _drift,
     "tasks": _tasks,
     "profile": _profile,
     "calibrate": _capability,

@@ -32,12 +32,7 @@ NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on an estimate.
-
-    Args:
-        sign: +1 (above 0), -1 (below), or 0: it cannot tell.
-        why: the reason why it cannot; "" where it can.
-    """
+    """Above 0 (+1), below (-1), or 0 if it cannot tell, and then why."""
 
     sign: int
     why: str = ""
@@ -70,9 +65,7 @@ def too_few(value: Estimate) -> str:
 
 
 def judge(value: Estimate, sign: int) -> str:
-    """Whether the estimate supports or contradicts that it lies on the side `sign` (+1, -1) of
-    0.
-    """
+    """Whether the estimate supports or contradicts that it lies on the side `sign` of 0."""
     side = tell(value).sign
     if not side:
         return UNDECIDED

@@ -108,14 +108,13 @@ def print_figures(paths: Iterable[Path]) -> None:
 
 def print_run(run: RunData, details: bool) -> None:
     """Prints a run's results, how its dialogs ended, how long it took, and what to do next."""
-    from holdfast.analysis.collapse import count_endings
     from holdfast.report.about import ending_lines
-    from holdfast.report.terminal import left_out, next_line, table
+    from holdfast.report.terminal import next_line, table
 
     print(table(run, details))
-    if not details and (more := left_out(run)):
-        print(more)
-    for name, line in ending_lines(count_endings(run.records)):
+    if not details:
+        print("More tables with --details, and on the page.")
+    for name, line in ending_lines(run.records):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
     print(_tokens_line(run.records) if details else _time_line(run.records))
     print(f"\n{next_line(run)}")

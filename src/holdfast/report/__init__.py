@@ -17,11 +17,10 @@ __all__ = ["check_page", "table", "write", "write_summary"]
 
 
 def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out") -> Path:
-    """Write the report of one or several runs as one page, and its figures beside it.
+    """Writes the report of one or several runs as one page, and its figures beside it.
 
     Args:
-        folders: run folders; the first is the one the headline speaks of. Several are told apart by
-            their folder names.
+        folders: run folders; the first is the one the headline speaks of.
         out: the HTML file, written whole or not at all; figures go to `<stem>_figures/` beside it,
             as SVG and PNG.
         option: what gave `out`, for the messages.
@@ -70,13 +69,6 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out")
 
 def check_page(out: Path | str, option: str = "--out") -> Path:
     """Refuses a place where no page can be written, so that a command can do so before it runs.
-
-    Args:
-        out: the HTML file.
-        option: what gave it, for the message.
-
-    Returns:
-        The path.
 
     Raises:
         UsageError: out is a folder.

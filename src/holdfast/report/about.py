@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.analysis.collapse import Endings, collapsed_from, count_endings, model_turns
+from holdfast.analysis.collapse import count_turns
+from holdfast.drift.dialogs import GIVEN
+from holdfast.models.requests import NO_CONTENT
 from holdfast.records import RunData, command_of
 from holdfast.report.sentences import default_prompt_sentence
 
@@ -28,9 +30,7 @@ def conversation_kind(manifest: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class About:
-    """A run as its page tells of it: its command, what its suite has to say of itself, and its
-    settings, versions and cost by name.
-    """
+    """How a run was measured: the notes of its suite, its settings, versions and cost."""
 
     label: str
     command: str
@@ -44,16 +44,16 @@ def about_runs(runs: Sequence[RunData], labels: Sequence[str]) -> list[About]:
         About(
             label or run.folder.name,
             command_of(run.manifest),
-            (*run.manifest.get("notes", ()), *_default_prompt(run.manifest)),
+            _notes(run.manifest),
             tuple(_rows(run)),
         )
         for run, label in zip(runs, labels, strict=True)
     ]
 
 
-def _default_prompt(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     default = manifest.get("default_system_prompt")
-    return (default_prompt_sentence(default),) if default else ()
+    return *manifest.get("notes", ()), *([default_prompt_sentence(default)] if default else [])
 
 
 def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
@@ -66,12 +66,12 @@ def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
     )
 
 
-def identity_lines(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
     """Nested settings as dotted names with their values."""
     for name, item in value.items():
         here = f"{path}.{name}" if path else str(name)
         if isinstance(item, Mapping):
-            yield from identity_lines(item, here)
+            yield from _flat(item, here)
         elif isinstance(item, list):
             yield here, ", ".join(map(str, item)) or "none"
         else:
@@ -81,49 +81,43 @@ def identity_lines(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[s
 def _rows(run: RunData) -> list[tuple[str, str]]:
     manifest = run.manifest
     rows = [("started", _time(manifest.get("created")))]
-    if manifest.get("resumed"):
-        rows.append(("resumed", _times(manifest["resumed"])))
+    if resumed := manifest.get("resumed"):
+        often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
+        rows.append(("resumed", f"{often}, last {_time(resumed[-1].get('created'))}"))
     rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
     count = len({record.get("conversation") for record in run.records})
-    for name, value in identity_lines(manifest.get("identity", {})):
+    for name, value in _flat(manifest.get("identity", {})):
         if name == "settings.conversations" and str(count) != value:
             value = f"{count} of the {value} that the command allows"
         rows.append((name, value))
-    return [*rows, *_cost(run), *_memory(run)]
+    rows += _cost(run)
+    if narrowed := [record["rows_at_most"] for record in run.records if "rows_at_most" in record]:
+        text = f"{len(narrowed)} conversations ended after it had, with at most {min(narrowed)}"
+        rows.append(("memory ran out", f"{text} rows at a time"))
+    return rows
 
 
 def _time(stamp: object) -> str:
     return str(stamp or "–").replace("T", " ").replace("+00:00", " UTC")
 
 
-def _times(resumed: Sequence[Mapping[str, Any]]) -> str:
-    often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
-    return f"{often}, last {_time(resumed[-1].get('created'))}"
-
-
-def _memory(run: RunData) -> list[tuple[str, str]]:
-    """Whether memory ran out on the way; no row where it did not."""
-    rows = [record["rows_at_most"] for record in run.records if "rows_at_most" in record]
-    if not rows:
-        return []
-    count = f"{len(rows)} conversations ended after it had, with at most {min(rows)} rows at a time"
-    return [("memory ran out", count)]
-
-
 def _turns(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """How many turns are cut or repeated, and how many conversations have collapsed."""
-    dialogs = [model_turns(record) for record in records if record.get("turns")]
-    turns = [turn for dialog in dialogs for turn in dialog]
+    by_method: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        if record.get("turns"):
+            by_method.setdefault(record["method"], []).append(record)
+    counted = [count_turns(group) for group in by_method.values()]
+    turns = sum(counts.turns for counts in counted)
     if not turns:
         return []
-    collapsed = sum(collapsed_from(dialog) is not None for dialog in dialogs)
+    cut, broken = (sum(counts.counts[name] for counts in counted) for name in ("cut", "broken"))
+    collapsed = sum(len(counts.collapsed) for counts in counted)
+    dialogs = sum(counts.conversations for counts in counted)
     return [
-        (name, f"{count:,} of {total:,}")
-        for name, count, total in (
-            ("turns cut at the length limit", sum(turn.cut for turn in turns), len(turns)),
-            ("turns that repeat or loop", sum(t.repetition.broken for t in turns), len(turns)),
-            ("conversations collapsed", collapsed, len(dialogs)),
-        )
+        ("turns cut at the length limit", f"{cut:,} of {turns:,}"),
+        ("turns that repeat or loop", f"{broken:,} of {turns:,}"),
+        ("conversations collapsed", f"{collapsed:,} of {dialogs:,}"),
     ]
 
 
@@ -133,17 +127,12 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     methods = {record["method"] for record in records}
     count = len({record["conversation"] for record in records})
     under = f", under {len(methods)} methods: {len(records):,} dialogs" if len(methods) > 1 else ""
-    drift = run.manifest.get("command", "drift") == "drift"
-    rows = [
-        (
-            ("conversations recorded", f"{count:,}{under}")
-            if drift
-            else ("records", f"{len(records):,}")
-        )
-    ]
+    rows = [("records", f"{len(records):,}")]
+    if run.manifest.get("command", "drift") == "drift":
+        rows = [("conversations recorded", f"{count:,}{under}")]
     rows += _turns(records)
     # samples have no turns
-    rows += ending_lines(count_endings([record for record in records if "turns" in record]))
+    rows += ending_lines([record for record in records if "turns" in record])
     rows += failure_lines(run.failures)
     tokens = [record["tokens"] for record in records if record.get("tokens")]
     forwarded, least = (
@@ -167,46 +156,61 @@ _ENDED = {
     "failure": "had a request that failed",
     "judge": "had a judge that said neither yes nor no",
 }
+_REPLAYED = {
+    "own": "with the agent’s system prompt as they have it",
+    "in place of another": "with it in place of another",
+    "added": "with it added",
+}
 _EMPTY = {"refusal": "refused", "tool_calls": "called a tool", "empty": "were empty"}
 
 
-def ending_lines(endings: Endings) -> list[tuple[str, str]]:
-    """A heading and a sentence for each that occurred; none of a run that went well."""
+def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """How dialogs of a run fell short, a heading and a sentence each."""
     lines = []
-    if endings.replayed:
-        lines.append(("dialogs replayed", _replayed(endings)))
-    if endings.left_out:
-        lines.append(("rounds left out", _left_out(endings)))
-    if endings.ended:
-        lines.append(("dialogs that ended early", _ended(endings)))
-    if count := endings.without_content.total():
-        why = _listed(endings.without_content.items(), _EMPTY)
-        text = f"{count:,} of {endings.replies:,} ({why}); probes are scored as empty"
-        lines.append(("replies without content", text))
-    if count := endings.unanswered.total():
-        why = _listed(endings.unanswered.most_common(), _ENDED)
-        lines.append(("probes not answered", f"{count:,} ({why}); left out of the means"))
+    if replayed := Counter(r["replayed"]["system_prompt"] for r in records if "replayed" in r):
+        text = f"{replayed.total():,} ({_listed(replayed.most_common(), _REPLAYED)})"
+        lines.append(
+            ("dialogs replayed", f"{text}; later rounds are means over the longer dialogs")
+        )
+    spoken = [(*record["turns"], *record["probes"]) for record in records]
+    narrowed = [[reply["round"] for reply in there if reply.get("left_out")] for there in spoken]
+    if rounds := [min(there) for there in narrowed if there]:
+        text = (
+            f"in {len(rounds):,} of {len(records):,} dialogs replies saw the latest rounds alone,"
+            f" from round {min(rounds)} on at the earliest; the system prompt stays"
+        )
+        if summaries := sum(len(record.get("summaries", ())) for record in records):
+            text += f", and {summaries:,} summaries stand for the older rounds"
+        lines.append(("rounds left out", text))
+    if ended := [record for record in records if "ended" in record]:
+        lines.append(("dialogs that ended early", _ended(ended, len(records))))
+    # the first turn is the starter, which is given
+    replied = [reply for there in records for reply in (*there["turns"][1:], *there["probes"])]
+    reasons = Counter(reply.get("stop_reason") for reply in replied)
+    empty = {why: reasons[why] for why in NO_CONTENT if reasons[why]}
+    if count := sum(empty.values()):
+        replies = sum(number for why, number in reasons.items() if why not in GIVEN)
+        text = f"{count:,} of {replies:,} ({_listed(empty.items(), _EMPTY)})"
+        lines.append(("replies without content", f"{text}; probes are scored as empty"))
+    if why := Counter(probe["why"] for r in records for probe in r.get("unanswered", ())):
+        text = f"{why.total():,} ({_listed(why.most_common(), _ENDED)}); left out of the means"
+        lines.append(("probes not answered", text))
     return lines
 
 
-def _replayed(endings: Endings) -> str:
-    words = {
-        "own": "with the agent’s system prompt as they have it",
-        "in place of another": "with it in place of another",
-        "added": "with it added",
-    }
-    how = _listed(endings.replayed.most_common(), words)
-    return f"{endings.replayed.total():,} ({how}); later rounds are means over the longer dialogs"
-
-
-def _left_out(endings: Endings) -> str:
+def _ended(ended: Sequence[Mapping[str, Any]], dialogs: int) -> str:
+    count = len(ended)
+    why = _listed(Counter(record["ended"]["why"] for record in ended).most_common(), _ENDED)
     text = (
-        f"in {endings.left_out:,} of {endings.dialogs:,} dialogs replies saw the latest rounds"
-        f" alone, from round {endings.left_out_from} on at the earliest; the system prompt stays"
+        f"{count:,} of {dialogs:,} ({why}), and {dialogs - count:,} are whole; later rounds are"
+        " means over the dialogs that reached them"
     )
-    if endings.summaries:
-        text += f", and {endings.summaries:,} summaries stand for the older rounds"
-    return text
+    first = next((record for record in ended if record["ended"].get("reason")), None)
+    if first is None:
+        return text
+    number, end = first["conversation"], first["ended"]
+    example = f"the first, conversation {number} in round {end['round']}: {end['reason']}"
+    return f"{text}; {example}".rstrip(".")
 
 
 def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -220,20 +224,6 @@ def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]
         f" the first: {reason}"
     )
     return [("not answered", text)]
-
-
-def _ended(endings: Endings) -> str:
-    count = endings.ended.total()
-    text = (
-        f"{count:,} of {endings.dialogs:,} ({_listed(endings.ended.most_common(), _ENDED)}), and"
-        f" {endings.dialogs - count:,} are whole; later rounds are means over the dialogs that"
-        " reached them"
-    )
-    if endings.example is None:
-        return text
-    conversation, number, reason = endings.example
-    first = f"; the first, conversation {conversation} in round {number}: {reason}"
-    return text + first.rstrip(".")
 
 
 def early_end(ended: Mapping[str, Any]) -> str:

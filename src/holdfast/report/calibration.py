@@ -10,20 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline, baseline_beside
+from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.calibration import FOLDERS, MOST_BROKEN, Calibration, Candidate
 from holdfast.analysis.choice import Pick, front, times_needed
-from holdfast.analysis.rules import rule_rows
+from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import Estimate, estimate, paired_difference
+from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.summary import spread
-from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
 from holdfast.report.page import Table, pictures, render_study, summary_file, table_files
-from holdfast.report.sentences import baseline_hint, default_prompt_sentence
+from holdfast.report.sentences import baseline_hint, baseline_lines
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
-_HEALTH = ("broken", "perplexity")
 _MOST = 100  # times as much work: beyond, nobody wants to know how many
 
 
@@ -38,10 +37,12 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
             " are needed."
         )
     if chosen.method == NO_FIX:
+        wrecked = any(map(calibration.wrecks, calibration.candidates[1:]))
+        sound = " that does not break replies" if wrecked else ""
         missing = (
             f"every setting costs more than {points} on average"
             if chosen.none_fits
-            else f"no setting {budget}{_sound(calibration)} is more stable than the model as it is"
+            else f"no setting {budget}{sound} is more stable than the model as it is"
         )
         return (
             f"Nothing to recommend: on the {here} of {here + there} conversations that settings are"
@@ -61,53 +62,6 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
     )
 
 
-def rejected_line(calibration: Calibration, chosen: Pick) -> str:
-    """Why the chosen one is not the most stable of the table; "" where it is, or nothing was
-    chosen.
-    """
-    other = chosen.rejected
-    if other is None:
-        return ""
-    choosing, count = ~calibration.report, len(calibration.none.stability)
-    best = next(c for c in calibration.candidates if c.method == chosen.method)
-    gain, drop = calibration.gain(other, choosing), calibration.drop(other, choosing)
-    ahead = paired_difference(other.stability[choosing], best.stability[choosing])
-    cost = f"it costs {signed_to(drop, 1)} points"
-    if (drop.mean or 0.0) > chosen.budget:
-        why = f"{cost}, on average more than {chosen.budget:g}"
-    elif (ahead.mean or 0.0) <= 0:
-        level = "" if tell(ahead).sign else ", so the two are level"
-        why = f"it is no more stable than {chosen.method}: {signed_to(ahead, 3)}{level}"
-    elif tell(gain).sign <= 0:
-        why = f"its gain of {signed_to(gain)} is not certain"
-    else:
-        why = (
-            f"{cost} and {chosen.method} {signed_to(calibration.drop(best, choosing), 1)}, so the"
-            f" other half is less likely to show a cost of at most {chosen.budget:g}"
-        )
-    return (
-        f"{other.method} is more stable in the table, over all {count} conversations; on the"
-        f" {int(choosing.sum())} that settings are chosen on, {why}."
-    )
-
-
-def _sound(calibration: Calibration) -> str:
-    wrecked = any(map(calibration.wrecks, calibration.candidates[1:]))
-    return " that does not break replies" if wrecked else ""
-
-
-def chance_line(calibration: Calibration) -> str:
-    """Why points lost mean nothing where the model guesses; "" elsewhere."""
-    if not calibration.at_chance:
-        return ""
-    score = with_interval(estimate(calibration.none.capability), lambda points: f"{points:.1f}")
-    return (
-        f"{calibration.about['capability']} is at chance: the model without a method scores {score}"
-        f" %, and guessing {calibration.chance:.1f} %, so there is no capability to lose; give"
-        " another --capability (perplexity:FILE works with any model)"
-    )
-
-
 def _nearest(calibration: Calibration, near: Candidate) -> str:
     """The setting that comes closest, with its numbers on the half and on all conversations."""
     choosing, gain = ~calibration.report, calibration.gain(near)
@@ -121,6 +75,42 @@ def _nearest(calibration: Calibration, near: Candidate) -> str:
 
 def _both(gain: Estimate, drop: Estimate) -> str:
     return f"stability {signed_to(gain)}, points lost {signed_to(drop, 1)}"
+
+
+def rejected_line(calibration: Calibration, chosen: Pick) -> str:
+    """The numbers behind the choice where the table has a more stable setting, else ""."""
+    choosing = ~calibration.report
+    best = next(c for c in calibration.candidates if c.method == chosen.method)
+    more_stable = [
+        candidate
+        for candidate in calibration.candidates[1:]
+        if calibration.mean_drop(candidate) <= chosen.budget
+        and candidate.mean_stability() > best.mean_stability()
+        and not (calibration.wrecks(candidate) or calibration.wrecks(candidate, choosing))
+    ]
+    if best is calibration.none or not more_stable:
+        return ""
+    other = max(more_stable, key=Candidate.mean_stability)
+    rivals = "; ".join(
+        f"{c.method} {_both(calibration.gain(c, choosing), calibration.drop(c, choosing))}"
+        for c in (other, best)
+    )
+    return (
+        f"{other.method} is more stable in the table, over all {len(choosing)} conversations; on"
+        f" the {int(choosing.sum())} that settings are chosen on: {rivals}."
+    )
+
+
+def chance_line(calibration: Calibration) -> str:
+    """Why points lost mean nothing where the model guesses; "" elsewhere."""
+    if not calibration.at_chance:
+        return ""
+    score = with_interval(estimate(calibration.none.capability), lambda points: f"{points:.1f}")
+    return (
+        f"{calibration.about['capability']} is at chance: the model without a method scores {score}"
+        f" %, and guessing {calibration.chance:.1f} %, so there is no capability to lose; give"
+        " another --capability (perplexity:FILE works with any model)"
+    )
 
 
 def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
@@ -155,9 +145,7 @@ def next_step(calibration: Calibration, chosen: Pick) -> str:
 
 
 def table(calibration: Calibration) -> str:
-    """Every setting: its stability, its capability, and both against none with 95 % intervals; a
-    star marks the Pareto front.
-    """
+    """Every setting with its 95 % intervals; a star marks the Pareto front."""
     head, *rows = setting_rows(calibration)
     short = [("", head[0], *head[2:4], "", *head[5:])]
     for method, star, stability, against, verdict, capability, *others in rows:
@@ -169,13 +157,11 @@ def table(calibration: Calibration) -> str:
         f"{count} conversations per setting, 95 % intervals. * no setting is both more stable and"
         f" cheaper. Points are {calibration.unit} on {calibration.about['capability']}."
     )
-    return "\n".join([*aligned(short), note, *health_lines(calibration)])
+    return "\n".join([*aligned(short), note, *_health_lines(calibration)])
 
 
-def health_lines(calibration: Calibration) -> list[str]:
-    """The meaning of the last columns of the table, and the settings that they rule out; nothing
-    where replies were not looked at.
-    """
+def _health_lines(calibration: Calibration) -> list[str]:
+    """The meaning of the last columns of the table, and the settings that they rule out."""
     if calibration.none.broken is None:
         return []
     lines = [
@@ -195,26 +181,8 @@ def health_lines(calibration: Calibration) -> list[str]:
     return lines
 
 
-def _health_cells(candidate: Candidate) -> tuple[str, str]:
-    """The share of broken replies, and the perplexity of replies under the model as it is."""
-    share = None if candidate.broken is None else float(np.nanmean(candidate.broken))
-    perplexity = candidate.perplexity
-    return (
-        "" if share is None else percent(share),
-        "" if perplexity is None else f"{perplexity:.1f}",
-    )
-
-
-def _capability_head(calibration: Calibration) -> str:
-    """'capability (chance 25.0)'."""
-    chance = calibration.chance
-    return "capability" if chance is None else f"capability (chance {chance:.1f})"
-
-
 def detail_lines(calibration: Calibration) -> list[str]:
-    """The tokens that capability took, and what it is a mean of, where conversations have different
-    numbers of questions.
-    """
+    """The tokens that capability took, and what it is a mean of where that varies."""
     tokens = sum(candidate.tokens for candidate in calibration.candidates)
     lines = [f"{tokens:,} tokens forwarded for {calibration.about['capability']}."]
     questions, count = calibration.questions, len(calibration.none.stability)
@@ -228,52 +196,24 @@ def detail_lines(calibration: Calibration) -> list[str]:
 
 
 def unprompted_lines(run: RunData) -> list[str]:
-    """The prompts or rules that score as well without the system prompt; where that was not
-    measured and there are rules, the option that does.
+    """Which prompts or rules score as well without the system prompt; where that was not measured
+    and there are rules, the option that does.
 
     Args:
         run: of the stability of a calibration.
     """
     first = read_series(run)[0]
-    if baseline := baseline_beside(run, first):
-        return _unprompted(baseline)
-    rules = rule_rows([first])
-    return [baseline_hint(rules)] if rules else []
-
-
-def _unprompted(baseline: Baseline) -> list[str]:
-    what = "rules" if baseline.by_rule else "prompts"
-    never = [row.name for row in baseline.cases if row.verdict == NEVER_FOLLOWED]
-    same = [row for row in baseline.cases if row.verdict == UNINFORMATIVE]
-    unclear = [f"{row.name} (n = {row.n})" for row in baseline.cases if row.verdict == CANNOT_TELL]
-    lines = []
-    if never:
+    baseline = baseline_beside(run, first)
+    if baseline is None:
+        rules = rule_rows([first])
+        return [baseline_hint(rules)] if rules else []
+    lines = baseline_lines(baseline, by_case=True)
+    if any(row.verdict in (NEVER_FOLLOWED, UNINFORMATIVE) for row in baseline.cases):
         lines.append(
-            f"{len(never)} of {len(baseline.cases)} {what} are never followed, not even at the"
-            f" start: {', '.join(never)}. Reword the prompt, or use another model."
-        )
-    if same:
-        scores = [
-            f"{row.name} ({plain(row.prompted)} with it, {plain(row.unprompted)} without)"
-            for row in same
-        ]
-        lines += [
-            f"{len(same)} of {len(baseline.cases)} {what} score as well without the system prompt"
-            f" at round 1, so they do not measure it: {'; '.join(scores)}.",
             "They still count in every stability here; leave them out of the suite, or give them"
-            " other probes or measures, and calibrate with another --out.",
-        ]
-    if unclear:
-        lines.append(
-            f"It is too uncertain whether these {what} measure the system prompt:"
-            f" {', '.join(unclear)}."
+            " other probes or measures, and calibrate with another --out."
         )
-    if not lines:
-        lines.append(
-            f"Each of the {len(baseline.cases)} {what} scores lower without the system prompt at"
-            " round 1, so all of them measure it."
-        )
-    return [*([default_prompt_sentence(baseline.default)] if baseline.default else []), *lines]
+    return lines
 
 
 def signed_to(value: Estimate, digits: int = 2) -> str:
@@ -300,7 +240,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
         lines=(more, rejected_line(calibration, chosen), chance and f"{chance}."),
         calibration=calibration,
         chosen=chosen,
-        notes=[*detail_lines(calibration), *health_lines(calibration)],
+        notes=[*detail_lines(calibration), *_health_lines(calibration)],
         settings=Table("Every setting, with 95 % intervals", setting_rows(calibration)),
         trade_off=pictures(
             folder, trade_off="Stability against points lost; whiskers are 95 % intervals"
@@ -318,9 +258,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
 
 
 def _unprompted_table(run: RunData) -> Table | None:
-    """The score of each prompt or rule at round 1 with the system prompt and without; None where
-    it was not asked.
-    """
+    """Scores with the system prompt and without at round 1; None where not asked."""
     baseline = baseline_beside(run, read_series(run)[0])
     if baseline is None:
         return None
@@ -334,6 +272,7 @@ def _unprompted_table(run: RunData) -> Table | None:
 
 def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
     """The table of every setting, its head first, with the digits that the terminal has."""
+    chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
     rows: list[tuple[str, ...]] = [
         (
             "method",
@@ -341,35 +280,38 @@ def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
             "stability",
             "against none",
             "verdict",
-            _capability_head(calibration),
+            f"capability{chance}",
             "points lost",
-            *_HEALTH,
+            "broken",
+            "perplexity",
         )
     ]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
-        rows.append(_row(calibration, candidate, star))
+        against, verdict, lost = "", "", ""
+        if candidate is not calibration.none:
+            gain = calibration.gain(candidate)
+            against, lost = signed_to(gain, 3), signed_to(calibration.drop(candidate), 1)
+            side = tell(gain)
+            verdict = ": ".join(filter(None, (side.word("higher", "lower"), side.why)))
+        broken, perplexity = candidate.broken, candidate.perplexity
+        rows.append(
+            (
+                candidate.method,
+                "*" if star else "",
+                with_interval(estimate(candidate.stability), lambda number: f"{number:.3f}"),
+                against,
+                verdict,
+                with_interval(estimate(candidate.capability), lambda number: f"{number:.1f}"),
+                lost,
+                "" if broken is None else percent(float(np.nanmean(broken))),
+                "" if perplexity is None else f"{perplexity:.1f}",
+            )
+        )
     return rows
 
 
-def _row(calibration: Calibration, candidate: Candidate, star: bool) -> tuple[str, ...]:
-    against, verdict, lost = "", "", ""
-    if candidate is not calibration.none:
-        gain = calibration.gain(candidate)
-        against, lost = signed_to(gain, 3), signed_to(calibration.drop(candidate), 1)
-        verdict = ": ".join(filter(None, (tell(gain).word("higher", "lower"), tell(gain).why)))
-    return (
-        candidate.method,
-        "*" if star else "",
-        with_interval(estimate(candidate.stability), lambda number: f"{number:.3f}"),
-        against,
-        verdict,
-        with_interval(estimate(candidate.capability), lambda number: f"{number:.1f}"),
-        lost,
-        *_health_cells(candidate),
-    )
-
-
 def _numbers(calibration: Calibration) -> list[tuple[Any, ...]]:
+    """The numbers of the figures, under their heads."""
     rows: list[tuple[Any, ...]] = [
         ("method", "quantity", "round", "n", "mean", "low", "high", "sd")
     ]

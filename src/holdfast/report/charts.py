@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from holdfast.analysis.estimates import EstimateRow, row_of
 from holdfast.analysis.series import KINDS, Series
-from holdfast.analysis.statistics import Estimate, estimate_columns
+from holdfast.analysis.statistics import Estimate
 from holdfast.report.wording import with_interval
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
@@ -59,25 +61,15 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves by round: band = 95 % interval, hairline whiskers = one standard deviation, dots =
-    means.
-
-    Args:
-        title, description: read to those who do not see the chart.
-        curves: those with a mean.
-        rounds: length of the x axis.
-        top: largest y value; the axis starts at 0.
-        small: for small multiples, with fewer labels and no whiskers.
-        width, height, left, right, above, below: the plotting area and its margins.
-    """
+    """Curves by round: band = 95 % interval, whiskers = one standard deviation, dots = means."""
 
     title: str
-    description: str
-    curves: Sequence[Curve]
-    rounds: int
-    top: float = 1.0
-    small: bool = False
-    width: int = 460
+    description: str  # with the title, read to those who do not see the chart
+    curves: Sequence[Curve]  # those with a mean
+    rounds: int  # length of the x axis
+    top: float = 1.0  # largest y value; the axis starts at 0
+    small: bool = False  # for small multiples, with fewer labels and no whiskers
+    width: int = 460  # of the plotting area with its margins
     height: int = 300
     left: int = 34
     right: int = 42
@@ -118,9 +110,7 @@ class Chart:
         return [(x, high) for x, _, high in ends] + [(x, low) for x, low, _ in reversed(ends)]
 
     def whiskers(self, curve: Curve) -> str:
-        """An SVG path of hairlines of one standard deviation, those of several curves side by side;
-        an end that leaves the axis is cut there and has no cap.
-        """
+        """An SVG path of one standard deviation each way; an end beyond the axis has no cap."""
         aside = 4.0 * (self.curves.index(curve) - (len(self.curves) - 1) / 2)
         path = ""
         for number, mean, point in curve.measured:
@@ -135,9 +125,7 @@ class Chart:
 
     @property
     def ends(self) -> Iterator[tuple[float, float, int, str]]:
-        """The last mean of each curve beside its end, pushed apart where they would overlap: x, y,
-        colour and text.
-        """
+        """The last mean of each curve, pushed apart from the others: x, y, colour and text."""
         gap = 12.0 if self.small else 14.0
         floor = self.height - self.below + 2
         last = [(*curve.measured[-1][:2], curve.colour) for curve in self.curves]
@@ -150,13 +138,46 @@ class Chart:
             yield self.x(number), height, colour, f"{mean:.{2 if self.top > 0.5 else 3}f}"
 
 
-@dataclass(frozen=True)
-class NamedChart:
+class CurveGroup(NamedTuple):
+    """The estimates by round of one series in a group of n conversations, such as a category."""
+
+    name: str
+    series: Series
+    n: int
+    points: Sequence[Estimate]
+
+
+class NamedChart(NamedTuple):
     """A small chart, with the number of its conversations."""
 
     name: str
     n: int
     chart: Chart
+
+
+class Multiples(NamedTuple):
+    """Small charts, and the numbers that they show."""
+
+    charts: list[NamedChart]
+    numbers: list[CurveGroup]
+
+
+def groups_of(rows: Iterable[EstimateRow]) -> list[CurveGroup]:
+    """Rows of categories or rules as groups."""
+    return [CurveGroup(row.group, row.series, row.n, row.points) for row in rows]
+
+
+def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:
+    """A small chart for each name of a group; title has {} for the name."""
+    by_name: dict[str, dict[Series, CurveGroup]] = {}
+    for group in groups:
+        by_name.setdefault(group.name, {})[group.series] = group
+    charts = []
+    for name, there in by_name.items():
+        points = [there[item].points if item in there else () for item in series]
+        count = max(group.n for group in there.values())
+        charts.append(NamedChart(name, count, chart_of(series, points, title.format(name))))
+    return Multiples(charts, [group for there in by_name.values() for group in there.values()])
 
 
 def small(chart: Chart) -> Chart:
@@ -180,9 +201,7 @@ def chart_of(
 
 
 def looks(series: Sequence[Series]) -> list[Curve]:
-    """The look that every series has everywhere on the page, without points; other runs than the
-    first are dashed, and so are colours used a second time.
-    """
+    """The look of every series on the page; other runs, and colours used twice, are dashed."""
     return [
         Curve(item.label, (), index % COLOURS, item.run != series[0].run or index >= COLOURS)
         for index, item in enumerate(series)
@@ -204,7 +223,7 @@ class Panel:
 
 def panel(series: Sequence[Series], kind: str) -> Panel:
     """The chart of one of `series.MEASURED`."""
-    estimates = [estimate_columns(item.values(kind)) for item in series]
+    estimates = [row_of(item, kind).points for item in series]
     title, meaning = CAPTIONS[kind]
     means = [point for points in estimates for point in points if point.mean is not None]
     top = 1.0 if kind in KINDS else round_top([(p.mean or 0) + (p.sd or 0.0) for p in means])
@@ -224,16 +243,10 @@ def number_rows(
     series: Sequence[Series], kinds: Sequence[str]
 ) -> list[tuple[str, str, int, list[tuple[str, str, str] | None]]]:
     """Panels as a table: label, kind, conversations, and the cell of every round."""
+    rows = [row_of(item, kind) for kind in kinds for item in series if item.measured(kind)]
     return [
-        (
-            item.label,
-            kind,
-            len(item.records),
-            [cell_of(point, kind) for point in estimate_columns(item.values(kind))],
-        )
-        for kind in kinds
-        for item in series
-        if item.measured(kind)
+        (row.series.label, row.measure, row.n, [cell_of(p, row.measure) for p in row.points])
+        for row in rows
     ]
 
 

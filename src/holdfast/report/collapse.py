@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.collapse import MANY_BROKEN, MANY_CUT, Collapse, collapse_of
-from holdfast.analysis.collapse import without_collapsed as without
-from holdfast.analysis.comparisons import baseline_of, compare, overall_change
+from holdfast.analysis.collapse import (
+    MANY_BROKEN,
+    MANY_CUT,
+    Collapse,
+    collapse_of,
+    without_collapsed,
+)
+from holdfast.analysis.estimates import difference, row_of
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.analysis.statistics import estimate_columns
 from holdfast.records import RunData
 from holdfast.report.page import Table
 from holdfast.report.wording import count_of, percent, plain, with_verdict
 
-_REPEATED = (
-    ("other", "repeat the other speaker"),
-    ("own", "repeat the speaker’s own earlier turns"),
-    ("loops", "loop"),
-)
+_REPEATED = {
+    "other": "repeat the other speaker",
+    "own": "repeat the speaker’s own earlier turns",
+    "loops": "loop",
+}
 _WORTH_SAYING = 0.05  # share of turns of one kind
 
 
@@ -30,25 +34,21 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     settings = run.manifest.get("identity", {}).get("settings", {})
     tokens = settings.get("sampling", {}).get("max_new_tokens")
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
-    several = len(series) > 1
-    parts = [
-        (_with(item) if several else "") + _shares(counts, limit)
-        for item, counts in counted.items()
-    ]
-    broken = any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
+    parts = []
+    for item, counts in counted.items():
+        fixed = "without a fix, " if item.label == NO_FIX else f"with {item.label}, "
+        parts.append((fixed if len(series) > 1 else "") + _shares(counts, limit))
     text = "; ".join(parts)
     verdict = (
         "this measures conversations that have broken down"
-        if broken
-        else ("much of what is said stops in mid-sentence")
+        if any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
+        else "much of what is said stops in mid-sentence"
     )
     return [f"{text[0].upper()}{text[1:]}: {verdict}."]
 
 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
-    """Ways to keep the conversations of a run from breaking down; none where few turns are cut or
-    repeated, or nothing can be changed.
-    """
+    """Ways to keep the conversations of a run from breaking down, where many do."""
     counted = [collapse_of(item) for item in series]
     kinds = {kind for item in series for record in item.records for kind in record}
     cures = []
@@ -63,17 +63,11 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
     return cures
 
 
-def _with(item: Series) -> str:
-    return "without a fix, " if item.label == NO_FIX else f"with {item.label}, "
-
-
 def _shares(collapse: Collapse, limit: str) -> str:
-    """'58 % of turns were cut at 60 tokens, 25 % repeat the other speaker (5 of 12 conversations
-    collapsed)'.
-    """
+    """'58 % of turns were cut at 60 tokens, 25 % loop (5 of 12 conversations collapsed)'."""
     shares = [
         f"{percent(collapse.share(name))} {words}"
-        for name, words in (("cut", f"were cut at {limit}"), *_REPEATED)
+        for name, words in ({"cut": f"were cut at {limit}"} | _REPEATED).items()
         if collapse.share(name) >= _WORTH_SAYING
     ]
     shares[0] = shares[0].replace(" %", " % of turns", 1)
@@ -94,13 +88,11 @@ class CollapseTables:
 
 
 def collapse_section(series: Sequence[Series]) -> CollapseTables | None:
-    """The tables of the page; None where no conversation has collapsed and few turns are cut or
-    repeated.
-    """
+    """The tables of the page; None where few turns are cut or repeated."""
     counted = [collapse_of(item) for item in series]
     if not any(counts.collapsed or counts.notable for counts in counted):
         return None
-    left = [without(item, counts) for item, counts in zip(series, counted, strict=True)]
+    left = [without_collapsed(item, counts) for item, counts in zip(series, counted, strict=True)]
     return CollapseTables(
         Table("Turns that are cut or repeated", (_HEAD, *map(_row, series, counted))),
         _readings(series, left) if any(counts.collapsed for counts in counted) else None,
@@ -124,7 +116,7 @@ def _row(item: Series, counts: Collapse) -> tuple[str, ...]:
     return (
         item.label,
         f"{counts.turns:,}",
-        *(percent(counts.share(name)) for name in ("cut", *(name for name, _ in _REPEATED))),
+        *(percent(counts.share(name)) for name in ("cut", *_REPEATED)),
         f"{len(rounds)} of {counts.conversations}",
         f"{rounds[0]} to {rounds[-1]}" if rounds else "–",
     )
@@ -144,12 +136,10 @@ def _readings(series: Sequence[Series], left: Sequence[Series]) -> Table:
 
 
 def _reading(series: Sequence[Series], item: Series) -> tuple[str, str, str, str]:
-    points = estimate_columns(item.stability)
-    baseline = baseline_of(series, item)
-    pair = compare(item, baseline) if baseline else None
+    row, pair = row_of(item, "stability"), difference(series, item, "stability")
     return (
-        plain(points[0]),
-        plain(points[-1]),
-        with_verdict(overall_change(item, "stability"), "rises", "falls"),
-        with_verdict(pair.stability_last, "higher", "lower") if pair else "–",
+        plain(row.points[0]),
+        plain(row.points[-1]),
+        with_verdict(row.change, "rises", "falls"),
+        with_verdict(pair.last, "higher", "lower") if pair else "–",
     )

@@ -8,8 +8,7 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -41,8 +40,9 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
     """
     prompts: dict[tuple[Any, ...], int] = {}
     questions: dict[str, int] = {}
+    runs = list(dict.fromkeys(item.run for item in series))
     order = sorted(
-        (_run_order(series, item), int(number), at, row)
+        (runs.index(item.run), int(number), at, row)
         for at, item in enumerate(series)
         for row, number in enumerate(item.conversations)
     )
@@ -73,24 +73,18 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
     return index, chunks
 
 
-def _run_order(series: Sequence[Series], item: Series) -> int:
-    """The position of a series' run among the runs of the page."""
-    return list(dict.fromkeys(other.run for other in series)).index(item.run)
-
-
 def script_json(value: Any) -> Markup:
-    """JSON that cannot end or open anything inside a script element, whatever the texts hold; so it
-    is handed to the template as it is.
-    """
+    """JSON that cannot end or open anything inside a script element, whatever it holds."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """The texts of some conversations, for an inert script element: JSON, or gzip in base64."""
+class Chunk(NamedTuple):
+    """The texts of some conversations, for an inert script element: JSON, or gzip in base64, whose
+    letters need no escape.
+    """
 
     text: Markup
     is_packed: bool
@@ -101,12 +95,8 @@ def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
     texts = [script_json(chunk) for chunk in chunks]
     if sum(map(len, texts)) <= PLAIN_LIMIT:
         return [Chunk(text, False) for text in texts]
-    return [Chunk(_packed(text), True) for text in texts]
-
-
-def _packed(text: str) -> Markup:
-    """Gzip in base64, whose letters need no escape."""
-    return Markup(base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii"))
+    packed = (gzip.compress(text.encode("ascii"), 9, mtime=0) for text in texts)
+    return [Chunk(Markup(base64.b64encode(data).decode("ascii")), True) for data in packed]
 
 
 def _prompt(person: dict[str, Any]) -> tuple[Any, ...]:
@@ -154,9 +144,7 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
 
 
 def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str:
-    """How a reply ended, and which part of the dialog it did not see; `summed` holds the views and
-    last rounds of summaries.
-    """
+    """How a reply ended, and which rounds it did not see; summed: summaries' (view, last)."""
     notes = [_NOTES.get(reply.get("stop_reason", ""), "")]
     if count := reply.get("left_out"):
         before = "a summary of those before" if (view, count) in summed else "nothing before"

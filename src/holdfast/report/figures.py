@@ -1,4 +1,4 @@
-"""Figures as SVG and PNG files through matplotlib, which is imported only when one is drawn: their
+"""Figures as SVG and PNG files by matplotlib, which is imported only when one is drawn: their
 style, their parts, and the figures of a drift run.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.analysis.comparisons import by_category
+from holdfast.analysis.estimates import category_rows, row_of
 from holdfast.analysis.series import KINDS, Series
-from holdfast.analysis.statistics import Estimate, estimate_columns
+from holdfast.analysis.statistics import Estimate
 from holdfast.files import write_whole
 from holdfast.report.charts import MOST_DOTS, round_top
 
@@ -57,33 +57,6 @@ _PER_INCH, _SMALL_PER_INCH = 15, 20  # letters of a note, and of a name in the s
 _LEGEND_HEIGHT = 0.8  # inches of a figure's height that a legend may take
 
 
-def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
-    """Write drift, categories and, where recorded, mass and divergence, each as SVG and PNG;
-    returns the files written.
-
-    With `whiskers`, all but the categories show one standard deviation, as the papers do. The bytes
-    depend on the records alone: no date, fixed identifiers."""
-    looks = {
-        item: _Look(
-            item.label,
-            COLOURS[index % len(COLOURS)],
-            "--" if index >= len(COLOURS) or item.run != series[0].run else "-",
-            whiskers,
-        )
-        for index, item in enumerate(series)
-    }
-    with styled():
-        figures = {"drift": _drift(looks)}
-        for kind in KINDS:
-            drawn = _categories(looks, kind)
-            if drawn is not None:
-                figures[f"categories_{kind}"] = drawn
-        for kind, note in _OF_TURNS.items():
-            if any(item.measured(kind) for item in series):
-                figures[kind] = _of_turns(looks, kind, note)
-        return save(figures, folder)
-
-
 def styled():
     """A context in which figures look like ours."""
     import matplotlib
@@ -96,10 +69,9 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     written = []
     for name, figure in figures.items():
         for suffix, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-            path = folder / f"{name}.{suffix}"
             drawn = io.BytesIO()
             figure.savefig(drawn, format=suffix, dpi=200, metadata=metadata)
-            written.append(write_whole(path, drawn.getvalue()))
+            written.append(write_whole(folder / f"{name}.{suffix}", drawn.getvalue()))
     return written
 
 
@@ -131,17 +103,8 @@ def whiskers(points: Sequence[Estimate]) -> np.ndarray:
 
 def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None) -> None:
     """Hairlines around points, as far as `up` and `across` reach."""
-    axis.errorbar(
-        x,
-        y,
-        up,
-        across,
-        fmt="none",
-        ecolor=colour,
-        alpha=0.35,
-        elinewidth=0.7,
-        capsize=1.5,
-    )
+    look: Any = {"ecolor": colour, "alpha": 0.35, "elinewidth": 0.7, "capsize": 1.5}
+    axis.errorbar(x, y, up, across, fmt="none", **look)
 
 
 def legend_below(
@@ -156,18 +119,11 @@ def legend_below(
     title = textwrap.fill(note, int(figure.get_figwidth() * _PER_INCH)) if note else None
     room = int(figure.get_figwidth() * _SMALL_PER_INCH)
     short = [name if len(name) <= room else f"{name[: room - 1]}…" for name in names]
+    look: Any = {"loc": "outside lower left", "frameon": False, "alignment": "left"}
     sizes = [(size, across) for size in _SIZES for across in range(columns, 0, -1)]
     for size, across in sizes:
         legend = figure.legend(
-            handles,
-            short,
-            loc="outside lower left",
-            frameon=False,
-            ncols=across,
-            fontsize=size,
-            title=title,
-            title_fontsize=8,
-            alignment="left",
+            handles, short, ncols=across, fontsize=size, title=title, title_fontsize=8, **look
         )
         box = legend.get_window_extent(FigureCanvasAgg(figure).get_renderer())
         if box.width <= figure.bbox.width or (size, across) == sizes[-1]:
@@ -178,6 +134,33 @@ def legend_below(
 
 
 # --- A drift run
+
+
+def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
+    """Writes drift, categories and, where recorded, mass and divergence, each as SVG and PNG;
+    returns the files.
+
+    With `whiskers`, all but the categories show one standard deviation, as the papers do. The bytes
+    depend on the records alone: no date, fixed identifiers."""
+    looks = {
+        item: _Look(
+            item.label,
+            COLOURS[index % len(COLOURS)],
+            "--" if index >= len(COLOURS) or item.run != series[0].run else "-",
+            whiskers,
+        )
+        for index, item in enumerate(series)
+    }
+    with styled():
+        figures = {"drift": _drift(looks)}
+        for kind in KINDS:
+            drawn = _categories(looks, kind)
+            if drawn is not None:
+                figures[f"categories_{kind}"] = drawn
+        for kind, note in _OF_TURNS.items():
+            if any(item.measured(kind) for item in series):
+                figures[kind] = _of_turns(looks, kind, note)
+        return save(figures, folder)
 
 
 @dataclass(frozen=True)
@@ -200,17 +183,10 @@ class _Look:
         axis.fill_between(rounds, low, high, color=self.colour, alpha=0.15, linewidth=0)
         if self.whiskers:
             error_bars(axis, rounds + aside, mean, self.colour, sd)
-        axis.plot(
-            rounds,
-            mean,
-            self.style,
-            color=self.colour,
-            linewidth=1.6,
-            marker="o" if len(points) <= MOST_DOTS else "",
-            markersize=3,
-            gid="curve",
-            label=self.label.replace("$", r"\$"),
-        )
+        marker = {"marker": "o" if len(points) <= MOST_DOTS else "", "markersize": 3}
+        label = self.label.replace("$", r"\$")
+        look: Any = {"color": self.colour, "linewidth": 1.6, **marker}
+        axis.plot(rounds, mean, self.style, gid="curve", label=label, **look)
 
 
 def _draw(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]], title: str) -> None:
@@ -227,8 +203,9 @@ def _drift(looks: dict[Series, _Look]) -> Figure:
     # one panel alone has to hold the note
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
     for kind, axis in zip(kinds, axes, strict=True):
-        curves = [(look, estimate_columns(item.values(kind))) for item, look in looks.items()]
-        _draw(axis, curves, NAMES[kind])
+        _draw(
+            axis, [(look, row_of(item, kind).points) for item, look in looks.items()], NAMES[kind]
+        )
         axis.set_xlabel("round")
     has_whiskers = any(look.whiskers for look in looks.values())
     deviation = "; whisker: one standard deviation" if has_whiskers else ""
@@ -239,11 +216,8 @@ def _drift(looks: dict[Series, _Look]) -> Figure:
 def _of_turns(looks: dict[Series, _Look], kind: str, note: str) -> Figure:
     """A quantity of the agent's turns, by round."""
     figure, (axis,) = panels(1, 1, 4.6, 3.2)
-    curves = [
-        (look, estimate_columns(item.values(kind)))
-        for item, look in looks.items()
-        if item.measured(kind)
-    ]
+    measured = [(look, item) for item, look in looks.items() if item.measured(kind)]
+    curves = [(look, row_of(item, kind).points) for look, item in measured]
     _draw(axis, curves, NAMES[kind])
     points = [point for _, points in curves for point in points if point.mean is not None]
     top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
@@ -253,26 +227,21 @@ def _of_turns(looks: dict[Series, _Look], kind: str, note: str) -> Figure:
 
 
 def _categories(looks: dict[Series, _Look], kind: str) -> Figure | None:
-    by_series = {item: by_category(item, kind) for item in looks}
-    names = sorted({name for categories in by_series.values() for name in categories})
+    rows = [row for item in looks for row in category_rows(item, kind)]
+    names = sorted({row.group for row in rows})
     if not names:
         return None
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
-    for name, axis in zip(names, axes, strict=False):
-        curves = [
-            (replace(look, whiskers=False), by_series[item][name])
-            for item, look in looks.items()
-            if name in by_series[item]
-        ]
+    plain = {item: replace(look, whiskers=False) for item, look in looks.items()}
+    for name, axis in zip(names, axes, strict=True):
+        curves = [(plain[row.series], row.points) for row in rows if row.group == name]
         _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
     _legend(figure, f"{NAMES[kind]}, by category and round; {_BAND}")
     return figure
 
 
 def _legend(figure: Figure, note: str) -> None:
-    """One entry per series, wherever it is drawn first; not the axes' own, which leave out names
-    with an underscore.
-    """
+    """One entry per series; the axes' own legends leave out names with an underscore."""
     curves = {
         str(line.get_label()): line
         for axis in reversed(figure.axes)

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.comparisons import overall_change
-from holdfast.analysis.rules import rule_rows
+from holdfast.analysis.estimates import row_of, rule_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
@@ -24,39 +23,22 @@ _LOADING = ("--device", "--device-map", "--dtype", "--trust-remote-code")
 
 @dataclass(frozen=True)
 class Finding:
-    """A run as far as its next step depends on it.
+    """A run as far as its next step depends on it."""
 
-    Attributes:
-        model: the options that load it, each behind a space: " --model smollm2".
-        suite: as a command takes it.
-        endpoint: whether another program runs the model, which `holdfast serve` does not load.
-        replayed: whether the conversations are recorded dialogs, whose number is given.
-        scripted: whether the user's messages are given, so that no reply can derail them.
-        conversations, rounds: of the first series.
-        drifts: whether its stability clearly falls.
-        is_steady: whether a fall of 10 points or more is ruled out.
-        never_followed: rules that no method of the run makes the agent follow.
-        fix: the best method of those tried; "" where none was.
-        helps: whether it clearly does.
-        needed: about how many conversations would tell what this run cannot; None where nobody
-            would hold so many.
-        cures: against conversations that break down; () where they do not.
-    """
-
-    model: str = ""
-    suite: str = "starter"
-    endpoint: bool = False
-    replayed: bool = False
-    scripted: bool = False
-    conversations: int = MIN_SAMPLES
+    model: str = ""  # the options that load it, each behind a space: " --model smollm2"
+    suite: str = "starter"  # as a command takes it
+    endpoint: bool = False  # another program runs the model, which `holdfast serve` does not load
+    replayed: bool = False  # the conversations are recorded dialogs, whose number is given
+    scripted: bool = False  # the user's messages are given, so that no reply can derail them
+    conversations: int = MIN_SAMPLES  # of the first series, and its rounds
     rounds: int = 8
-    drifts: bool = False
-    is_steady: bool = False
-    never_followed: tuple[str, ...] = ()
-    fix: str = ""
-    helps: bool = False
-    needed: int | None = None
-    cures: tuple[str, ...] = ()
+    drifts: bool = False  # its stability clearly falls
+    is_steady: bool = False  # a fall of 10 points or more is ruled out
+    never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
+    fix: str = ""  # the best method of those tried
+    helps: bool = False  # it clearly does
+    needed: int | None = None  # conversations that would tell what this run cannot
+    cures: tuple[str, ...] = ()  # against conversations that break down
 
 
 def next_step(finding: Finding) -> str:
@@ -97,17 +79,12 @@ def next_step(finding: Finding) -> str:
 
 
 def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
-    """The facts that the next step of a run depends on.
-
-    Args:
-        run: whose manifest has the command.
-        series: of the run.
-    """
+    """The facts that the next step of a run depends on."""
     words = _words(command_of(run.manifest))
     identity = run.manifest.get("identity", {})
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
-    moved = overall_change(first, "stability")
+    moved = row_of(first, "stability").change
     drifts = tell(moved).sign < 0
     never = [row.rule for row in rule_rows(series) if row.never_followed]
     return Finding(
@@ -123,17 +100,15 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         never_followed=tuple(
             rule for rule in dict.fromkeys(never) if never.count(rule) >= len(series)
         ),
-        fix=best.series.method if best else "",
-        helps=best is not None and tell(best.stability_last).sign > 0,
-        needed=_needed(best.stability_last, 0) if best and drifts else _needed(moved, -_MATTERS),
+        fix=best.row.series.method if best else "",
+        helps=best is not None and tell(best.last).sign > 0,
+        needed=_needed(best.last, 0) if best and drifts else _needed(moved, -_MATTERS),
         cures=tuple(collapse_cures(series)),
     )
 
 
 def _needed(value: Estimate, other: float) -> int | None:
-    """How many conversations would tell the difference from 0 or from another value, whichever is
-    farther, if mean and spread stay as they are; in tens, and more than there are.
-    """
+    """How many conversations, in tens, would tell the difference from 0 or another value."""
     if value.mean is None or not value.sd:
         return None
     apart = max(abs(value.mean), abs(value.mean - other))
@@ -153,12 +128,13 @@ def _words(command: str) -> list[str]:
 
 def _options(words: Sequence[str], names: Sequence[str]) -> str:
     """Those options of a command as they were given, each behind a space."""
-    parts = []
+    parts = ""
     for name in names:
-        value = _option(words, name)
-        if value or name in words:
-            parts += [name, *([shlex.quote(value)] if value else [])]
-    return "".join(f" {part}" for part in parts)
+        if value := _option(words, name):
+            parts += f" {name} {shlex.quote(value)}"
+        elif name in words:
+            parts += f" {name}"
+    return parts
 
 
 def _option(words: Sequence[str], name: str) -> str:

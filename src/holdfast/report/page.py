@@ -23,7 +23,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.analysis.collapse import LASTING
-from holdfast.analysis.comparisons import overall_change
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.summary import NAME as SUMMARY
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST_MOVED, MIN_SAMPLES, tell
@@ -70,15 +69,9 @@ def render(
     facts: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """The HTML of a page.
-
-    Args:
-        template: a file of `templates` that extends `skeleton.html.j2`.
-        command: whose page it is, such as "drift".
-        headline: the first line.
-        lines: the sentences under it; empty ones are left out.
-        facts: what was measured, in a few words each; empty ones are left out.
-        values: what the template itself reads.
+    """The HTML of a page from a template that extends `skeleton.html.j2`: a headline, the sentences
+    under it and what was measured in a few words each (empty ones are left out), and the values
+    that the template itself reads.
     """
     return (
         environment()
@@ -103,27 +96,16 @@ def render_study(
     lines: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """The HTML of a page of a command other than `drift`, whose template is named after it.
-
-    Args:
-        command, headline, lines, values: as of `render`.
-        runs: the runs it was made from, by name; how they were measured stands at its end.
-        facts: what was measured; the model of the first run, and the day it began, follow.
+    """The HTML of a page of a command other than `drift`, whose template is named after it. It ends
+    with how its runs, by name, were measured.
     """
     manifest = next(iter(runs.values())).manifest
     model = manifest.get("identity", {}).get("model")
+    more = (f"model {model}" if model else "", str(manifest.get("created") or "")[:10])
+    about = about_runs(list(runs.values()), list(runs))
+    template = f"{command}.html.j2"
     return render(
-        f"{command}.html.j2",
-        command,
-        headline,
-        lines=lines,
-        facts=(
-            *facts,
-            f"model {model}" if model else "",
-            str(manifest.get("created") or "")[:10],
-        ),
-        runs=about_runs(list(runs.values()), list(runs)),
-        **values,
+        template, command, headline, lines=lines, facts=(*facts, *more), runs=about, **values
     )
 
 
@@ -168,7 +150,6 @@ def environment() -> Environment:
         "MOST_ACROSS": MOST_ACROSS,
         "RESAMPLES": RESAMPLES,
         "broken_text": broken_text,
-        "change": overall_change,
         "default_prompt_sentence": default_prompt_sentence,
         "fall": fall,
         "file": _file,
@@ -199,14 +180,7 @@ def _hash_of(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-_FORMULA = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-)  # what a spreadsheet runs; such a text gets an apostrophe
+_FORMULA = tuple("=+-@\t\r")  # what a spreadsheet runs; such a text gets an apostrophe
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline, BaselineRow
-from holdfast.analysis.comparisons import Comparison, fixes, overall_change
-from holdfast.analysis.rules import RuleRow, rule_rows
+from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline
+from holdfast.analysis.estimates import Difference, EstimateRow, fixes, row_of, rule_rows
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.analysis.statistics import MIN_PROMPTS, Estimate, estimate_columns
+from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
 
@@ -20,21 +19,21 @@ _MOST_NAMED = 4  # rules in one sentence
 
 def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
     """The sentences a run opens with: first of all which rules are never followed or are lost,
-    where a prompt gives several; the change on average; the best fix.
-
-    Args:
-        series: of a run, or of several.
-        baseline: of the first; with it, a rule that is uninformative does not count as lost.
+    where a prompt gives several; the change on average; the best fix. With the baseline of the
+    first series, a rule that is uninformative does not count as lost.
     """
-    rules = rules_headline(series, baseline)
+    shared = series[0].until(series[0].shared_rounds)  # as far as half of its conversations go
+    stability = row_of(shared, "stability")
+    rules = rule_rows([shared])
+    about_rules = rules_headline(series[0], rules, baseline)
     lines = (
-        *((rules, average(series)) if rules else (headline(series),)),
-        _uninformative_line(series, baseline),
-        None if rules else _change(series),
-        _few_prompts(series),
-        _adoption(series),
+        *((about_rules, _average(stability, rules)) if about_rules else (headline(stability),)),
+        _uninformative_line(rules, baseline),
+        None if about_rules else _change(stability),
+        _few_prompts(series[0]),
+        _adoption(row_of(shared, "adoption")),
         fix(series, baseline),
-        _cut(series),
+        _cut(series[0]),
     )
     return [line for line in lines if line]
 
@@ -42,40 +41,39 @@ def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[
 # --- Rules
 
 
-def rules_headline(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
-    """The rules that the agent never follows or comes to follow less in the first series, in at
-    most `MAX_WORDS` words; None where there is none.
-    """
-    item = _shared(series)
-    rows = rule_rows([item])
-    never = [row for row in rows if row.never_followed]
-    less = [row for row in rows if _is_lost(row) and not _is_uninformative(row, baseline)]
+def rules_headline(
+    item: Series, rules: Sequence[EstimateRow], baseline: Baseline | None
+) -> str | None:
+    """The rules that the agent never follows or comes to follow less, in `MAX_WORDS` words."""
+    never = [row for row in rules if row.never_followed]
+    less = [row for row in rules if _is_lost(row) and not _is_uninformative(row, baseline)]
     if not never and not less:
         return None
-    texts = [*_rule_texts(series, never, less)]
+    texts = [*_rule_texts(item, never, less)]
     return next((text for text in texts if len(text.split()) <= MAX_WORDS), texts[-1])
 
 
 def _rule_texts(
-    series: Sequence[Series], never: Sequence[RuleRow], less: Sequence[RuleRow]
+    item: Series, never: Sequence[EstimateRow], less: Sequence[EstimateRow]
 ) -> Iterator[str]:
     """The sentence in every length, longest first."""
-    who = f"{_where(series[0]).strip().capitalize()}{_with(series[0])} the agent"
+    where, fixed = _where(item), _with(item)
+    who = f"{where.strip().capitalize()}{fixed} the agent"
     if len(less) == 1 and not never:
         since = _since(less[0])
-        with_method = f"{_with(series[0])}," if _with(series[0]) else ","
         yield (
-            f"{since[0].upper()}{since[1:]}{with_method} the agent follows “{less[0].name}” less"
-            f" often{_where(series[0])}."
+            f"{since[0].upper()}{since[1:]}{fixed}, the agent follows “{less[0].group}” less"
+            f" often{where}."
         )
     for most in range(_MOST_NAMED, -1, -1):
-        parts = []
-        for rows, often in (
-            ([row for row in never if not row.kept_once], "never"),
-            ([row for row in never if row.kept_once], "hardly ever"),
-        ):
-            if rows:
-                parts.append(f"{often} follows {_names(rows, most)}")
+        parts = [
+            f"{often} follows {_names(rows, most)}"
+            for often, rows in (
+                ("never", [row for row in never if not row.kept_once]),
+                ("hardly ever", [row for row in never if row.kept_once]),
+            )
+            if rows
+        ]
         if not less:
             yield f"{who} {_and(parts)}."
             continue
@@ -84,51 +82,50 @@ def _rule_texts(
         yield f"{who} {_and([*parts, f'follows {_names(less, most)} less often over time'])}."
 
 
-def _less_often(rows: Sequence[RuleRow]) -> str:
+def _less_often(rows: Sequence[EstimateRow]) -> str:
     """'“job” less often from round 3, and “name” and “city” from round 4'."""
     by_round = itertools.groupby(sorted(rows, key=_lost_in), _lost_in)
     groups = [list(group) for _, group in by_round]
-    texts = [f"{_names(group, _MOST_NAMED)} {_since(group[0])}" for group in groups]
-    names, _, since = texts[0].rpartition(f" {_since(groups[0][0])}")
-    texts[0] = f"{names} less often {_since(groups[0][0])}{since}"
-    return _and(texts)
+    first, *rest = ((_names(group, _MOST_NAMED), _since(group[0])) for group in groups)
+    later = (f"{names} {since}" for names, since in rest)
+    return _and([f"{first[0]} less often {first[1]}", *later])
 
 
-def _is_lost(row: RuleRow) -> bool:
+def _is_lost(row: EstimateRow) -> bool:
     return row.lower_from is not None and not row.never_followed
 
 
-def _lost_in(row: RuleRow) -> int:
+def _lost_in(row: EstimateRow) -> int:
     assert row.lower_from is not None
     return row.lower_from
 
 
-def _since(row: RuleRow) -> str:
+def _since(row: EstimateRow) -> str:
     """'from round 3', or 'in round 8' where that is the last."""
-    return f"{'in' if row.lower_from == len(row.points) else 'from'} round {row.lower_from}"
+    return f"{'in' if row.lower_from == row.series.rounds else 'from'} round {row.lower_from}"
 
 
-def _is_uninformative(row: RuleRow, baseline: Baseline | None) -> bool:
+def _is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:
     return baseline is not None and baseline.is_uninformative(row.case, row.rule)
 
 
-def _uninformative_line(series: Sequence[Series], baseline: Baseline | None) -> str | None:
+def _uninformative_line(rules: Sequence[EstimateRow], baseline: Baseline | None) -> str | None:
     """Names the rules that the first sentence leaves out; None where there are none."""
-    rows = [row for row in rule_rows([_shared(series)]) if _is_uninformative(row, baseline)]
+    rows = [row for row in rules if _is_uninformative(row, baseline)]
     if not rows:
         return None
-    what, they = ("is", "it scores") if len(rows) == 1 else ("are", "they score")
+    verb, they = ("is", "it scores") if len(rows) == 1 else ("are", "they score")
     return (
-        f"{_names(rows, _MOST_NAMED)} {what} uninformative: {they} as well without the system"
+        f"{_names(rows, _MOST_NAMED)} {verb} uninformative: {they} as well without the system"
         " prompt."
     )
 
 
-def _names(rows: Sequence[RuleRow], most: int) -> str:
+def _names(rows: Sequence[EstimateRow], most: int) -> str:
     """'“a”, “b” and 2 more', or '4 rules' where none is to be named."""
     if not most:
         return count_of(len(rows), "rule")
-    return _listing([f"“{row.name}”" for row in rows], most)
+    return _listing([f"“{row.group}”" for row in rows], most)
 
 
 def _listing(names: Sequence[str], most: int = _MOST_NAMED) -> str:
@@ -136,7 +133,7 @@ def _listing(names: Sequence[str], most: int = _MOST_NAMED) -> str:
     return _and([*names[:most], *([f"{more} more"] if more > 0 else [])])
 
 
-def baseline_hint(rows: Sequence[RuleRow]) -> str:
+def baseline_hint(rows: Sequence[EstimateRow]) -> str:
     """Of a run with rules whose baseline was not measured."""
     few = "Some rules" if len(rows) > 1 else "The rule"
     return (
@@ -148,12 +145,11 @@ def baseline_hint(rows: Sequence[RuleRow]) -> str:
 # --- All probes together
 
 
-def headline(series: Sequence[Series]) -> str:
+def headline(row: EstimateRow) -> str:
     """Whether the agent drifts from its first to its last round, in at most `MAX_WORDS` words; of
     fewer conversations than a verdict takes, the two numbers.
     """
-    item = _shared(series)
-    first, last = _ends(item, "stability")
+    item, first, last = row.series, row.points[0], row.points[-1]
     who, where = f"{_with(item).strip()} the agent".strip(), _where(item)
     if last.mean is None or first.mean is None:
         return f"{who[0].upper()}{who[1:]} was not probed in every round: no verdict yet."
@@ -162,8 +158,8 @@ def headline(series: Sequence[Series]) -> str:
         only = "" if last.n >= MIN_SAMPLES else f" ({few[0].lower()}{few[1:]})"
         share = with_interval(last, percent)
         return f"{who[0].upper()}{who[1:]} passes {share} of probes in round 1{where}{only}."
-    sign = tell(overall_change(item, "stability")).sign
-    numbers = _passes(item, sign)
+    sign = tell(row.change).sign
+    numbers = f"passes {_shares(row, ' of probes')}"
     if last.n < MIN_SAMPLES:
         return f"{few}: {who[0].lower()}{who[1:]} {numbers}."
     if not sign:
@@ -172,40 +168,31 @@ def headline(series: Sequence[Series]) -> str:
     return f"{who[0].upper()}{who[1:]} {does}{where}: it {numbers}."
 
 
-def average(series: Sequence[Series]) -> str | None:
+def _average(row: EstimateRow, rules: Sequence[EstimateRow]) -> str | None:
     """The mean over all rules, for a run whose headline names rules."""
-    item = _shared(series)
-    moved = overall_change(item, "stability")
-    if moved.mean is None:
+    if row.change.mean is None:
         return None
-    start = (
-        f"On average over its {len(rule_rows([item]))} rules it {_passes(item, tell(moved).sign)}"
-    )
-    apart = points_apart(moved) if tell(moved).sign else f"the change of {_chance(moved)}"
-    return f"{start}: {apart}."
+    start = f"On average over its {len(rules)} rules it passes {_shares(row, ' of probes')}"
+    if tell(row.change).sign:
+        return f"{start}: {points_apart(row.change)}."
+    return f"{start}: the change of {_chance(row.change)}."
 
 
-def _passes(item: Series, sign: int) -> str:
-    """'passes 75 % of probes in round 8, down from 95 % in round 1'."""
-    first, last = _ends(item, "stability")
-    return f"passes {_shares(first, last, item.rounds, sign, ' of probes')}"
-
-
-def _shares(first: Estimate, last: Estimate, rounds: int, sign: int, of: str = "") -> str:
+def _shares(row: EstimateRow, of: str = "") -> str:
     """'75 % of probes in round 8, down from 95 % in round 1'."""
-    assert first.mean is not None and last.mean is not None
-    was, now = percent(first.mean), percent(last.mean)
+    first, last, sign = row.points[0].mean, row.points[-1].mean, tell(row.change).sign
+    assert first is not None and last is not None
+    was, now = percent(first), percent(last)
     if sign and was == now:
-        was, now = f"{100 * first.mean:.1f} %", f"{100 * last.mean:.1f} %"
+        was, now = f"{100 * first:.1f} %", f"{100 * last:.1f} %"
     way = {1: "up from ", -1: "down from ", 0: ""}[sign]
-    return f"{now}{of} in round {rounds}, {way}{was} in round 1"
+    return f"{now}{of} in round {row.series.rounds}, {way}{was} in round 1"
 
 
-def _change(series: Sequence[Series]) -> str | None:
+def _change(row: EstimateRow) -> str | None:
     """The change of the first sentence with its intervals."""
-    item = _shared(series)
-    moved = overall_change(item, "stability")
-    if item.rounds == 1 or moved.mean is None or moved.n < MIN_SAMPLES:
+    moved = row.change
+    if row.series.rounds == 1 or moved.mean is None or moved.n < MIN_SAMPLES:
         return None
     over = count_of(moved.n, "conversation")
     if tell(moved).sign:
@@ -220,10 +207,10 @@ def _chance(moved: Estimate) -> str:
     return f"{points(moved)} could be chance{because}"
 
 
-def _few_prompts(series: Sequence[Series]) -> str | None:
+def _few_prompts(first: Series) -> str | None:
     """That a run of a few prompts says nothing about others; of one, this is what was wanted."""
-    count = len(set(series[0].prompts))
-    if not 1 < count < MIN_PROMPTS or len(series[0].records) < MIN_SAMPLES:
+    count = len(set(first.prompts))
+    if not 1 < count < MIN_PROMPTS or len(first.records) < MIN_SAMPLES:
         return None
     return (
         f"This holds for these {count} prompts; to say anything about others takes"
@@ -231,27 +218,25 @@ def _few_prompts(series: Sequence[Series]) -> str | None:
     )
 
 
-def _adoption(series: Sequence[Series]) -> str | None:
+def _adoption(row: EstimateRow) -> str | None:
     """Whether the agent comes to follow the other speaker's prompt."""
-    item = _shared(series)
-    first, last = _ends(item, "adoption")
-    moved = overall_change(item, "adoption")
-    if first.mean is None or last.mean is None or item.rounds == 1 or moved.n < MIN_SAMPLES:
+    first, last, moved = row.points[0], row.points[-1], row.change
+    if first.mean is None or last.mean is None or row.series.rounds == 1 or moved.n < MIN_SAMPLES:
         return None
-    sign = tell(moved).sign
-    shares = _shares(first, last, item.rounds, sign)
+    sign, shares = tell(moved).sign, _shares(row)
     if not sign:
         return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
     often = "more" if sign > 0 else "less"
     return f"It adopts the other speaker’s prompt {often} often: {shares}, {points_apart(moved)}."
 
 
-def _cut(series: Sequence[Series]) -> str | None:
+def _cut(first: Series) -> str | None:
     """That the sentences leave out the rounds that most conversations did not reach."""
-    shared = series[0].shared_rounds
-    if shared == series[0].rounds:
+    if first.shared_rounds == first.rounds:
         return None
-    return f"Fewer than half of the conversations go beyond {count_of(shared, 'round')}."
+    return (
+        f"Fewer than half of the conversations go beyond {count_of(first.shared_rounds, 'round')}."
+    )
 
 
 # --- Fixes
@@ -262,17 +247,17 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
     where nothing was compared.
     """
     best = best_fix(series)
-    if best is None or best.stability_last.mean is None:
+    if best is None or best.last.mean is None:
         return None
-    last = _ends(best.series, "stability")[1].mean
+    last = best.row.points[-1].mean
     assert last is not None  # it has a difference
-    gain, compared = best.stability_last, len(fixes(series))
-    name = best.series.method
+    gain, compared = best.last, len(fixes(series))
+    name = best.row.series.method
     if compared > 1:
         name += f", the highest of {compared} methods over all rounds,"
-    passes = f"{percent(last)} in round {best.series.rounds}"
+    passes = f"{percent(last)} in round {best.row.series.rounds}"
     sign = tell(gain).sign
-    still = _still_lost(series[0], best.series, baseline)
+    still = _still_lost(series[0], best.row.series, baseline)
     if sign:
         does = "still passes" if sign > 0 else "only passes"
         return f"With {name} it {does} {passes}, {points_apart(gain)}.{still}"
@@ -281,23 +266,20 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
     return f"With {name} it passes {passes}; the difference of {_chance(gain)}.{still}"
 
 
-def best_fix(series: Sequence[Series]) -> Comparison | None:
+def best_fix(series: Sequence[Series]) -> Difference | None:
     """The method of the first run with the highest stability over all rounds, but for the first."""
-    return max(fixes(series), key=lambda pair: pair.stability_mean.mean or 0.0, default=None)
+    return max(fixes(series), key=lambda pair: pair.mean.mean or 0.0, default=None)
 
 
 def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
-    """' Still lost with it: “signs” (20 % in round 8).', of rules that the first series never
-    followed or lost, and the fixed one too.
-    """
+    """' Still lost with it: “signs” (20 %).', of rules that are lost without the fix too."""
     before, after = (
         [row for row in rule_rows([item]) if row.never_followed or _is_lost(row)]
         for item in (first, fixed)
     )
-    informative = (row for row in before if not _is_uninformative(row, baseline))
-    lost = {(row.case, row.rule) for row in informative}
+    lost = {(row.case, row.rule) for row in before if not _is_uninformative(row, baseline)}
     names = [
-        f"“{row.name}” ({percent(last)})"
+        f"“{row.group}” ({percent(last)})"
         for row in after
         if (row.case, row.rule) in lost and (last := row.points[-1].mean) is not None
     ]
@@ -305,17 +287,6 @@ def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
 
 
 # --- Parts of sentences
-
-
-def _shared(series: Sequence[Series]) -> Series:
-    """The first series, as far as half of its conversations go."""
-    return series[0].until(series[0].shared_rounds)
-
-
-def _ends(item: Series, kind: str) -> tuple[Estimate, Estimate]:
-    """The estimates of the first and of the last round."""
-    rounds = estimate_columns(item.values(kind))
-    return rounds[0], rounds[-1]
 
 
 def _with(item: Series) -> str:
@@ -328,7 +299,7 @@ def _where(item: Series) -> str:
     count = len(set(item.prompts))
     if count == 1:
         return " on this prompt"
-    moved = overall_change(item, "stability")
+    moved = row_of(item, "stability").change
     others = moved.other_prompts
     holds = others and (others.excludes_zero or not moved.excludes_zero)
     ruled = any(probe.get("rule") for record in item.records for probe in record["probes"])
@@ -341,9 +312,7 @@ def _and(parts: Sequence[str]) -> str:
 
 
 def counted(series: Sequence[Series]) -> str:
-    """How many conversations of how many rounds, and under how many methods where there are
-    several.
-    """
+    """How many conversations of how many rounds, and under how many methods if several."""
     counts = sorted({len(item.records) for item in series})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     rounds, methods = series[0].rounds, len({item.method for item in series})
@@ -357,7 +326,7 @@ def counted(series: Sequence[Series]) -> str:
 # --- Tables
 
 
-def fall(row: RuleRow, baseline: Baseline | None = None) -> str:
+def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
     """Whether a rule is followed at all, and from which round on it is followed less."""
     if row.n < MIN_SAMPLES:
         return f"n = {row.n}, too few to tell (that takes {MIN_SAMPLES})"
@@ -366,19 +335,18 @@ def fall(row: RuleRow, baseline: Baseline | None = None) -> str:
         return f"{NEVER_FOLLOWED} ({often})"
     if _is_uninformative(row, baseline):
         return f"{UNINFORMATIVE}: as good without the prompt"
-    if len(row.changes) < 2:
+    if row.series.rounds < 2:
         return "one round cannot show a fall"
     if not row.lower_in:
         return "no clear fall"
     if row.lower_from is None:
-        return f"followed less in {rounds_text(row.lower_in)} only"
-    sentence = f"followed less {_since(row)}"
-    if row.lower_in == tuple(range(row.lower_from, len(row.changes) + 1)):
-        return sentence
-    return f"{sentence} (clearly in {rounds_text(row.lower_in)})"
+        return f"followed less in {_rounds_text(row.lower_in)} only"
+    if row.lower_in == tuple(range(row.lower_from, row.series.rounds + 1)):
+        return f"followed less {_since(row)}"
+    return f"followed less {_since(row)} (clearly in {_rounds_text(row.lower_in)})"
 
 
-def rounds_text(numbers: Sequence[int]) -> str:
+def _rounds_text(numbers: Sequence[int]) -> str:
     """'round 3', or 'rounds 2 and 5 to 8'."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -392,7 +360,7 @@ def rounds_text(numbers: Sequence[int]) -> str:
     return f"round{'' if len(numbers) == 1 else 's'} {_and(spans)}"
 
 
-def broken_text(row: RuleRow) -> str:
+def broken_text(row: EstimateRow) -> str:
     """'first broken in round 1: 2, round 3: 5; kept throughout: 33 of 40'."""
     numbered = enumerate(row.broken, start=1)
     counts = [f"round {number}: {count}" for number, count in numbered if count]
@@ -410,11 +378,12 @@ def default_prompt_sentence(default: Mapping[str, Any]) -> str:
     return f"Without a system prompt this template inserts '{default['text']}'; {left_out}."
 
 
-def baseline_lines(baseline: Baseline) -> list[str]:
-    """The scores without a system prompt, and which measures, or rules where prompts have several,
-    are never followed, uninformative or undecided.
+def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
+    """The scores without a system prompt, and which measures (prompts with `by_case`, and rules
+    where prompts have several) are never followed, uninformative or undecided.
     """
-    every, rows = baseline.every, baseline.cases if baseline.by_rule else baseline.measures
+    by_case = by_case or baseline.by_rule
+    every, rows = baseline.every, baseline.cases if by_case else baseline.measures
     few = every.n < MIN_SAMPLES
     unclear = "too few conversations to compare" if few else "no clear difference"
     apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
@@ -424,17 +393,17 @@ def baseline_lines(baseline: Baseline) -> list[str]:
     ]
     if baseline.default:
         lines.append(default_prompt_sentence(baseline.default))
-    for verdict, text in (
-        (NEVER_FOLLOWED, "Never followed, not even in round 1"),
-        (UNINFORMATIVE, "Uninformative, as good without the prompt"),
-        (CANNOT_TELL, "Too uncertain to say whether the prompt makes a difference"),
-    ):
-        if few:
-            break
-        if there := [row for row in rows if row.verdict == verdict]:
-            lines.append(f"{text}: {_listing(list(map(_with_and_without, there)))}.")
+    verdicts = {
+        NEVER_FOLLOWED: "Never followed, not even in round 1",
+        UNINFORMATIVE: "Uninformative, as good without the prompt",
+        CANNOT_TELL: "Too uncertain to say whether the prompt makes a difference",
+    }
+    for verdict, text in {} if few else verdicts.items():
+        names = [
+            f"{row.name} ({row.prompted.mean:.2f} with it, {row.unprompted.mean:.2f} without)"
+            for row in rows
+            if row.verdict == verdict
+        ]
+        if names:
+            lines.append(f"{text}: {_listing(names)}.")
     return lines
-
-
-def _with_and_without(row: BaselineRow) -> str:
-    return f"{row.name} ({row.prompted.mean:.2f} with it, {row.unprompted.mean:.2f} without)"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from holdfast.report.figures import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
 _DARK = "#222222"
 _LINES = ("-", "--", ":", "-.")
@@ -35,6 +34,7 @@ _LONG = 28  # letters of a sweep's name in the legend
 _BINS = 6
 _STEPS = (6, 12, 20, 30, 42, 56, 72)  # points from a label to its point, nearest first
 _WAYS = ((1, 0.6), (-1, 0.6), (1, -0.9), (-1, -0.9), (0, 1), (0, -1), (1, 0), (-1, 0))
+_SIDES: Any = {1: "left", -1: "right", 0: "center"}  # of a label, by its way
 _DOT = 3  # points around a point, for its marker
 _FAR = 15  # points; a label beyond is joined to its point by a line
 _GROUPS = {
@@ -59,36 +59,27 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
         folder: where to.
     """
     with styled():
-        return save(
-            {"trade_off": _trade_off(calibration), "by_round": _by_round(calibration, budget)},
-            folder,
-        )
+        trade_off, by_round = _trade_off(calibration), _by_round(calibration, budget)
+        return save({"trade_off": trade_off, "by_round": by_round}, folder)
 
 
 def _trade_off(calibration: Calibration) -> Figure:
     figure, (axis,) = panels(1, 1, 6.4, 4.4)
     none = calibration.none
-    start = float(np.nanmean(none.stability))
+    start = none.mean_stability()
     axis.axhline(start, color="#888888", linewidth=0.8, linestyle=":")
     axis.plot(0, start, marker="s", markersize=5, color=_DARK, linestyle="", label="none")
     labels: list[_Label] = []
     for number in range(len(calibration.names)):
         labels += _draw_sweep(axis, calibration, number, start)
     corners = sorted(
-        (calibration.mean_drop(candidate), float(np.nanmean(candidate.stability)))
+        (calibration.mean_drop(candidate), candidate.mean_stability())
         for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
         if star
     )
-    axis.plot(
-        *zip(*corners, strict=True),
-        linestyle="",
-        marker="o",
-        markersize=10,
-        markerfacecolor="none",
-        markeredgecolor=_DARK,
-        markeredgewidth=0.9,
-        label="Pareto front",
-    )
+    ring: Any = {"linestyle": "", "marker": "o", "markersize": 10, "markerfacecolor": "none"}
+    edge: Any = {"markeredgecolor": _DARK, "markeredgewidth": 0.9}
+    axis.plot(*zip(*corners, strict=True), label="Pareto front", **ring, **edge)
     axis.set(
         title="what a method gives, and what it costs",
         xlabel=f"lost on {_short(calibration)}: {calibration.unit}",
@@ -115,17 +106,9 @@ def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float)
     # the difference to none is what is measured, so the whiskers are those of the paired
     # differences, in both directions
     error_bars(axis, x, y, colour, whiskers(gains), whiskers(drops))
-    axis.plot(
-        [0, *x],
-        [start, *y],
-        line,
-        color=colour,
-        linewidth=1.3,
-        marker="o",
-        markersize=4,
-        markevery=slice(1, None),
-        label=_label(*calibration.names[number]),
-    )
+    label = _label(*calibration.names[number])
+    dots: Any = {"marker": "o", "markersize": 4, "markevery": slice(1, None)}
+    axis.plot([0, *x], [start, *y], line, color=colour, linewidth=1.3, label=label, **dots)
     return [
         _Label(candidate.value, at, level, colour)
         for candidate, at, level in zip(candidates, x, y, strict=True)
@@ -163,7 +146,6 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
 
 
 def _look(number: int) -> tuple[str, str]:
-    """The colour and the line of a sweep."""
     return COLOURS[(number + 1) % len(COLOURS)], _LINES[(number + 1) // len(COLOURS) % len(_LINES)]
 
 
@@ -181,9 +163,8 @@ def _short(calibration: Calibration) -> str:
     return " ".join(filter(None, (kind, where.rstrip("/").rsplit("/", 1)[-1]))).replace("$", r"\$")
 
 
-@dataclass(frozen=True)
-class _Label:
-    """A text, where it belongs in the units of the data, and its colour."""
+class _Label(NamedTuple):
+    """A text, the point that it belongs to, and its colour."""
 
     text: str
     x: float
@@ -204,41 +185,23 @@ def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_Label]) -> None:
     inside = axis.get_window_extent(renderer)
     points = axis.transData.transform([(label.x, label.y) for label in labels]).reshape(-1, 2)
     taken = [Bbox.from_extents(x, y, x, y).padded(_DOT * figure.dpi / 72) for x, y in points]
-
-    def annotate(label: _Label, text: str, **style: Any) -> Any:
-        made = axis.annotate(text, (label.x, label.y), textcoords="offset points", **style)
-        made.set_in_layout(False)
-        return made
-
     for label in sorted(labels, key=lambda label: (label.x, label.y)):
-        text = annotate(
-            label, label.text, xytext=(0, 0), fontsize=7, color=label.colour, va="center"
-        )
-        for across, up, side in _places():
-            text.xyann = (across, up)
-            text.set_horizontalalignment(side)
+        anchor: Any = {"xy": (label.x, label.y), "textcoords": "offset points"}
+        look: Any = {"fontsize": 7, "color": label.colour, "va": "center"}
+        text = axis.annotate(label.text, xytext=(0, 0), **look, **anchor)
+        text.set_in_layout(False)
+        for step, (across, up) in itertools.product(_STEPS, _WAYS):
+            text.xyann = (across * step, up * step)
+            text.set_horizontalalignment(_SIDES[across])
             box = text.get_window_extent(renderer).padded(1)
-            if _is_free(box, inside, taken):
+            within = inside.containsx(box.x0) and inside.containsx(box.x1)
+            within &= inside.containsy(box.y0) and inside.containsy(box.y1)
+            if within and not any(box.overlaps(other) for other in taken):
                 break
         taken.append(box)
         if max(map(abs, text.xyann)) > _FAR:
             line = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "alpha": 0.6}
-            annotate(label, "", xytext=text.xyann, arrowprops=line)
-
-
-def _is_free(box: Bbox, inside: Bbox, taken: Sequence[Bbox]) -> bool:
-    """Whether a box lies inside the axes and touches no other."""
-    whole = (
-        inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0 and box.y1 <= inside.y1
-    )
-    return whole and not any(box.overlaps(other) for other in taken)
-
-
-def _places() -> Iterator[tuple[float, float, str]]:
-    """Offsets in points with the side that is set there, nearest first."""
-    for step in _STEPS:
-        for across, up in _WAYS:
-            yield across * step, up * step, {1: "left", -1: "right", 0: "center"}[across]
+            axis.annotate("", xytext=text.xyann, arrowprops=line, **anchor).set_in_layout(False)
 
 
 # --- trace
@@ -333,12 +296,8 @@ def _behaviour(trace: dict[str, Any]) -> Figure:
         if within["r"] is None
         else f"r = {within['r']:+.2f} [{within['low']:+.2f}, {within['high']:+.2f}] within rounds"
     )
-    axis.set(
-        title=note,
-        xlabel="mean mass on the system prompt, equally full bins",
-        ylabel="mean stability",
-        ylim=(0, 1.02),
-    )
+    axis.set(title=note, ylabel="mean stability", ylim=(0, 1.02))
+    axis.set_xlabel("mean mass on the system prompt, equally full bins")
     legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
     return figure
 
@@ -404,13 +363,8 @@ def write_heat_map(profile: Profile, folder: Path) -> list[Path]:
     with styled():
         figure, (axis,) = panels(1, 1, max(4.6, 0.35 * heads + 2), max(3.0, 0.25 * layers + 1.2))
         image = axis.imshow(grid, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
-        axis.set(
-            title=f"{profile.method} on one head: change of the {by}",
-            xlabel="head",
-            ylabel="layer",
-            xticks=range(heads),
-            yticks=range(layers),
-        )
+        axis.set(title=f"{profile.method} on one head: change of the {by}")
+        axis.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
         axis.grid(visible=False)
         figure.colorbar(image, ax=axis)
         return save({"heads": figure}, folder)

@@ -130,9 +130,7 @@ def _signed_points(share: float) -> str:
 
 
 def _points(share: float, exact: bool = False) -> str:
-    """Whole points, rounded as two digits of the share are; exact: with as many digits as it takes
-    not to read as 0.
-    """
+    """Whole points, or (exact) with as many digits as it takes not to read as 0."""
     digits = 2
     while exact and not round(share, digits) and digits < _MOST_DIGITS:
         digits += 1

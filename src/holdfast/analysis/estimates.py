@@ -1,0 +1,419 @@
+"""The table of a drift run: a row for each method, measure and group of conversations, with its
+estimates by round, its change, and its difference from the first method.
+
+Terminal, page, figures, CSV and summary.json all read these rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.analysis.series import KINDS, MEASURED, Series, category_of, probe_means
+from holdfast.analysis.statistics import (
+    NOTHING,
+    Estimate,
+    bounds_of,
+    cell_means,
+    change,
+    estimate,
+    estimate_columns,
+    paired_difference,
+    resampled_means,
+    row_means,
+)
+from holdfast.analysis.verdicts import MIN_SAMPLES, bounds, tell, too_few
+
+HEAD = ("run", "method", "measure", "category", "round", "n", "mean", "low", "high", "sd")
+KEPT = 0.5  # the least score of a reply that keeps to a rule
+LOW = 0.2  # a rule that certainly scores less is as good as never followed
+PROMPTS_APART = 6  # the rules of more prompts are identified by their ids alone, over all prompts
+
+
+@dataclass(frozen=True, eq=False)
+class EstimateRow:
+    """One measure under one method, over all conversations, those of a category or of a rule."""
+
+    series: Series
+    measure: str  # one of `MEASURED`
+    values: np.ndarray  # [conversation, round], NaN where not measured
+    members: np.ndarray  # [conversation] bool, those of the group
+    group: str = ""  # the name of the category or rule; "" for all conversations
+    case: str | None = None  # the prompt of a rule; None: of any
+    rule: str = ""  # its id
+
+    @property
+    def n(self) -> int:
+        return int(self.members.sum())
+
+    @property
+    def prompts(self) -> list[str] | None:
+        """The prompts that the interval for other prompts resamples; rules have none."""
+        return None if self.rule else self.series.prompts
+
+    @functools.cached_property
+    def points(self) -> list[Estimate]:
+        """The estimates by round."""
+        return estimate_columns(self.values[self.members])
+
+    @functools.cached_property
+    def mean(self) -> Estimate:
+        """The mean over all rounds (the overall stability of Li et al. 2024, section 6.3)."""
+        return estimate(row_means(self.values[self.members]))
+
+    @functools.cached_property
+    def change(self) -> Estimate:
+        """The paired change from the first round to the last."""
+        return change(self.values[self.members], prompts=self.prompts)
+
+    @functools.cached_property
+    def lower_in(self) -> tuple[int, ...]:
+        """The rounds that are clearly below round 1."""
+        return tuple(i for i, moved in enumerate(self._changes, 1) if tell(moved).sign < 0)
+
+    @property
+    def lower_from(self) -> int | None:
+        """The first of `lower_in` after which the mean stays lower; None if the last is not."""
+        if len(self._changes) not in self.lower_in:
+            return None
+        means = [moved.mean for moved in self._changes]
+        back = (i for i, mean in enumerate(means, 1) if mean is not None and mean >= 0)
+        returned = max(back, default=0)
+        return min(number for number in self.lower_in if number > returned)
+
+    @functools.cached_property
+    def _changes(self) -> list[Estimate]:
+        values = self.values[self.members]
+        return [change(values, 0, last) for last in range(self.series.rounds)]
+
+    @functools.cached_property
+    def broken(self) -> list[int]:
+        """How many conversations first scored below `KEPT` in each round."""
+        first = first_broken(self.values[self.members])
+        return [first.count(number) for number in range(1, self.series.rounds + 1)]
+
+    @property
+    def kept(self) -> int:
+        """How many conversations never scored below `KEPT`."""
+        return self.n - sum(self.broken)
+
+    @property
+    def kept_once(self) -> int:
+        """How many scored `KEPT` or more in any round."""
+        return int((self.values[self.members] >= KEPT).any(axis=1).sum())  # never true of NaN
+
+    @property
+    def never_followed(self) -> bool:
+        """Whether no conversation kept it, or it is certainly low in every round."""
+        return self.n >= MIN_SAMPLES and (not self.kept_once or all(map(is_low, self.points)))
+
+    @property
+    def judge(self) -> str:
+        """The model that judges these replies; "" where scores are functions of the text."""
+        records = (r for r, member in zip(self.series.records, self.members, strict=True) if member)
+        probes = (probe for record in records for probe in _of_agent(record["probes"]))
+        judged = (p for p in probes if "judge" in p and self.rule in ("", p.get("rule")))
+        return next((str(probe["judge"]) for probe in judged), "")
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """A row minus that of another series, on the n conversations that both have."""
+
+    row: EstimateRow
+    against: EstimateRow
+    n: int
+    last: Estimate
+    mean: Estimate
+
+
+@dataclass(frozen=True)
+class PromptRow:
+    """One system prompt as the agent's (stability) and as the user's (adoption) in one series."""
+
+    id: str
+    category: str
+    text: str
+    n: int  # conversations in which the agent had it
+    by_round: tuple[float | None, ...]  # mean stability; None where not measured
+    mean: float  # over all rounds
+    adopted: float | None  # mean adoption at the last round where the user had it
+    n_adopted: int  # conversations of that mean
+    judge: str  # the model that scores it, if one does
+
+    @property
+    def first(self) -> float:
+        """The mean of the first round that was measured."""
+        return next(mean for mean in self.by_round if mean is not None)
+
+    @property
+    def last(self) -> float:
+        return next(mean for mean in reversed(self.by_round) if mean is not None)
+
+
+# --- Rows
+
+
+def row_of(item: Series, measure: str) -> EstimateRow:
+    """A measure over all conversations."""
+    return EstimateRow(item, measure, item.values(measure), np.ones(len(item.records), dtype=bool))
+
+
+def category_rows(item: Series, kind: str) -> list[EstimateRow]:
+    """A row per category of the prompt that this kind of probe is about, in alphabetical order."""
+    names = [category_of(record, kind) for record in item.records]
+    rows = [
+        EstimateRow(
+            item, kind, item.values(kind), np.array([other == name for other in names]), name
+        )
+        for name in sorted({name for name in names if name is not None})
+    ]
+    return [row for row in rows if not np.isnan(row.values[row.members]).all()]
+
+
+def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
+    """A row per rule and series, in the order of asking; empty where prompts have no rules. Its
+    group is the rule's id, behind that of its prompt where two to `PROMPTS_APART` prompts have
+    rules.
+    """
+    probed = {item: [_rules(record) for record in item.records] for item in series}
+    rules: list[tuple[str | None, str]] = [
+        rule for records in probed.values() for record in records for rule in record
+    ]
+    prompts = {case for case, _ in rules}
+    if len(prompts) > PROMPTS_APART:
+        rules = [(None, rule) for _, rule in rules]
+    rows = []
+    for case, rule in dict.fromkeys(rules):
+        name = f"{case}, {rule}" if case is not None and len(prompts) > 1 else rule
+        for item in series:
+            members = [
+                any(id == rule and case in (None, agent) for agent, id in record)
+                for record in probed[item]
+            ]
+            values = _rule_values(item, case, rule)
+            if not np.isnan(values).all():
+                rows.append(
+                    EstimateRow(item, "stability", values, np.array(members), name, case, rule)
+                )
+    return rows
+
+
+def _rules(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """The (case, rule) pairs that the agent of a record was probed for."""
+    rules = (probe["rule"] for probe in _of_agent(record["probes"]) if probe.get("rule"))
+    return list(dict.fromkeys((record["agent"]["id"], rule) for rule in rules))
+
+
+def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
+    """[conversation, round]; NaN where it was not asked."""
+
+    def counts(probe: dict[str, Any]) -> bool:
+        asks = probe["kind"] == "stability" and probe.get("rule") == rule
+        return asks and probe["round"] <= item.rounds  # of a series that was cut short
+
+    values = probe_means(item.records, item.rounds, counts)
+    others = [case not in (None, record["agent"]["id"]) for record in item.records]
+    values[np.array(others)] = np.nan
+    return values
+
+
+def first_broken(values: np.ndarray) -> list[int]:
+    """Of [conversation, round], the first round, from 1, below `KEPT`; 0 where there is none."""
+    with np.errstate(invalid="ignore"):
+        below = values < KEPT
+    return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
+
+
+def is_low(score: Estimate) -> bool:
+    """Whether the whole 95 % interval, exact where all values are alike, is below `LOW`."""
+    return not too_few(score) and bounds(score, 0, 1)[1] < LOW
+
+
+# --- Differences
+
+
+def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
+    """The first method of the same run; of a run's first method, that of the first run."""
+    first_of_run = next(other for other in series if other.run == item.run)
+    if first_of_run is not item:
+        return first_of_run
+    return series[0] if series[0] is not item else None
+
+
+def difference(series: Sequence[Series], item: Series, measure: str) -> Difference | None:
+    """A series minus its baseline; None for the baseline itself, or where no pairs are shared."""
+    baseline = baseline_of(series, item)
+    return compare(row_of(item, measure), row_of(baseline, measure)) if baseline else None
+
+
+def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[Difference]:
+    """Each row of a rule minus that of its baseline, where conversations are shared."""
+    by_rule = {(row.series, row.group): row for row in rows}
+    pairs = []
+    for row in rows:
+        baseline = baseline_of(series, row.series)
+        against = by_rule.get((baseline, row.group)) if baseline else None
+        if against and (pair := compare(row, against)):
+            pairs.append(pair)
+    return pairs
+
+
+def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
+    """The paired difference; None where the two did not hold the same conversations: none is
+    shared, or the agent's prompts differ. The user's prompt may differ: it is what a control with
+    an unprompted user changes.
+    """
+    shared, left, right = np.intersect1d(
+        row.series.conversations, against.series.conversations, return_indices=True
+    )
+    prompts = [against.series.prompts[i] for i in right]
+    if not len(shared) or prompts != [row.series.prompts[i] for i in left]:
+        return None
+    last = min(row.values.shape[1], against.values.shape[1])
+    ours, theirs = row.values[left, :last], against.values[right, :last]
+    missing = np.isnan(ours) | np.isnan(theirs)
+    ours, theirs = np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
+    of = None if row.rule else prompts
+    at_last = paired_difference(ours[:, -1], theirs[:, -1], of)
+    over_all = paired_difference(row_means(ours), row_means(theirs), of)
+    return Difference(row, against, len(shared), at_last, over_all)
+
+
+def fixes(series: Sequence[Series]) -> list[Difference]:
+    """Every other method of the first run against its first, those with a stability to compare."""
+    same_run = [item for item in series[1:] if item.run == series[0].run]
+    compared = [difference(series, item, "stability") for item in same_run]
+    return [pair for pair in compared if pair and pair.mean.mean is not None]
+
+
+# --- Prompts and accuracies
+
+
+def by_prompt(item: Series) -> list[PromptRow]:
+    """A row per system prompt the agent had, least stable (mean over all rounds) first."""
+    adopted: dict[str, list[float]] = {}
+    for record, value in zip(item.records, item.adoption[:, -1], strict=True):
+        if not np.isnan(value):
+            adopted.setdefault(record["user"]["id"], []).append(float(value))
+    agents = {record["agent"]["id"]: record["agent"] for record in reversed(item.records)}
+    ids = np.array([record["agent"]["id"] for record in item.records])
+    rows = [
+        _prompt_row(agents[name], item, ids == name, adopted.get(name, []))
+        for name in dict.fromkeys(ids.tolist())
+    ]
+    return sorted(filter(None, rows), key=lambda row: (row.mean, row.last, row.id))
+
+
+def _prompt_row(
+    agent: dict[str, Any], item: Series, members: np.ndarray, adopted: Sequence[float]
+) -> PromptRow | None:
+    """The row of a prompt's conversations; None where none was measured."""
+    stability = item.stability[members]
+    if np.isnan(stability).all():
+        return None
+    return PromptRow(
+        id=agent["id"],
+        category=agent["category"] or "",
+        text=agent["system_prompt"],
+        n=len(stability),
+        by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
+        mean=float(np.nanmean(row_means(stability))),
+        adopted=_mean(np.array(adopted)),
+        n_adopted=len(adopted),
+        judge=EstimateRow(item, "stability", item.stability, members).judge,
+    )
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def accuracy_of(series: Series) -> dict[str, list[Estimate]] | None:
+    """By level ("prompt", "instruction"), the accuracies by round: how many replies follow every
+    instruction of their prompt, and how many of all instructions are followed, whose interval is
+    over conversations too, and which has no standard deviation. None where a prompt's rules are
+    scored on replies of their own, or no prompt gives several.
+    """
+    stability = [probe for record in series.records for probe in _of_agent(record["probes"])]
+    if not any("reply_of" in probe for probe in stability):
+        return None
+    cells: list[tuple[int, int, list[bool]]] = []
+    for index, record in enumerate(series.records):
+        replies = _replies(record)
+        if replies is None:
+            return None
+        cells += [(index, number - 1, kept) for number, kept in replies]
+    shape = len(series.records), series.rounds
+    complete, followed, given = (
+        cell_means(((row, column, float(count(kept))) for row, column, kept in cells), shape)
+        for count in (all, sum, len)
+    )
+    return {"prompt": estimate_columns(complete), "instruction": _shares(followed, given)}
+
+
+def _replies(record: dict[str, Any]) -> list[tuple[int, list[bool]]] | None:
+    """Round and kept rules of each reply; None where a rule has a reply of its own."""
+    probes = _of_agent(record["probes"])
+    rules = {probe.get("rule") for probe in (*probes, *_of_agent(record.get("unanswered", ())))}
+    replies: dict[tuple[int, int, str | None], list[bool]] = {}
+    for probe in probes:
+        key = probe["round"], probe["probe"], probe.get("reply_of", probe.get("rule"))
+        replies.setdefault(key, []).append(probe["score"] >= KEPT)
+    if len({rule for _, _, rule in replies}) > 1:
+        return None
+    return [(number, kept) for (number, *_), kept in replies.items() if len(kept) == len(rules)]
+
+
+def _of_agent(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [probe for probe in probes if probe["kind"] == "stability"]
+
+
+def _shares(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
+    """By round, all that was followed among all that was asked; [conversation, round]."""
+    resampled = resampled_means(followed) / resampled_means(given)
+    shares = []
+    for column in range(given.shape[1]):
+        there = ~np.isnan(given[:, column])
+        count = int(there.sum())
+        if not count:
+            shares.append(NOTHING)
+            continue
+        share = float(followed[there, column].sum() / given[there, column].sum())
+        low, high = bounds_of(resampled[:, column]) if count > 1 else (None, None)
+        shares.append(Estimate(count, share, None, low, high))
+    return shares
+
+
+# --- CSV
+
+
+def figure_rows(series: Sequence[Series]) -> list[tuple[Any, ...]]:
+    """Every point of every figure under `HEAD`; the category is empty for all conversations."""
+    return [HEAD, *(point for item in series for row in _figures(item) for point in _points(row))]
+
+
+def _figures(item: Series) -> Iterator[EstimateRow]:
+    yield from (row_of(item, measure) for measure in MEASURED if item.measured(measure))
+    for kind in KINDS:
+        yield from category_rows(item, kind)
+
+
+def _points(row: EstimateRow) -> Iterator[tuple[Any, ...]]:
+    for number, point in enumerate(row.points, start=1):
+        if point.mean is not None:
+            numbers = (point.mean, point.low, point.high, point.sd)
+            shown = (None if value is None else round(value, 6) for value in numbers)
+            yield (
+                row.series.run,
+                row.series.method,
+                row.measure,
+                row.group,
+                number,
+                point.n,
+                *shown,
+            )
