@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Range:
+class KeyRange:
     """Keys `start` to `stop` hold a group of every row; `uniform` where they hold nothing else."""
 
     start: int
@@ -36,10 +36,10 @@ class Starts:
 class Groups:
     """The keys that a pass attends to as two groups; None where a group is empty in every row."""
 
-    span: Range | None  # the span; also generated tokens, in rows where they count as the span
-    rest: Range | None  # the others
+    span: KeyRange | None  # the span; also generated tokens, in rows where they count as the span
+    rest: KeyRange | None  # the others
     # the span without generated tokens; the same object as `span` where it has none
-    proper: Range | None
+    proper: KeyRange | None
     certain: bool  # whether each row has keys of both groups, if none are masked
 
 
@@ -71,9 +71,9 @@ class Extent:
         if any(start < last for start in generated):
             return self._with_generated(first, last, generated)
         if (proper := self._proper(first, last)) is None:
-            return Groups(None, Range(0, last - first, True), None, False)
+            return Groups(None, KeyRange(0, last - first, True), None, False)
         leads = self.uniform and proper.start == 0
-        rest = Range(proper.stop if leads else 0, last - first, leads)
+        rest = KeyRange(proper.stop if leads else 0, last - first, leads)
         certain = self.certain and self.start >= first and self._has_rest(first, last)
         return Groups(proper, rest if rest.start < rest.stop else None, proper, certain)
 
@@ -82,15 +82,15 @@ class Extent:
         proper = None
         if self.stop:
             start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
-            proper = Range(start, stop, False) if start < stop else None
+            proper = KeyRange(start, stop, False) if start < stop else None
         every = zip(firsts, self.prompt, self.includes, strict=True)
         generated = any(included and first + keys > start for first, start, included in every)
-        span = Range(0, keys, False) if generated else proper
-        return Groups(span, Range(0, keys, span is None), proper, False)
+        span = KeyRange(0, keys, False) if generated else proper
+        return Groups(span, KeyRange(0, keys, span is None), proper, False)
 
-    def _proper(self, first: int, last: int) -> Range | None:
+    def _proper(self, first: int, last: int) -> KeyRange | None:
         start, stop = max(self.start, first), min(self.stop, last)
-        return Range(start - first, stop - first, self.uniform) if start < stop else None
+        return KeyRange(start - first, stop - first, self.uniform) if start < stop else None
 
     def _with_generated(self, first: int, last: int, generated: Sequence[int]) -> Groups:
         """The same where generated tokens are in sight that count as the span of some rows."""
@@ -102,9 +102,9 @@ class Extent:
         rest_start = max(self.stop, first) if leads else first
         rest_stop = min(max(self.prompt), last) if all(self.includes) else last
         plain = alike and all(column >= rest_stop for column in self.prompt)
-        rest = Range(rest_start - first, rest_stop - first, plain)
+        rest = KeyRange(rest_start - first, rest_stop - first, plain)
         return Groups(
-            Range(start - first, last - first, whole),
+            KeyRange(start - first, last - first, whole),
             rest if rest.start < rest.stop else None,
             self._proper(first, last),
             self.certain and self.start >= first and self._has_rest(first, last),
@@ -136,7 +136,7 @@ class KeyGroup:
         return states[:, :, self.start : self.stop]
 
 
-def over(mask: Tensor | None, group: Range) -> Tensor | None:
+def over(mask: Tensor | None, group: KeyRange) -> Tensor | None:
     """The mask [B or 1, 1, Q, K] over the keys of a group."""
     return None if mask is None else mask[..., group.start : group.stop]
 
@@ -176,7 +176,7 @@ def visible(mask: Tensor) -> Tensor:
 
 
 def masked_part(
-    group: Range, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
+    group: KeyRange, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
 ) -> KeyGroup:
     """A group of keys as some queries see it.
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from holdfast.attention.extent import KeyGroup, Range, additive, masked_part, over
+from holdfast.attention.extent import KeyGroup, KeyRange, additive, masked_part, over
 from holdfast.attention.kernels import LayerInputs, attend
 from holdfast.attention.rules import LogOddsRule
 from holdfast.attention.steering import PassState
@@ -295,7 +295,7 @@ def _weight(rule: LogOddsRule, log_mass: Tensor) -> Tensor:
     return softplus(log_odds).add_(rule.log_rest(log_odds)).expm1_().neg_()
 
 
-def _apart(rule: LogOddsRule, inputs: LayerInputs, span: Range) -> Tensor:
+def _apart(rule: LogOddsRule, inputs: LayerInputs, span: KeyRange) -> Tensor:
     """Causal attention of a whole prompt whose rows share one span, with all heads moved.
 
     Queries behind the span attend to the span and, apart from it, to the rest. With the span cut
@@ -329,7 +329,7 @@ def _without(part: KeyGroup, states: Tensor) -> Tensor:
     return torch.cat([states[:, :, : part.start], behind], 2) if part.start else behind
 
 
-def _blocks(state: PassState, inputs: LayerInputs, span: Range) -> Sequence[Block]:
+def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
     """The queries that may see the span; kept for the layers to come if their masks are small."""
     kept = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
     if kept:
@@ -341,7 +341,7 @@ def _blocks(state: PassState, inputs: LayerInputs, span: Range) -> Sequence[Bloc
     return blocks
 
 
-def _made_blocks(state: PassState, inputs: LayerInputs, span: Range) -> list[Block]:
+def _made_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[Block]:
     rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
     members = None if span.uniform else state.members(rows, keys)
     causal = inputs.causal and inputs.mask is None
@@ -361,7 +361,7 @@ def _made_blocks(state: PassState, inputs: LayerInputs, span: Range) -> list[Blo
     return blocks
 
 
-def _causal(first: int, last: int, span: Range, device: torch.device) -> Tensor:
+def _causal(first: int, last: int, span: KeyRange, device: torch.device) -> Tensor:
     """The mask of the queries `first` to `last` over the span where query i sees keys 0 to i."""
     queries = torch.arange(first, last, device=device)[:, None]
     return (torch.arange(span.start, span.stop, device=device) <= queries)[None, None]

@@ -23,7 +23,7 @@ from holdfast.models.requests import Compared, Reply, Request
 from holdfast.records import MANIFEST, read_run
 
 if TYPE_CHECKING:
-    from holdfast.engine.divergence import Divergence
+    from holdfast.models.requests import Divergence
 
 Keep = Callable[[dict[str, Any], dict[int, TurnTrace]], None]
 

@@ -17,6 +17,7 @@ from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
+    from holdfast.engine.divergence import Divergence as Divergence
 
 
 ReplyTokens = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
