@@ -7,8 +7,10 @@ that are published, and the words with which an error says what a field takes.
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,12 +32,8 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True)
 class Problem:
-    """The first thing that is wrong with a value.
-
-    Args:
-        path: of names and indices, to where it is wrong.
-        kind: Pydantic's name for the error, such as "missing" or "extra_forbidden".
-        sentence: names the field, its value, and what it takes.
+    """The first thing that is wrong with a value: where, Pydantic's name for the error, and a
+    sentence that names the field, its value, and what it takes.
     """
 
     path: Path
@@ -60,27 +58,20 @@ def problem_of(
     value: Any,
     name: Callable[[Path], str] = lambda path: written(path) or "The body",
 ) -> Problem:
-    """The first error of a validation as a sentence.
+    """The first error of validating a value against a model.
 
-    Args:
-        error: Pydantic's, or its list of errors.
-        model: which the value was validated against.
-        value: that was validated.
-        name: what a sentence calls the part of the value at a path, and at () the whole.
+    `name` is what a sentence calls the part of the value at a path, and at () the whole.
     """
     listed = error.errors(include_url=False) if isinstance(error, ValidationError) else error
     # a misspelt name explains that its field is missing
     first = next((entry for entry in listed if entry["type"] == "extra_forbidden"), listed[0])
     # every branch of a union has its errors; those furthest in belong to the branch that was meant
     related = [entry for entry in listed if entry["loc"][:1] == first["loc"][:1]]
-    entry = max(related, key=lambda entry: (len(_path(entry, value)), _is_of_range(entry)))
+    # a value of the right type means its branch
+    typed = ("missing", "_type")
+    entry = max(related, key=lambda e: (len(_path(e, value)), not e["type"].endswith(typed)))
     path = _path(entry, value)
     return Problem(path, entry["type"], _sentence(entry, path, model, value, name))
-
-
-def _is_of_range(entry: Mapping[str, Any]) -> bool:
-    """Whether a value is of the right type, so that its branch is the one that was meant."""
-    return entry["type"] != "missing" and not entry["type"].endswith("_type")
 
 
 def _path(entry: Mapping[str, Any], value: Any) -> Path:
@@ -113,7 +104,7 @@ def _sentence(
             return str(entry["ctx"]["error"])
         case "unsupported" | "half_character":
             return str(entry["msg"])
-    given = _value_at(value, path)
+    given = functools.reduce(operator.getitem, path, value)
     seen = f"a list of {len(given)}" if isinstance(given, list) else shortened(given)
     taken = expected(_schema_at(schema, path, value), schema)
     return f"{name(path)} has to be {taken}, not {seen}."
@@ -133,12 +124,6 @@ def shortened(value: object) -> str:
     except ValueError:
         return "a number of thousands of digits"
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _value_at(value: Any, path: Path) -> Any:
-    for part in path:
-        value = value[part]
-    return value
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
@@ -172,17 +157,10 @@ def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
     branches = [branch for branch in branches if branch.get("type") != "null"]
     if len(branches) == 1:
         return _branches(branches[0], value, root)
-    same = [
-        branch
-        for branch in branches
-        if isinstance(value, (list, dict)) and isinstance(value, _container(branch))
-    ]
+    container = "array" if isinstance(value, list) else "object" if isinstance(value, dict) else ""
+    same = [branch for branch in branches if container and branch.get("type") == container]
     fitting = [b for b in same if len(b.get("prefixItems", value)) == len(value)]
     return fitting or same or branches
-
-
-def _container(schema: Schema) -> type | tuple[()]:
-    return {"array": list, "object": dict}.get(schema.get("type", ""), ())
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.analysis.series import MEASURED, Series, read_series
-from holdfast.analysis.statistics import Estimate, estimate_columns, row_means
 from holdfast.analysis.statistics import estimate as estimate_of
+from holdfast.analysis.statistics import estimate_columns, row_means
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
 from holdfast.records import MANIFEST, RECORDS, RunData
@@ -52,11 +52,7 @@ class LoggedMethod:
 
 
 def entries_of(run: RunData) -> list[LoggedMethod]:
-    """The entries of a run.
-
-    Raises:
-        RecordsError: nothing is finished yet.
-    """
+    """The entries of a run; one in which nothing is finished is a `RecordsError`."""
     group = run.folder.resolve().name
     settings = dict(_flat(run.manifest["identity"]))
     files = tuple(run.folder / name for name in (MANIFEST, RECORDS, "summary.json", "report.html"))
@@ -110,15 +106,11 @@ def _of_series(series: Series) -> _Numbers:
             points = estimate_columns(values)
             for part in ("mean", "low", "high"):
                 name = kind if part == "mean" else f"{kind}_{part}"
-                curves[name] = [_part(point, part) for point in points]
+                curves[name] = [_number(getattr(point, part)) for point in points]
             means = row_means(values)
             overall = estimate_of(means[[not math.isnan(mean) for mean in means]])
             totals[f"{kind}_over_all_rounds"] = _number(overall.mean)
     return series.method, curves, totals
-
-
-def _part(point: Estimate, name: str) -> float:
-    return _number(getattr(point, name))
 
 
 def _number(value: float | None) -> float:

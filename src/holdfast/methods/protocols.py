@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 class Method(Protocol):
-    """Any steering method (`holdfast.methods`), a frozen dataclass.
-
-    `name` is the word it is spelled with, its fields are its parameters.
+    """Any steering method, a frozen dataclass: `name` stands for it in spec strings, and its fields
+    are its parameters.
     """
 
     name: ClassVar[str]
@@ -31,9 +30,8 @@ class Method(Protocol):
 class ShiftsAttention(Method, Protocol):
     """An attention method: a function on the log-odds of the attention mass on the span.
 
-    `heads` are the heads it touches (None: all), so that the caller may skip a layer that has none
-    of them. With `span_includes_generated`, the tokens generated after the prompt count as the
-    span, so that only the rest of the prompt loses mass.
+    A layer that has none of its `heads` may be skipped. With `span_includes_generated`, only the
+    rest of the prompt loses mass.
 
     A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer
     operations, and `table_entry`, the three numbers of `holdfast.methods.table` that `shift` comes
@@ -135,7 +133,7 @@ class EditsKeys(Method, Protocol):
 
     @property
     def reads_query(self) -> bool:
-        """Whether it is told the query of the prompt's last token."""
+        """Whether it is given the query of the prompt's last token."""
 
     @property
     def edits_values(self) -> bool:

@@ -61,7 +61,7 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The entries of one layer's heads, and what they make of log-odds.
+    """The entries of one layer's heads, and the log-odds that they lead to.
 
     Log-odds are float32 or wider, [row, head, query]: -inf where the span is not in sight, which
     stays so.
@@ -82,18 +82,12 @@ class LayerTable:
         """The table of entries [row][head], float64 on the host."""
         import torch
 
+        rows = [[[entry.bias, entry.exponent, entry.floor] for entry in row] for row in entries]
         with torch.inference_mode(False):  # it is kept for passes with gradients too
-            numbers = torch.tensor(
-                [[[entry.bias, entry.exponent, entry.floor] for entry in row] for row in entries],
-                dtype=torch.double,
-            ).permute(2, 0, 1)
+            numbers = torch.tensor(rows, dtype=torch.double).permute(2, 0, 1)
         bias, exponent, floor = numbers
-        return cls(
-            numbers,
-            adds=bool((bias != 0).any()),
-            powers=bool((exponent != 1).any()),
-            floors=bool((floor > -math.inf).any()),
-        )
+        flags = bias != 0, exponent != 1, floor > -math.inf
+        return cls(numbers, *(bool(flag.any()) for flag in flags))
 
     @property
     def only_adds(self) -> bool:

@@ -40,13 +40,7 @@ USER = "user"  # the role of another model that plays the user
 
 @dataclass(frozen=True)
 class DriftTask:
-    """The protocol of a drift task.
-
-    Args:
-        suite: system prompts, probes and measures.
-        settings: the protocol.
-        methods: of the agent; None: what its model was made with.
-    """
+    """A drift task; `methods` are the agent's, or None for those that its model was made with."""
 
     suite: Suite
     settings: Settings
@@ -122,17 +116,20 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
 
 
 async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
-    """Asks a job and all that follow from it, each as soon as it can be.
-
-    Raises:
-        Exception: the first error of those that end the conversation; the others are cancelled.
+    """Asks a job and all that follow from it, each as soon as it can be; the first error ends all
+    of them.
     """
     try:
         async with anyio.create_task_group() as group:
 
             async def answer(job: Job) -> None:
                 async with span(job.name):
-                    following = await _answered(job, ask)
+                    try:
+                        following = job.then(await ask(job.request))
+                    except RequestFailed as error:
+                        if job.failed is None:
+                            raise
+                        following = job.failed(error)
                 for next_job in following:
                     group.start_soon(answer, next_job)
 
@@ -141,26 +138,12 @@ async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
         raise errors.exceptions[0] from None
 
 
-async def _answered(job: Job, ask: Callable[[Request], Awaitable[Reply]]) -> list[Job]:
-    """The jobs that follow from a job's reply, or from its failure."""
-    try:
-        reply = await ask(job.request)
-    except RequestFailed as error:
-        if job.failed is None:
-            raise
-        return list(job.failed(error))
-    return list(job.then(reply))
-
-
 def _read(suite: str, method: str | None, settings: dict[str, Any]) -> DriftTask:
     """The arguments of a task, checked."""
     with in_one_sentence():
-        loaded = load_suite(as_text(suite))
-        protocol = read_settings(settings)
-        chosen = None if method is None else parse(as_text(method))
-        return DriftTask(
-            loaded, replace(protocol, user_prompt=user_prompt_of(loaded, protocol)), chosen
-        )
+        loaded, protocol = load_suite(as_text(suite)), read_settings(settings)
+        protocol = replace(protocol, user_prompt=user_prompt_of(loaded, protocol))
+        return DriftTask(loaded, protocol, None if method is None else parse(as_text(method)))
 
 
 def _sample(pairing: Pairing) -> Sample:

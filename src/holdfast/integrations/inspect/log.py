@@ -47,12 +47,8 @@ _LONGEST = 300  # characters of a reply in the list of probes
 
 
 def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]:
-    """The dialog as the agent saw it; each of its turns says the attention mass that it was written
-    under.
-
-    Args:
-        record: of a conversation.
-        model: that wrote the replies.
+    """The dialog of a record as the agent saw it; each of its turns says the attention mass that it
+    was written under.
     """
     prompt = record["agent"]["system_prompt"]
     shown: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
@@ -69,15 +65,10 @@ def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]
 
 
 def score_of(record: Mapping[str, Any], rounds: int) -> Score:
-    """Stability and adoption, in every round and over all of them.
+    """Stability and adoption of a conversation, in every round of the run and over all of them.
 
-    Args:
-        record: of a conversation.
-        rounds: of the run; those that the conversation did not come to have no score.
-
-    Returns:
-        values named `stability`, `stability_round_1` and so on, NaN where nothing was asked; and
-        every probe with its reply, the measure's reason and the mass.
+    The values are named `stability`, `stability_round_1` and so on, NaN where nothing was asked;
+    the explanation has every probe with its reply, the measure's reason and the mass.
     """
     values: dict[str, float] = {}
     for kind in KINDS:
@@ -105,7 +96,6 @@ def _listed(record: Mapping[str, Any]) -> str:
 
 
 def _line(text: str) -> str:
-    """A text as one short line."""
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return " ".join(short.split())
 
@@ -151,12 +141,7 @@ def write_logs(run: RunData, path: Path) -> list[Path]:
 
 
 def log_of(run: RunData, series: Series) -> EvalLog:
-    """The log of one method.
-
-    Args:
-        run: the run.
-        series: of the method.
-    """
+    """The log of one method of a run."""
     identity, created = run.manifest["identity"], str(run.manifest["created"])
     settings = dict(identity["settings"])
     sampling = settings.pop("sampling", {})

@@ -42,15 +42,7 @@ from holdfast.serve.engine_thread import EngineThread
 from holdfast.serve.generation import LiveReply, Token, speak
 from holdfast.serve.requests import Submission
 
-ARGUMENTS = (
-    "method",
-    "device",
-    "dtype",
-    "device_map",
-    "batch_size",
-    "prefix_memory",
-    "trust_remote_code",
-)
+_LOADING = ("device", "dtype", "device_map", "batch_size", "prefix_memory", "trust_remote_code")
 _QUEUE = 1 << 30  # Inspect bounds what is open by its own limits
 _ENDS = {"stop": "stop", "length": "max_tokens"}
 
@@ -64,9 +56,6 @@ class HoldfastAPI(ModelAPI):
         api_key, config: as Inspect gives them.
         model_args: `method`, the steering of calls that ask for none themselves, and what
             `holdfast.load` takes.
-
-    Raises:
-        PrerequisiteError: an argument that there is not, or whatever `holdfast.load` raises.
     """
 
     def __init__(
@@ -84,7 +73,7 @@ class HoldfastAPI(ModelAPI):
                     f"holdfast/{model_name} runs in this process, and {base_url!r} is given as its"
                     " address; ask a server as openai-api/holdfast/NAME."
                 )
-            check_names("argument of holdfast models", model_args, ARGUMENTS)
+            check_names("argument of holdfast models", model_args, ("method", *_LOADING))
             logging.disable_progress_bar()  # which would run across Inspect's own display
             self.methods = parse(as_text(model_args.pop("method", "none")))
             self.model = load(model_name, **model_args)
@@ -123,12 +112,8 @@ class HoldfastAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answers a chat, beside all others that are asked at the same time.
-
-        Raises:
-            UsageError: something that the engine does not do.
-            ModelError, PromptError: as `EngineThread.submit`; but a chat that leaves no room for a
-                reply is answered with the stop reason `model_length`.
+        """Answers a chat, beside all others that are asked at the same time; one that leaves no
+        room for a reply is answered with the stop reason `model_length`.
         """
         began = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)

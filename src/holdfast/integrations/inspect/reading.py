@@ -50,9 +50,9 @@ _NEUTRAL = {
     "extra_headers": {},
     "fallback_models": [],
 }
-# what Inspect itself heeds, or what concerns tools, caches and batch services, of which there
-# are none
-_UNHEEDED = frozenset(
+# what Inspect itself uses, or what concerns tools, caches and batch services, of which there are
+# none
+_IGNORED = frozenset(
     """max_retries timeout attempt_timeout stream_idle_timeout max_connections
     adaptive_connections system_message parallel_tool_calls internal_tools max_tool_output
     cache_prompt fail_on_refusal reasoning_history cache batch""".split()
@@ -68,15 +68,8 @@ def read_call(
 ) -> Submission:
     """The requests that a call of `generate` makes.
 
-    Args:
-        messages: the chat, of texts alone.
-        tools: none.
-        config: its fields are heeded, or refused by name where they would change a reply.
-        default: steering of calls that ask for none in `extra_body`.
-        model: that answers.
-
-    Raises:
-        UsageError: something that the engine does not do, by its name in Inspect.
+    Fields of `config` that would change a reply in a way that the engine does not do are refused by
+    their names in Inspect; `default` steers calls that ask for nothing in `extra_body`.
     """
     if tools:
         raise UsageError(
@@ -121,7 +114,7 @@ def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[R
 
 def _fields(config: GenerateConfig) -> dict[str, Any]:
     """The settings of a configuration, by the names of a request's body."""
-    given = config.model_dump(exclude_none=True, exclude={*_UNHEEDED, "extra_body"})
+    given = config.model_dump(exclude_none=True, exclude={*_IGNORED, "extra_body"})
     for name, value in given.items():
         if name not in _FIELDS and not (name in _NEUTRAL and value == _NEUTRAL[name]):
             raise UsageError(

@@ -20,7 +20,6 @@ from inspect_ai.model import (
 )
 from rich.markup import escape
 
-from holdfast.chat.messages import Message
 from holdfast.chat.prompt import place_system
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, ModelError, RequestFailed, UnknownName
@@ -40,9 +39,7 @@ _SETTINGS = tuple(
 
 @contextlib.contextmanager
 def in_one_sentence() -> Iterator[None]:
-    """Errors of ours become Inspect's kind for a user's mistakes, which it prints without a
-    traceback.
-    """
+    """Turns our errors into Inspect's kind for a user's mistakes, printed without a traceback."""
     try:
         yield
     except HoldfastError as error:
@@ -50,28 +47,19 @@ def in_one_sentence() -> Iterator[None]:
 
 
 def as_text(value: object) -> str:
-    """A spelling, which Inspect's command line has split at its commas."""
+    """A spec string, which Inspect's command line has split at its commas."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def check_names(kind: str, given: Collection[str], known: Collection[str]) -> None:
-    """Refuses a name that is not known.
-
-    Raises:
-        UnknownName: suggests the nearest.
-    """
+    """Refuses a name that is not known with an `UnknownName`."""
     for name in given:
         if name not in known:
             raise UnknownName(kind, name, known)
 
 
 def read_settings(given: Mapping[str, Any]) -> Settings:
-    """The protocol of `holdfast/drift`: fields of `drift.Settings` and of `Sampling`.
-
-    Raises:
-        UnknownName: a setting that there is not.
-        ParameterOutOfRange, UsageError: as `drift.Settings`.
-    """
+    """The protocol of `holdfast/drift`: fields of `drift.Settings` and of `Sampling`."""
     check_names("setting of holdfast/drift", given, (*_SETTINGS, *_SAMPLING))
     sampling = Sampling(**{name: given[name] for name in given if name in _SAMPLING})
     return Settings(sampling=sampling, **{name: given[name] for name in given if name in _SETTINGS})
@@ -104,15 +92,11 @@ class Speaker:
 
     @property
     def steers(self) -> bool:
-        """Whether the model takes steering with a call, whole seeds, and tells the mass."""
+        """Whether the model takes steering with a call, whole seeds, and reports the mass."""
         return ModelName(self.model).api == PROVIDER
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that the model cannot be asked for.
-
-        Raises:
-            ModelError: names the first of them.
-        """
+        """Refuses methods that the model cannot be asked for with a `ModelError`."""
         others = [method for method in methods if kind_of(method) is not Kind.MESSAGES]
         if others and not self.steers:
             raise ModelError(
@@ -122,20 +106,11 @@ class Speaker:
             )
 
     async def ask(self, request: Request) -> Reply:
-        """Answers a request of the benchmark.
-
-        Raises:
-            RequestFailed: a content filter withheld the reply.
-            ModelError: a method that the model cannot be asked for.
-        """
+        """Answers a request; a reply that a content filter withheld is a `RequestFailed`."""
         return _reply(await self.call(request))
 
     async def call(self, request: Request) -> ModelOutput:
-        """The model's answer to a request, as Inspect has it.
-
-        Raises:
-            ModelError: a method that the model cannot be asked for.
-        """
+        """The model's answer to a request, as Inspect has it."""
         self.check(request.methods)
         output = await self.model.generate(self._messages(request), config=self._config(request))
         if request.keep and not output.empty:
@@ -146,7 +121,13 @@ class Speaker:
         edited = edit_messages(request.messages, request.methods, request.editing_seed)
         placed = edited if self.steers else place_system(edited, request.system_as)
         spoken = iter(self.turns)
-        return [_again(message, spoken) for message in as_chat(placed)]
+        chat: list[ChatMessage] = []
+        for message in placed:
+            made = _MESSAGES[message["role"]](content=message["content"])
+            # a turn is sent as it was given, where it has the same text
+            turn = next(spoken, None) if message["role"] == "assistant" else None
+            chat.append(turn if turn is not None and turn.content == made.content else made)
+        return chat
 
     def _config(self, request: Request) -> GenerateConfig:
         if not self.steers:
@@ -161,33 +142,15 @@ class Speaker:
         return self.config.merge(GenerateConfig(seed=request.seed, extra_body=body))
 
 
-def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
-    """Messages as Inspect has them."""
-    return [_MESSAGES[message["role"]](content=message["content"]) for message in messages]
-
-
-def _again(message: ChatMessage, spoken: Iterator[ChatMessageAssistant]) -> ChatMessage:
-    """A message; the next of those spoken in its place where it is the same."""
-    if message.role != "assistant":
-        return message
-    turn = next(spoken, None)
-    return message if turn is None or turn.content != message.content else turn
-
-
 def _reply(output: ModelOutput) -> Reply:
     """A reply, with the reason of its end as the benchmark records it."""
     if output.empty:
         return Reply("", None, "empty")
-    match output.stop_reason:
-        case "content_filter":
-            raise RequestFailed(f"A content filter withheld the reply of {output.model}.", "filter")
-        case "model_length":
-            return Reply("", None, "context")
-        case "max_tokens":
-            reason = "length"
-        case "tool_calls":
-            reason = "tool_calls"
-        case _:
-            reason = "stop"
+    if output.stop_reason == "content_filter":
+        raise RequestFailed(f"A content filter withheld the reply of {output.model}.", "filter")
+    if output.stop_reason == "model_length":
+        return Reply("", None, "context")
+    reasons = {"max_tokens": "length", "tool_calls": "tool_calls"}
+    reason = reasons.get(output.stop_reason, "stop")
     metadata = output.message.metadata or {}
     return Reply(output.completion, None, reason, masses=tuple(metadata.get("masses", ())) or None)

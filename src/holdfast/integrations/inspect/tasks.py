@@ -43,14 +43,7 @@ _SETTINGS = ("samples", "split", "instruction", "demonstrations", "seed")
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """The protocol of a task, and its samples.
-
-    Args:
-        task: whose questions.
-        variant: a baseline, or methods.
-        samples: the questions.
-        before: demonstrations in front of each.
-    """
+    """A task, a baseline or methods, the questions, and the demonstrations before each of them."""
 
     task: PastaTask
     variant: Variant
@@ -58,7 +51,6 @@ class TaskPlan:
     before: Sequence[Message]
 
     def request(self, sample: Sample) -> Request:
-        """The request that asks about a sample."""
         return ask_in(self.variant, self.task, self.before, sample, sample.prompts[0])
 
 
@@ -116,12 +108,8 @@ def ask(**arguments: Any) -> Solver:
         speaker, sample = Speaker(get_model()), plan.samples[int(state.sample_id)]
         request = plan.request(sample)
         if speaker.steers:  # which an endpoint could not serve
-            request = replace(
-                request,
-                emphasis=request_of(
-                    request.messages, sample.emphasis, (), request.sampling, 0
-                ).emphasis,
-            )
+            marked = request_of(request.messages, sample.emphasis, (), request.sampling, 0)
+            request = replace(request, emphasis=marked.emphasis)
         state.output = await speaker.call(request)
         state.messages.append(state.output.message)
         return state
@@ -162,8 +150,7 @@ def _read(
             tasks=(task,), baselines=() if chosen else (baseline,), draws=1, **settings
         )
         (variant,) = variants_of(protocol, [chosen] if chosen else ())
-        wheres = data if isinstance(data, list) else [data]
-        source = load_data(wheres, protocol)
+        source = load_data(data if isinstance(data, list) else [data], protocol)
         shown = variant.draw
         return TaskPlan(
             CATALOGUE[task],

@@ -14,6 +14,7 @@ from typing import Any
 from lm_eval import utils
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
+from lm_eval.models.utils import chunks
 from tqdm import tqdm
 
 from holdfast.chat.messages import Message
@@ -43,7 +44,7 @@ class HoldfastLM(TemplateLM):
 
     Args:
         pretrained: "default", a folder, or a name on the hub.
-        method: the spelling of what every chat is held to.
+        method: the spec string of the methods of every chat.
         seed: of the draws of tasks that ask for a temperature.
         batch_size: rows forwarded together at most; "auto" is `holdfast.load`'s default.
         max_batch_size: nothing; the harness gives it to every model.
@@ -77,35 +78,26 @@ class HoldfastLM(TemplateLM):
         self.session = self.holdfast_model.session(long_lived=True)
         self._draws = itertools.count()
 
-    # What the harness asks of the model
-
     @property
     def eot_token_id(self) -> int:
-        """The token that ends a text."""
         return int(self.tokenizer.eos_token_id)
 
     @property
     def prefix_token_id(self) -> int:
-        """The token that stands before a text without a context."""
+        """The token before a text without a context."""
         first = self.tokenizer.bos_token_id
         return self.eot_token_id if first is None else int(first)
 
     @property
     def max_length(self) -> int:
-        """Tokens that the model can see."""
         return self.holdfast_model.context or _MOST
 
     @property
     def tokenizer_name(self) -> str:
-        """Names what a request cache depends on."""
         return f"holdfast-{self.holdfast_model.fingerprint}"
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
-        """The model's own template, for the record.
-
-        Raises:
-            UsageError: another one was asked for by its name.
-        """
+        """The model's own template, for the record; another one, given by its name, is refused."""
         if isinstance(chat_template, str):
             raise UsageError(
                 f"holdfast models use their own chat template, not {chat_template!r}; give"
@@ -133,8 +125,7 @@ class HoldfastLM(TemplateLM):
     def loglikelihood(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        """The log-probability of each continuation behind its context, and whether it is the
-        greedy one.
+        """The log-probability of each continuation, and whether it is the greedy one.
 
         Raises:
             UsageError: a method is given, and a context has no system prompt.
@@ -151,13 +142,12 @@ class HoldfastLM(TemplateLM):
         plain_scores = super().loglikelihood([requests[number] for number in plain], disable_tqdm)
         answers.update(zip(plain, plain_scores, strict=True))
         progress = tqdm(chats.items(), "Scoring replies to chats", disable=disable_tqdm)
-        for group in _grouped(progress, self.holdfast_model.batch_size):
-            read = [self._chat(context) for context, _ in group]
-            chat_requests = [Request(chat, self.methods) for chat in read if chat is not None]
+        for group in chunks(progress, self.holdfast_model.batch_size):
+            chats_read = [self._chat(context) or () for context, _ in group]
+            chat_requests = [Request(chat, self.methods) for chat in chats_read]
             replies = [[requests[number].args[1] for number in numbers] for _, numbers in group]
-            for (_, numbers), scored in zip(
-                group, self.session.score(chat_requests, replies), strict=True
-            ):
+            scores = self.session.score(chat_requests, replies)
+            for (_, numbers), scored in zip(group, scores, strict=True):
                 pairs = zip(scored.log_probabilities, scored.greedy, strict=True)
                 answers.update(zip(numbers, pairs, strict=True))
         for number in itertools.chain.from_iterable(chats.values()):
@@ -170,12 +160,10 @@ class HoldfastLM(TemplateLM):
         """The same of plain texts, whose tokens the harness has chosen."""
         scores = list[tuple[float, bool]]()
         progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
-        for group in _grouped(progress, self.holdfast_model.batch_size):
+        for group in chunks(progress, self.holdfast_model.batch_size):
             for _, context, continuation in group:
                 self._check_room(len(context) + len(continuation) - 1)
-            rows = [
-                Row((Stream(tuple(context), (False,) * len(context)),)) for _, context, _ in group
-            ]
+            rows = [Row((Stream(tuple(c), (False,) * len(c)),)) for _, c, _ in group]
             wanted = [[tuple(continuation)] for _, _, continuation in group]
             scored_rows, _ = score_rows(
                 self.holdfast_model.runner, rows, wanted, self.holdfast_model.batch_size
@@ -190,10 +178,8 @@ class HoldfastLM(TemplateLM):
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
-        """The log-probability of whole texts, cut into windows that the model can see.
-
-        Raises:
-            UsageError: a method is given, for a text has no system prompt.
+        """The log-probability of whole texts, cut into windows that the model can see; texts have
+        no system prompt, so a method is refused.
         """
         windows = [list(self._windows(*request.args)) for request in requests]
         scored = iter(self._loglikelihood_tokens(list(itertools.chain(*windows)), disable_tqdm))
@@ -215,8 +201,6 @@ class HoldfastLM(TemplateLM):
             self.cache_hook.add_partial("generate_until", request.args, reply)
         return replies
 
-    # How it is answered
-
     def _chat(self, context: str) -> tuple[Message, ...] | None:
         """The chat of a context; None of a plain text."""
         chat = read_chat(context)
@@ -234,14 +218,9 @@ class HoldfastLM(TemplateLM):
         messages = chat or ({"role": "user", "content": context},)
         draw = (request.task_name, request.doc_id, next(self._draws))
         seed = seed_of("lm-eval", self.seed, *draw)
-        return read_wanted(
-            Request(messages, self.methods, seed=seed, plain=chat is None), options, self.eot_text
-        )
-
-    @property
-    def eot_text(self) -> str:
-        """The text of the token that ends a text."""
-        return str(self.tokenizer.decode([self.eot_token_id]))
+        end = str(self.tokenizer.decode([self.eot_token_id]))
+        request = Request(messages, self.methods, seed=seed, plain=chat is None)
+        return read_wanted(request, options, end)
 
     def _windows(self, text: str) -> Iterator[Encoded]:
         self._chat(text)
@@ -269,23 +248,11 @@ def _whole(batch_size: int | str) -> int:
     raise UsageError(f"`--batch_size` is auto or a whole number, not {batch_size!r}.")
 
 
-def _grouped(items: Any, size: int) -> Iterator[list[Any]]:
-    """The items in order, `size` at a time."""
-    rest = iter(items)
-    while group := list(itertools.islice(rest, size)):
-        yield group
-
-
 def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
     """A chat as a context of the harness.
 
-    Args:
-        messages: the chat.
-        ends_open: whether the model's reply follows; the harness also asks for replies whose
-            beginning is given.
-
     Raises:
-        UsageError: the beginning of the reply is given.
+        UsageError: not `ends_open`: the harness also asks for replies whose beginning is given.
     """
     if not ends_open:
         raise UsageError(

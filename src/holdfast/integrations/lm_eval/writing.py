@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,27 +27,17 @@ _WAITING = 64  # requests beside those that are forwarded, so that none waits fo
 
 @dataclass(frozen=True)
 class Wanted:
-    """A reply that a task asks for.
-
-    Args:
-        request: its chat, and how it is drawn.
-        stops: texts that end it, and are no part of it.
-    """
+    """A reply that a task asks for, and the texts that end it and are no part of it."""
 
     request: Request
     stops: tuple[str, ...]
 
 
 def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wanted:
-    """Sampling and stop texts of a task's `generation_kwargs`.
+    """A request with the sampling and stop texts of a task's `generation_kwargs`.
 
-    Args:
-        request: the chat and its seed.
-        options: of the task.
-        end: the text of the token that ends a reply.
-
-    Raises:
-        UsageError: an option that would change replies, and is not known here.
+    `end` is the text of the token that ends a reply. An option that would change replies, and is
+    not known here, is refused.
     """
     given = normalize_gen_kwargs(dict(options), _DEFAULT_TOKENS)
     for name, value in given.items():
@@ -66,27 +57,20 @@ def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wante
 
 @dataclass
 class _Writing:
-    """A reply on its way.
-
-    Args:
-        number: of the request.
-        speech: its text.
-        text: that is told of it so far.
-    """
+    """A reply on its way: the number of its request, and its text so far."""
 
     number: int
     speech: Speech
     text: str = ""
 
-    def hear(self, answer: Answer) -> None:
-        """Takes what was drawn; nothing more once a stop text has ended the reply."""
+    def take(self, answer: Answer) -> None:
+        """Takes the tokens drawn; none once a stop text has ended the reply."""
+        spoken = list[Token]()
         for token_id in answer.take():
             if not self.speech.stopped:
-                self._tell(self.speech.add(Token(token_id)))
+                spoken += self.speech.add(Token(token_id))
         if answer.done and not self.speech.stopped:
-            self._tell(self.speech.finish(answer.result().text))
-
-    def _tell(self, spoken: Sequence[Any]) -> None:
+            spoken += self.speech.finish(answer.result().text)
         self.text += "".join(item.text for item in spoken)
 
 
@@ -98,12 +82,6 @@ def write(
 ) -> list[str]:
     """Writes replies, in the order given; each leaves the batch at its stop text.
 
-    Args:
-        session: of the model.
-        wanted: the replies.
-        tokenizer: of the model.
-        quiet: whether no progress is shown.
-
     Raises:
         PromptError: a context cannot be rendered, or leaves no room for a reply.
         ModelError: a method cannot be applied to this model.
@@ -114,18 +92,15 @@ def write(
     with tqdm(total=len(wanted), desc="Writing replies", disable=quiet) as bar:
         try:
             while len(texts) < len(wanted):
-                while len(running) < session.capacity + _WAITING:
-                    number, item = next(waiting, (None, None))
-                    if number is None or item is None:
-                        break
-                    running[session.submit(item.request)] = _Writing(
-                        number, Speech(tokenizer, item.stops)
-                    )
+                room = session.capacity + _WAITING - len(running)
+                for number, item in itertools.islice(waiting, max(room, 0)):
+                    speech = Speech(tokenizer, item.stops)
+                    running[session.submit(item.request)] = _Writing(number, speech)
                 for answer in session.step():
                     if answer not in running:
                         continue
                     writing = running[answer]
-                    writing.hear(answer)
+                    writing.take(answer)
                     if answer.done or writing.speech.stopped:
                         session.cancel(answer)
                         texts[writing.number] = writing.text

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, ModelError
@@ -58,11 +58,7 @@ def versions() -> dict[str, str]:
 
 
 class Actor:
-    """One replica of the model.
-
-    Args:
-        processors: threads to compute with on the CPU.
-    """
+    """One replica of the model, which computes with so many threads on the CPU."""
 
     def __init__(self, processors: int):
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -75,28 +71,15 @@ class Actor:
         return platform.node(), versions()
 
     def load(self, specification: Specification) -> Description:
-        """Loads the model.
-
-        Raises:
-            HoldfastError: as `holdfast.load`, with the machine's name.
-        """
+        """Loads the model; errors are those of `holdfast.load`, with the machine's name."""
         from transformers.utils import logging
 
         from holdfast.models.loading import load
 
         logging.disable_progress_bar()
-        wanted = specification
-        size: dict[str, Any] = {}
-        if wanted.batch_size is not None:
-            size["batch_size"] = wanted.batch_size
+        given = {name: value for name, value in vars(specification).items() if value is not None}
         try:
-            model = load(
-                wanted.name,
-                wanted.device,
-                wanted.dtype,
-                trust_remote_code=wanted.trust_remote_code,
-                **size,
-            )
+            model = load(given.pop("name"), **given)
         except HoldfastError as error:
             raise ModelError(f"On {platform.node()}: {error}") from None
         if model.hf_model.device.type == "cpu":  # whose memory it shares with others
@@ -136,18 +119,11 @@ class Actor:
             events.put(None)
 
         threading.Thread(target=do, name="holdfast-work", daemon=True).start()
-        event = events.get()
-        while event is not None:
-            batch = []
-            while event is not None:
-                batch.append(event)
-                try:
-                    event = events.get_nowait()
-                except Empty:
-                    break
-            yield batch
-            if event is not None:
-                event = events.get()
+        more = True
+        while more:  # one event, and those that are there already
+            batch = [events.get(), *(events.get() for _ in range(events.qsize()))]
+            more = batch[-1] is not None
+            yield [event for event in batch if event is not None]
 
     @property
     def _loaded(self) -> LocalModel:

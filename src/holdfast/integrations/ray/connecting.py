@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import os
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from holdfast import ranges
@@ -16,14 +16,6 @@ from holdfast.integrations.ray.model import RayModel, Resources
 
 LOCAL = "local"  # the address of a cluster of this machine alone, which ends with the command
 _PATIENCE = 10.0  # seconds in which a head answers
-
-
-@dataclass(frozen=True)
-class Room:
-    """The resources of a node that actors may take."""
-
-    processors: int
-    gpus: int
 
 
 def connect(
@@ -65,17 +57,17 @@ def connect(
     else:
         address = ray.get_runtime_context().gcs_address
     try:
-        rooms = [_room_of(node) for node in ray.nodes() if node["Alive"]]
-        wants_gpus = specification.device in (None, "cuda") and any(room.gpus for room in rooms)
-        resources, count = _resources(rooms, wants_gpus, replicas, address)
+        free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        nodes = [Resources(int(some.get("CPU", 0)), int(some.get("GPU", 0))) for some in free]
+        wants_gpus = specification.device in (None, "cuda") and any(node.gpus for node in nodes)
+        resources, count = _resources(nodes, wants_gpus, replicas, address)
         if processors is not None:
             resources = replace(resources, processors=processors)
-        model = RayModel(specification, resources, count, address, ours)
+        return RayModel(specification, resources, count, address, ours)
     except BaseException:
         if ours:
             ray.shutdown()
         raise
-    return model
 
 
 def _open(address: str) -> None:
@@ -134,27 +126,22 @@ def _silence() -> None:
         worker.print_to_stdstream = lambda *values, **more: None
 
 
-def _room_of(node: dict[str, Any]) -> Room:
-    resources = node["Resources"]
-    return Room(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)))
-
-
 def _resources(
-    rooms: list[Room], wants_gpus: bool, replicas: int | None, address: str
+    nodes: list[Resources], wants_gpus: bool, replicas: int | None, address: str
 ) -> tuple[Resources, int]:
     """The resources of an actor, and how many actors there are."""
     if wants_gpus:
-        gpus = sum(room.gpus for room in rooms)
+        gpus = sum(node.gpus for node in nodes)
         if (count := replicas or gpus) > gpus:
             raise _no_room(count, "GPU", gpus, address)
-        fewest = min(room.processors // room.gpus for room in rooms if room.gpus)
+        fewest = min(node.processors // node.gpus for node in nodes if node.gpus)
         return Resources(processors=max(1, fewest), gpus=1), count
-    processors = sum(room.processors for room in rooms)
-    count = replicas or sum(room.processors > 0 for room in rooms)
+    processors = sum(node.processors for node in nodes)
+    count = replicas or sum(node.processors > 0 for node in nodes)
     if not 0 < count <= processors:
         raise _no_room(max(count, 1), "processor", processors, address)
     share = processors // count
-    while sum(room.processors // share for room in rooms) < count:
+    while sum(node.processors // share for node in nodes) < count:
         share -= 1
     return Resources(processors=share, gpus=0), count
 

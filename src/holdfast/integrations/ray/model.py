@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import re
 import time
 import warnings
@@ -15,7 +16,7 @@ from holdfast.errors import ModelError, RequestFailed
 from holdfast.integrations.ray.actor import Actor, Description, Shares, Specification, versions
 from holdfast.methods import Ability, Method
 from holdfast.models.failures import MOST_IN_A_ROW
-from holdfast.models.protocol import ChatModel, Generates, Session
+from holdfast.models.protocol import Generates, Session
 from holdfast.models.replicas import Listener, Work
 from holdfast.models.requests import Reply, Request
 
@@ -26,7 +27,7 @@ _POLL = 1.0  # seconds
 
 @dataclass(frozen=True)
 class Resources:
-    """The processors and GPUs of an actor."""
+    """Processors and GPUs, of an actor or of a node."""
 
     processors: int
     gpus: int
@@ -58,7 +59,7 @@ class Replica:
     share: list[int] = field(default_factory=list)
 
     @property
-    def is_at_work(self) -> bool:
+    def is_working(self) -> bool:
         return self.description is not None and self.waits_for is not None
 
 
@@ -84,14 +85,8 @@ class Round:
 class RayModel(Generates):
     """A chat model whose replicas are actors; see `holdfast.integrations.ray.connect`.
 
-    An actor that is lost is replaced.
-
-    Args:
-        specification: what each actor loads.
-        resources: of each actor.
-        count: how many actors.
-        address: of the cluster.
-        ours: whether the connection to the cluster ends with this.
+    An actor that is lost is replaced. `resources` are those of each of `count` actors; `ours` says
+    whether the connection to the cluster ends with this.
 
     Raises:
         ModelError: no actor gets resources, or one cannot load the model.
@@ -121,6 +116,10 @@ class RayModel(Generates):
         except BaseException:
             self.close()
             raise
+        self.name: str = self.description.name
+        self.fingerprint: str = self.description.fingerprint
+        self.runtime: dict[str, str | int] = self.description.runtime
+        self.offers: frozenset[Ability] = self.description.offers
 
     def __enter__(self) -> RayModel:
         return self
@@ -135,26 +134,6 @@ class RayModel(Generates):
         return self._first.description
 
     @property
-    def name(self) -> str:
-        """As the specification has it."""
-        return self.description.name
-
-    @property
-    def fingerprint(self) -> str:
-        """That of every actor's model."""
-        return self.description.fingerprint
-
-    @property
-    def runtime(self) -> dict[str, str | int]:
-        """That of every actor: a run goes on with or without Ray where it is the same."""
-        return self.description.runtime
-
-    @property
-    def offers(self) -> frozenset[Ability]:
-        """The abilities that methods may use."""
-        return self.description.offers
-
-    @property
     def about(self) -> dict[str, Any]:
         """For the manifest: where the replicas are; no result depends on it."""
         per_actor = {"processors": self._resources.processors, "gpus": self._resources.gpus}
@@ -164,36 +143,23 @@ class RayModel(Generates):
         return f"{self._count} replicas on Ray at {self._address}, each with {self._resources}"
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that the model cannot apply.
-
-        Raises:
-            HoldfastError: an actor's own.
-        """
-        self.ask(_check, tuple(methods))
+        """Refuses methods that the model cannot apply, with an actor's own error."""
+        self.ask(operator.methodcaller("check", tuple(methods)))
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, by one of the actors."""
-        replies: list[Reply] = self.ask(_answer, list(requests))
+        replies: list[Reply] = self.ask(operator.methodcaller("generate_batch", list(requests)))
         return replies
 
     def session(self) -> Session:
-        """There is none: actors do whole units of work.
-
-        Raises:
-            ModelError: always.
-        """
+        """Raises a `ModelError`: actors do whole units of work."""
         raise ModelError(
             f"{self.name} has replicas on Ray, which do whole conversations and batches of samples;"
             " load it with holdfast.load() for anything else."
         )
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function with an actor's model and further arguments.
-
-        Raises:
-            Exception: of the function.
-            ModelError: no actor can be had.
-        """
+        """Calls a function with an actor's model and further arguments, and raises its error."""
         import ray
 
         while True:
@@ -227,7 +193,7 @@ class RayModel(Generates):
         shares = Shares(units, together, self._count)
         round_ = Round(ray.put(work), units, shares, listener)
         try:
-            while round_.shares or any(replica.is_at_work for replica in self._replicas):
+            while round_.shares or any(replica.is_working for replica in self._replicas):
                 self._fill_up()
                 for replica in self._loaded():
                     if replica.waits_for is None and (share := round_.shares.next()):
@@ -267,7 +233,7 @@ class RayModel(Generates):
         for call in ready:
             replica = waiting[call]
             try:
-                if replica.is_at_work and round_ is not None:
+                if replica.is_working and round_ is not None:
                     self._take_events(replica, round_)
                 else:
                     replica.waits_for = None
@@ -279,7 +245,7 @@ class RayModel(Generates):
         self._check_places()
 
     def _take_start(self, replica: Replica, answer: Any) -> None:
-        """The machine of an actor, then its model."""
+        """Takes the answers of an actor that starts: its machine, then its model."""
         if not replica.node:
             replica.node, installed = answer
             check_versions(installed, replica.node)
@@ -290,7 +256,6 @@ class RayModel(Generates):
             check_alike(self.description, self._first.node, answer, replica.node)
 
     def _take_events(self, replica: Replica, round_: Round) -> None:
-        """Takes the next events of an actor's stream."""
         import ray
 
         try:
@@ -307,7 +272,7 @@ class RayModel(Generates):
                 round_.lost_in_a_row = 0
 
     def _lose(self, replica: Replica, error: Exception, round_: Round | None) -> None:
-        """An actor is lost, and its units go to others."""
+        """Gives the units of an actor that was lost to others."""
         import ray
 
         ray.kill(replica.handle)  # which may only have been out of reach
@@ -346,17 +311,15 @@ class RayModel(Generates):
         """Ends actors whose units nobody waits for any longer; the next work starts others."""
         import ray
 
-        for replica in [replica for replica in self._replicas if replica.is_at_work]:
+        for replica in [replica for replica in self._replicas if replica.is_working]:
             with contextlib.suppress(Exception):
                 ray.kill(replica.handle)
             self._replicas.remove(replica)
 
 
 def give_up(round_: Round, unfinished: Sequence[int], why: str) -> None:
-    """Hands out again what an actor was lost with, and reports the units that are given up.
-
-    Raises:
-        ModelError: too many in a row.
+    """Hands out again what an actor was lost with, and reports the units that are given up; too
+    many in a row are a `ModelError`.
     """
     for number in round_.shares.lose(unfinished):
         round_.lost_in_a_row += 1
@@ -370,11 +333,7 @@ def give_up(round_: Round, unfinished: Sequence[int], why: str) -> None:
 
 
 def check_versions(installed: dict[str, str], node: str) -> None:
-    """Refuses a machine with other software than this one's.
-
-    Raises:
-        ModelError: names the first difference.
-    """
+    """Refuses a machine with other software than this one's."""
     for name, version in versions().items():
         if installed.get(name) != version:
             raise ModelError(
@@ -384,11 +343,7 @@ def check_versions(installed: dict[str, str], node: str) -> None:
 
 
 def check_alike(first: Description, first_node: str, other: Description, node: str) -> None:
-    """Refuses an actor whose model would give other replies than the first one's.
-
-    Raises:
-        ModelError: names both machines.
-    """
+    """Refuses an actor whose model would give other replies than the first one's."""
     for name in ("fingerprint", "runtime"):
         expected, actual = getattr(first, name), getattr(other, name)
         if expected != actual:
@@ -430,11 +385,3 @@ def _end(replicas: list[Replica], ours: bool) -> None:
         if ours:
             ray.shutdown()
     replicas.clear()
-
-
-def _check(model: ChatModel, methods: Sequence[Method]) -> None:
-    model.check(methods)
-
-
-def _answer(model: ChatModel, requests: Sequence[Request]) -> list[Reply]:
-    return model.generate_batch(requests)
