@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_rows import rows_of
 
 from holdfast.drift import load_suite
 from holdfast.drift.verifiable.ifbench import BEYOND, WORDINGS
@@ -14,120 +15,8 @@ from holdfast.drift.verifiable.instructions import measure_name
 from holdfast.errors import UsageError
 from holdfast.measures import build, catalogue
 
-FIVE = {f"keyword{number}": word for number, word in enumerate("abcde", start=1)}
-TABLE = [  # an instruction, its arguments, replies that keep it, replies that do not
-    (
-        "count:word_count_range",
-        {"min_words": 2, "max_words": 3},
-        ["a b", "a b c"],
-        ["a", "a b c d"],
-    ),
-    ("count:unique_word_count", {"N": 2}, ["Go, stop", "a b a"], ["Go, go!", "a -"]),
-    ("count:conjunctions", {"small_n": 2}, ["this AND, that yet"], ["and And and,"]),
-    (
-        "count:person_names",
-        {"N": 2},
-        ["Emma and Liam"],
-        ["Emma and Emma", "emma liam", "Leon Emma"],
-    ),
-    ("count:numbers", {"N": 2}, ["1,234.5 and 6"], ["1 2 3", "one two"]),
-    ("count:pronouns", {"N": 3}, ["She/her hers", "I, you: it"], ["I and you"]),
-    (
-        "count:punctuation",
-        {},
-        ["Really?! A, b; c: d. E! F?"],
-        ["Really?! A, b; c: d. E!", "a, b; c: d. E! F?"],
-    ),
-    (
-        "count:keywords_multiple",
-        FIVE,
-        ["abbcccdddddeeeeeee"],
-        ["abbcccdddddeeeeee", "aabbcccdddddeeeeeee"],
-    ),
-    (
-        "count:words_japanese",
-        {"N": 2},
-        ["one 二 three 四", "one 2 three", "one"],
-        ["one two", "一 two"],
-    ),
-    ("words:repeats", {"small_n": 2}, ["go Go stop"], ["go, go. Go!"]),
-    ("words:alphabet", {}, ["Yes, zebras are big"], ["a c", "b a", "1 2"]),
-    ("words:vowel", {}, ["a big dog"], ["a big dog ate", "a big\ndog"]),
-    ("words:consonants", {}, ["string things"], ["string a", "go"]),
-    ("words:palindrome", {}, ["level " * 9 + "Radar."], ["level " * 9 + "noon"]),
-    ("words:prime_lengths", {}, ["to the world, again"], ["to the moon", "a"]),
-    ("words:no_consecutive", {}, ["big red bus"], ["big blue", "go Go"]),
-    (
-        "words:words_position",
-        {"keyword": "fish"},
-        ["A fish, fish ends.", "a Fish b"],
-        ["a fish b c", "fish", "a b fish c"],
-    ),
-    ("words:paragraph_last_first", {}, ["Go and go.\n\nwe like we"], ["Go and stop", "go go\na b"]),
-    ("words:last_first", {}, ["I like tea. Tea is good."], ["I like tea. It is.", "I like tea."]),
-    ("ratio:sentence_type", {}, ["Yes. No. Why?"], ["Yes. Why?", "Hm!", "Yes. No."]),
-    ("ratio:sentence_balance", {}, ["Yes. Why? Go!"], ["Yes. Why?", "no stop"]),
-    (
-        "ratio:sentence_words",
-        {},
-        ["Go on. We do. He is."],
-        ["Go on. Go to. He is.", "Go on. We do.", "Go on. We do. He was."],
-    ),
-    (
-        "sentence:alliteration_increment",
-        {},
-        ["No rest. Big boys. Big bad boys."],
-        ["Big boys. Bad bats."],
-    ),
-    (
-        "sentence:keyword",
-        {"word": "Eel", "N": 2},
-        ["Yes. Two eels swim."],
-        ["An eel. Yes.", "An eel."],
-    ),
-    (
-        "sentence:increment",
-        {"small_n": 2},
-        ["Go. We go now. Now all of us go."],
-        ["Go. We go.", "We go now. Go."],
-    ),
-    ("format:parentheses", {}, ["(a [b {c (d [e])}])"], ["(a [b {c (d)}])", "(([[{", "((((("]),
-    ("format:quotes", {}, ['"a \'b "c" d\' e"'], ["\"a 'b' c\"", '"a \'b "c']),
-    ("format:quote_unquote", {}, ['"a" means b.', "no quotation"], ['"a" "b" c', 'he said "a".']),
-    ("format:options", {"options": "yes/no/maybe"}, ["Maybe.", "no"], ["yes or no", "yes, it is"]),
-    (
-        "format:options",
-        {"options": "I know or I don't know"},
-        ["I don't know."],
-        ["I know or I don't know"],
-    ),
-    ("format:options", {"options": "a), b), c), d)"}, ["a)"], ["a", "A)"]),
-    ("format:newline", {}, ["one\n\ntwo,"], ["one two", "!"]),
-    ("format:emoji", {}, ["Yes 🎉. No! 🎉"], ["Yes. No 🎉.", "🎉 Yes."]),
-    ("format:line_indent", {}, ["a\n  b\n\n   c"], ["a\nb", " a\nb"]),
-    ("format:list", {"sep": "!?!?"}, ["!?!? a\n!?!? b"], ["!?!? a"]),
-    (
-        "format:thesis",
-        {},
-        ["<i>a</i> b", "x <em>a</em> b"],
-        ["<i>a</i>", "<i> </i> b", "<i>a</em> b"],
-    ),
-    ("format:sub-bullets", {}, ["* a\n - b\n* c\n - d"], ["* a\n - b\n* c", "no bullet"]),
-    (
-        "format:no_bullets_bullets",
-        {},
-        ["Yes. No.\n* a\n\n* b"],
-        ["Yes.\n* a\n* b", "Yes. No.\n* a", "Yes. No.\n* a\n* b\nend"],
-    ),
-    ("format:title_case", {}, ["The Cat's Meow: 3D Art", "Be a Cat"], ["The cat", "A of B"]),
-    (
-        "format:output_template",
-        {},
-        ["My Answer: a My Conclusion: b Future Outlook: c"],
-        ["My Answer: a"],
-    ),
-    ("format:no_whitespace", {}, ["none-at-all"], ["one two", "a\n"]),
-]
+# an instruction, its arguments, replies that keep it, replies that do not
+TABLE = [tuple(row.values()) for row in rows_of("ifbench.jsonl")]
 
 
 def test_all_measured_instructions_are_in_the_table_and_58_are_known():

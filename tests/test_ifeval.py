@@ -4,156 +4,15 @@ tests/integrations/test_ifeval.py."""
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_rows import rows_of
 
 from holdfast.drift.verifiable.instructions import measure_name
 from holdfast.errors import UsageError
 from holdfast.measures import build, catalogue
 from holdfast.measures.ifeval import count_sentences
 
-AT_LEAST, LESS = {"relation": "at least"}, {"relation": "less than"}
-TABLE = [  # an instruction, its arguments, replies that keep it, replies that do not
-    ("keywords:existence", {"keywords": ["Cat", "a+b"]}, ["CATS like A+B"], ["cat", "aab cat"]),
-    (
-        "keywords:frequency",
-        {"keyword": "war", "frequency": 2, **AT_LEAST},
-        ["War, toward"],
-        ["war"],
-    ),
-    ("keywords:frequency", {"keyword": "war", "frequency": 2, **LESS}, ["war"], ["War, toward"]),
-    ("keywords:forbidden_words", {"forbidden_words": ["can"]}, ["a candle"], ["You CAN.", "can"]),
-    ("keywords:forbidden_words", {"forbidden_words": ["C++"]}, ["C"], ["I use C++."]),
-    (
-        "keywords:letter_frequency",
-        {"letter": "Q", "let_frequency": 2, "let_relation": "at least"},
-        ["Quick quiz"],
-        ["quick"],
-    ),
-    (
-        "keywords:letter_frequency",
-        {"letter": "#", "let_frequency": 2, "let_relation": "less than"},
-        ["#one"],
-        ["#one #two"],
-    ),
-    (
-        "language:response_language",
-        {"language": "hi"},
-        ["आज मौसम बहुत अच्छा है और हम शाम को बगीचे में जाएँगे।"],
-        ["The weather is lovely today.", "42"],
-    ),
-    (
-        "length_constraints:number_sentences",
-        {"num_sentences": 3, **LESS},
-        ["One,\nstill one. Two, Dr. Who.", "A list\nof lines\nwithout stops"],
-        ["One. Two. Three."],
-    ),
-    (
-        "length_constraints:number_paragraphs",
-        {"num_paragraphs": 2},
-        ["a***b", "***a\n***\nb***"],
-        ["a\n\nb", "a******b"],
-    ),
-    (
-        "length_constraints:number_words",
-        {"num_words": 4, **AT_LEAST},
-        ["don't well-known"],
-        ["one two 3"],
-    ),
-    ("length_constraints:number_words", {"num_words": 3, **LESS}, ["नमस्ते दुनिया"], ["one two 3"]),
-    (
-        "length_constraints:nth_paragraph_first_word",
-        {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "Firms"},
-        ["One.\n\nfirms, two", "One.\n\n\n\n'FIRMS' two"],
-        ["One.\n\nTwo firms", "firms\n\nfirms\n\nfirms", "firms"],
-    ),
-    (
-        "detectable_content:number_placeholders",
-        {"num_placeholders": 2},
-        ["[a] and [b c]"],
-        ["[a\nb] [c]"],
-    ),
-    (
-        "detectable_content:postscript",
-        {"postscript_marker": "P.S."},
-        ["Bye.\np. s. more"],
-        ["PS: more"],
-    ),
-    (
-        "detectable_content:postscript",
-        {"postscript_marker": "P.P.S"},
-        ["P.P.S: x", "P. P. S. x"],
-        ["P.S. x"],
-    ),
-    ("detectable_content:postscript", {"postscript_marker": "NB (1)"}, ["nb (1) x"], ["NB 1"]),
-    (
-        "detectable_format:number_bullet_lists",
-        {"num_bullets": 2},
-        ["* a\n  - b", "- a\n---"],
-        ["** a\n* b", "*\n* b"],
-    ),
-    (
-        "detectable_format:constrained_response",
-        {},
-        ["Well. My answer is no."],
-        ["my answer is no."],
-    ),
-    (
-        "detectable_format:number_highlighted_sections",
-        {"num_highlights": 2},
-        ["*a* and **b**", "**a** **b**"],
-        ["*a\nb*", "** ** *a*", "****"],
-    ),
-    (
-        "detectable_format:multiple_sections",
-        {"section_spliter": "SECTION", "num_sections": 2},
-        ["SECTION 1\na\nSECTION2 b"],
-        ["Section 1 Section 2", "SECTION one SECTION 2"],
-    ),
-    (
-        "detectable_format:json_format",
-        {},
-        ['```json\n{"a": [1]}\n```', "[]", '"x"'],
-        ["{'a': 1}", 'x {"a": 1}'],
-    ),
-    (
-        "detectable_format:title",
-        {},
-        ["<<a title>>\nx", "x <<a> b>>"],
-        ["<<>>", "<< >>", "<<a\nb>>", "<a>", ">><<a"],
-    ),
-    (
-        "combination:two_responses",
-        {},
-        ["a ****** b", "******a******b******"],
-        ["a ****** a", "a", "a************b"],
-    ),
-    (
-        "combination:repeat_prompt",
-        {"prompt_to_repeat": " Say hi. "},
-        ["say HI. Hi"],
-        ["Sure: Say hi."],
-    ),
-    ("startend:end_checker", {"end_phrase": "Bye now."}, ['"So, bye NOW."'], ["Bye now. And more"]),
-    ("startend:quotation", {}, ['" a "', '"a" and "b"'], ['"', '"a', "“a”"]),
-    (
-        "change_case:capital_word_frequency",
-        {"capital_frequency": 2, "capital_relation": "at least"},
-        ["I love NASA", "I'M here", "COVID-19 A"],
-        ["l'AI Nasa", "AND/OR"],
-    ),
-    (
-        "change_case:english_capital",
-        {},
-        ["THE DOOR IS OPEN NOW."],
-        ["The door.", "DIE TÜR IST JETZT OFFEN."],
-    ),
-    (
-        "change_case:english_lowercase",
-        {},
-        ["the-door is open now."],
-        ["The door.", "die tür ist jetzt offen."],
-    ),
-    ("punctuation:no_comma", {}, ["one; two"], ["one, two"]),
-]
+# an instruction, its arguments, replies that keep it, replies that do not
+TABLE = [tuple(row.values()) for row in rows_of("ifeval.jsonl")]
 
 
 def test_all_25_instructions_are_measures_and_in_the_table():

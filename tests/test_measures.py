@@ -9,11 +9,12 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure_rows import rows_of
 
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures import Measure, Score, build, catalogue
@@ -25,279 +26,7 @@ from holdfast.measures.text import sentences_of, words_of
 HIGH, LOW = 0.7, 0.4  # a reply that follows scores at least HIGH, one that does not at most LOW
 
 # One row per measure: spec, two replies that follow, two that do not.
-EXAMPLES = [
-    ("all_exclamations", ["Hi there! Lovely day!", "Wow!! 😀"], ["Hi there.", "Hi! No. Yes."]),
-    (
-        "all_questions",
-        ["Have you been to Rome? Did you like it?", "Why? (I wonder.) Who? What?"],
-        ["I like it.", "Yes. Why not? No."],
-    ),
-    (
-        "alternating_case",
-        ["YOU can SEE the TOWER", "i LOVE london"],
-        ["You can see the tower", "YOU CAN SEE IT"],
-    ),
-    (
-        "alternating_length",
-        ["Alternating long vocabulary and miniscule ones", "My favourite is chocolate"],
-        ["I am in a car", "Museums fascinate tourists everywhere"],
-    ),
-    (
-        {"name": "alternating_word", "word": "banana"},
-        ["I banana love banana London Banana", "banana yes, banana no"],
-        ["I love London a lot", "banana banana banana banana"],
-    ),
-    ("asks_back", ["I am fine. And you?", "Is it? 😀"], ["Who knows? I do.", "Fine."]),
-    (
-        {"name": "at_most_sentences", "count": 2},
-        ["Yes, of course. Dr. Smith is in.", "Yes."],
-        ["Yes. No. Perhaps.", "- tea\n- milk\n- bread"],
-    ),
-    (
-        {"name": "at_most_words", "count": 3},
-        ["One two three", "Yes."],
-        ["One two three four", "..."],
-    ),
-    (
-        {"name": "bilingual", "first": "fr", "second": "en"},
-        ["Bonjour ! (Hello!) Comment vas-tu ? (How are you?)", "J'aime Londres. (I love London.)"],
-        ["Hello! How are you?", "I love London. (J'aime Londres.)"],
-    ),
-    (
-        "bullet_list",
-        ["- tea\n- cake", "• one\n* two\n"],
-        ["tea and cake", "Here it is:\ntea\n- cake"],
-    ),
-    (
-        {"name": "choice", "letter": "B"},
-        ["B) jolly", "The answer is B."],
-        ["B) is wrong", "A) sad"],
-    ),
-    (
-        "comma_list",
-        ["tea, cake, scones", "one,two"],
-        ["I like tea and cake", "first we walk along, then we eat cake"],
-    ),
-    (
-        {"name": "contains", "words": ["Magic the Gathering", "57"]},
-        ["I am 57 and play magic  the gathering.", "57? Magic the Gathering!"],
-        ["I am 570.", "magic"],
-    ),
-    ("dashed_characters", ["H-e-l-l-o", "Y-e-s-!"], ["Hello there", "well-known place"]),
-    ("digits_only", ["1 2 3", "42"], ["I am 42", "none"]),
-    (
-        "doubled_words",
-        ["I I love love tea tea", "Yes yes."],
-        ["I love tea", "I I love to drink tea"],
-    ),
-    ("emoji", ["Hi there 😀! Bye 🎉.", "😀"], ["Hi there!", "Hi :) Bye."]),
-    (
-        {"name": "ends_with", "word": "over and out"},
-        ["We landed. Over and out!", "over, and OUT"],
-        ["Over and out, he said", "out"],
-    ),
-    (
-        {"name": "every", "measures": ["one_sentence", {"name": "contains", "words": ["Londres"]}]},
-        ["Que fait-on à Londres ?", "Londres."],
-        ["Londres. Oui.", "Paris."],
-    ),
-    (
-        {"name": "every_sentence_starts_with", "word": "Yes"},
-        ["Yes, I am. Yes; you too.", "yes!"],
-        ["I am. Yes, you too. No. So.", "Yesterday I ate."],
-    ),
-    (
-        {"name": "exact_phrase", "phrase": "Hello, my name is Bob."},
-        ["Hello, my name is Bob.", "hello my name is bob"],
-        ["Hello, my name is Bob. And you?", "Bob"],
-    ),
-    ("first_person", ["I'm fine", "That is mine."], ["You are fine.", "It is his, minus one."]),
-    (
-        "growing_sentences",
-        ["Go. Go there. Go there now.", "Yes."],
-        ["Go there. Go.", "I like tea. I like tea."],
-    ),
-    ("hyphenated", ["This-is-how-we-talk.", "yes-no"], ["This is how we talk", "yes - no"]),
-    (
-        "joyful",
-        ["I love this wonderful day! Great joy!", "What a happy, happy, beautiful place!"],
-        ["The table has four legs.", "I hate this awful place."],
-    ),
-    (
-        {"name": "json_object", "keys": ["thought", "response"]},
-        ['{"thought": "x", "response": "y"}', '```json\n{"thought": 1, "response": 3}\n```'],
-        ['Sure: {"thought": 1, "response": 2}', "{'thought': 1}"],
-    ),
-    (
-        {"name": "language", "code": "fr"},
-        ["Je ne sais pas.", "Bonjour, comment vas-tu ?"],
-        ["I do not know.", "Das ist gut."],
-    ),
-    ({"name": "letter_absent", "letter": "e"}, ["A big boat", "Tom ran"], ["Eve", "The tree"]),
-    (
-        {"name": "long_reply", "words": 5},
-        ["one two three four five", "one two three four"],
-        ["one", "one two"],
-    ),
-    ("lower_case", ["hello there.", "i am 5"], ["HELLO", "HELLO th"]),
-    ("mentions_any_number", ["I have 3.", "Twenty-two of them"], ["None at all", "Someone did"]),
-    (
-        {"name": "mentions_number", "number": 97},
-        ["Ninety-seven!", "I have 97 of them"],
-        ["197", "seven, and ninety more"],
-    ),
-    (
-        {"name": "never_contains", "words": ["and"]},
-        ["Sand, sea", "Tea or cake"],
-        ["Tea AND cake", "and"],
-    ),
-    (
-        {"name": "never_mentions_number", "number": 97},
-        ["I will not tell.", "197"],
-        ["It is 97.", "Ninety-seven!"],
-    ),
-    ("no_letters", ["123 !?", "#1 + #2"], ["hello 1", "abc"]),
-    ("no_repeated_words", ["Tea tastes nice", "No word twice"], ["the the a a", "I know I know"]),
-    ({"name": "number_near", "number": 9}, ["9", "Nine."], ["18", "no idea"]),
-    ("numbered_list", ["1. tea\n2. cake", "1) yes"], ["tea\ncake", "3. tea\n9. cake"]),
-    ("one_sentence", ["I saw Dr. Smith at 3.5 p.m. today.", "yes"], ["Yes. No.", "- one\n- two"]),
-    (
-        "one_syllable",
-        ["The cat sat on the mat.", "We walked to the bridge"],
-        ["Museums fascinate everybody", "London, Paris, Vienna"],
-    ),
-    ("one_word", ["Yes.", "well-known"], ["I like tea", "one two three"]),
-    (
-        {"name": "paragraph_count", "count": 2},
-        ["One.\n\nTwo.", "a\n \n\nb"],
-        ["One.\n\nTwo.\n\nThree\n\nFour", "a\n\nb\n\nc\n\nd"],
-    ),
-    (
-        "past_tense",
-        ["I walked home and slept.", "We went there; it was fun."],
-        ["I walk home.", "She goes there and is happy."],
-    ),
-    (
-        {"name": "plural_nouns", "full": 0.5},
-        ["Museums, parks, buses", "children love castles"],
-        ["I see a park", "She visits the park"],
-    ),
-    (
-        {"name": "rare_words", "full": 0.5},
-        ["Peregrinate quotidian edifices", "verdant sojourn gastronomy"],
-        ["I like the park", "we went home"],
-    ),
-    ({"name": "regex", "regex": r"^\d+$", "flags": "m"}, ["12", "a\n3"], ["a", "12a"]),
-    (
-        "released_alternating_case",
-        ["YOU can SEE", "YES no"],
-        ["You can see the tower", "YOU CAN SEE IT"],
-    ),
-    (
-        "released_alternating_length",
-        ["don't always", "My favourite is chocolate"],
-        ["I am in a car", "Museums fascinate tourists everywhere"],
-    ),
-    ("released_comma_list", ["See [tea, milk]", "[tea]"], ["tea, milk", "[green tea, black tea]"]),
-    ({"name": "released_contains", "words": ["3"]}, ["13", "I have 3."], ["three", "none"]),
-    ("released_dashed_characters", ["H-e-l-l-o", "Y"], ["Hello there", "well-known place"]),
-    ({"name": "released_doubled_words"}, ["haha ha", "bonbon bon"], ["tea tea", "I like tea"]),
-    (
-        {"name": "released_every_sentence_starts_with", "word": "yes"},
-        ["Yes, I am.", "yes. YES!"],
-        ["No.", "So yes."],
-    ),
-    (
-        {"name": "released_json_object", "keys": ["thought", "response"]},
-        [
-            '{"thought": "x", "response": "y"}',
-            'Sure: ```{"thought": 1, "also": 2, "response": 3}```',
-        ],
-        ['{"response": 1, "thought": 2}', "{'thought': 1}"],
-    ),
-    ({"name": "released_letter_absent", "letter": "e"}, ["A boat", "EVA"], ["eve", "tree"]),
-    ("released_long_reply", ["a " * 30, "a " * 400], ["", " "]),
-    ({"name": "released_never_contains", "words": ["and"]}, ["", "Tea"], ["and", "Tea and cake"]),
-    ("released_no_letters", ["12 3", " "], ["abc", ""]),
-    ({"name": "released_number_near", "number": 9}, ["9", "I say 8"], ["Nine", "18"]),
-    ("released_past_tense", ["", "I slept."], ["I walk.", "It is."]),
-    (
-        "released_plural_nouns",
-        ["Museums parks", "children"],
-        ["I see a park", "She visits the park"],
-    ),
-    ("released_rare_words", ["verdant sojourn", "57"], ["I like the park", "we went home"]),
-    ("released_repeated_words", ["no no yes yes", "a a"], ["a b", "one two three"]),
-    (
-        {"name": "released_sentiment", "direction": "negative"},
-        ["I hate you", "horrible, awful, bad"],
-        ["I love you", "great joy"],
-    ),
-    ({"name": "released_starts_with", "word": "Yes"}, ["Yes I do", "Yes"], ["Yes, I do", "No"]),
-    (
-        {"name": "released_vader", "part": "pos"},
-        ["love joy", "great happy"],
-        ["table", "I hate it"],
-    ),
-    (
-        {"name": "released_words_absent", "words": ["you", "I"]},
-        ["I see", "none"],
-        ["you", "you see"],
-    ),
-    (
-        {"name": "released_words_present", "words": ["57", "lamp"]},
-        ["57 lamp", "The lamp, 57."],
-        ["Adam", "none"],
-    ),
-    ("repeated_words", ["no no", "tea for me, me for tea, for"], ["I like tea", "a a b c d e"]),
-    (
-        "sad",
-        ["I am miserable and hopeless. Everything is terrible.", "It is awful, sad, grim."],
-        ["What a lovely day!", "The table has four legs."],
-    ),
-    ("same_first_last", ["Tea, I like tea!", "so so"], ["Tea is nice", "!?"]),
-    (
-        "same_first_letter",
-        ["Peter Piper picked peppers", "big Ben"],
-        ["one two six eight", "I can see the park"],
-    ),
-    (
-        {"name": "sentence_count", "count": 2},
-        ["One. Two.", "Hi! Bye!"],
-        ["So. No. Yes. Oh.", "..."],
-    ),
-    (
-        {"name": "sentence_word_counts", "counts": [2, 3]},
-        ["I am. You are too.", "I am. You are."],
-        ["I am.", "I am not here. You."],
-    ),
-    (
-        {"name": "sentiment", "direction": "positive"},
-        ["I love it, it is wonderful!", "great joy"],
-        ["I hate it", "awful, horrible"],
-    ),
-    (
-        {"name": "short_reply", "words": 2},
-        ["Yes.", "Oh no"],
-        ["one two three four five", "a b c d e f"],
-    ),
-    ({"name": "starts_with", "word": "Yes"}, ["Yes, I do", '"yes"'], ["Yesterday", "No, yes"]),
-    ({"name": "starts_with_letter", "letter": "A"}, ["apple", '"A" it is'], ["banana", "1 a"]),
-    ("thanks", ["Thank you!", "many thanks"], ["You are welcome", "a thane"]),
-    ("title_case", ["Hello There", "I Like London"], ["hello there", "HELLO THERE"]),
-    ("upper_case", ["HELLO", "YES 5"], ["hello", "Hello there"]),
-    (
-        {"name": "vocabulary_share", "words": "cat"},
-        ["Meow meow, purr!", "meows purrs MEOW"],
-        ["Hello there", "I say meow"],
-    ),
-    (
-        {"name": "word_count", "count": 3},
-        ["one two three", "it's well-known, 15,000"],
-        ["one", "a b c d e f"],
-    ),
-    ({"name": "wrapped_in", "open": "<<", "close": ">>"}, ["<<hi>>", " << a b >> "], ["hi", "<<>"]),
-]
+EXAMPLES = [tuple(row.values()) for row in rows_of("measures.jsonl")]
 MEASURES = [build(spec) for spec, _, _ in EXAMPLES]
 SCALED = {
     "released_doubled_words": 0.45,
@@ -349,114 +78,15 @@ def test_the_reason_names_what_does_not_occur():
 
 
 # Values worked out by hand from the line of each measure.
-@pytest.mark.parametrize(
-    ("spec", "text", "value"),
-    [
-        ("upper_case", "Hi THERE", 6 / 7),
-        ("lower_case", "Hi there 5!", 6 / 7),
-        ("title_case", "Hello there You", 2 / 3),
-        ({"name": "letter_absent", "letter": "e"}, "Eve", 1 / 3),
-        ({"name": "released_letter_absent", "letter": "e"}, "Eve", 1 / 2),
-        ("no_letters", "a1 2", 2 / 3),
-        ({"name": "no_letters", "spaces": True}, "a1 2", 3 / 4),
-        ("digits_only", "1 2a", 2 / 3),
-        ({"name": "digits_only", "spaces": True}, "1 2a", 1 / 2),
-        ("same_first_letter", "big Ben saw", 2 / 3),
-        ("all_questions", "Why? Because. Who? Me!", 1 / 2),
-        ("all_exclamations", "Why? Me!", 1 / 2),
-        ({"name": "word_count", "count": 10}, "one two three four five six seven", 0.7),
-        ("one_word", "a b c d", 1 / 4),
-        ({"name": "sentence_count", "count": 4}, "A cat. A dog. Me.", 3 / 4),
-        (
-            {"name": "sentence_word_counts", "counts": [5, 5]},
-            "I like tea and cake. I like tea too.",
-            3 / 4,
-        ),
-        ("growing_sentences", "Go. Go there. Stop.", 2 / 3),
-        (
-            {"name": "every_sentence_starts_with", "word": "fb4u39"},
-            "fb4u39 I am. fb4u39; you? No.",
-            2 / 3,
-        ),
-        ("alternating_case", "YOU CAN see The", 2 / 4),
-        ("alternating_length", "a big house", 2 / 3),
-        ({"name": "alternating_word", "word": "banana"}, "I banana see it banana", 4 / 5),
-        ("doubled_words", "I I like tea tea", 4 / 5),
-        ("doubled_words", "a a a", 2 / 3),
-        ("released_doubled_words", "a a b b", 0),
-        ("no_repeated_words", "a a b c", 1 / 2),
-        ("repeated_words", "a a b c", 1 / 2),
-        ("released_repeated_words", "a a b c", 1 / 4),
-        ({"name": "contains", "words": ["tea", "cake", "jam"]}, "Tea and cake-free jams", 2 / 3),
-        ({"name": "contains", "words": ["architect"], "whole": False}, "architecture", 1),
-        ({"name": "contains", "words": ["Tokyo"], "case": True}, "tokyo", 0),
-        (
-            {"name": "never_contains", "words": ["a", "I", "the"], "partial": True},
-            "i saw the",
-            1 / 3,
-        ),
-        ({"name": "released_words_absent", "words": ["a", "I", "the"]}, "I saw the", 2 / 3),
-        (
-            {"name": "released_words_present", "words": ["Adam Li", "57", "Washington"]},
-            "Adam Li, 57, Washington",
-            1 / 3,
-        ),
-        (
-            {"name": "vocabulary_share", "words": ["tea", "bon voyage"]},
-            "Bon voyage, my tea!",
-            3 / 4,
-        ),
-        ({"name": "vocabulary_share", "words": ["tea"], "full": 0.5}, "tea is my own", 1 / 2),
-        ({"name": "mentions_number", "number": 3}, "twenty-three, or three hundred", 0),
-        ({"name": "mentions_number", "number": 97}, "a hundred and ninety-seven", 0),
-        ({"name": "mentions_number", "number": 20568}, "It is 20,568.", 1),
-        ({"name": "number_near", "number": 9}, "I count 6, or 9.", 2 / 3),
-        ({"name": "number_near", "number": 9}, "10" * 4000, 0),
-        ({"name": "bullet_list", "count": 4}, "- a\n- b\nc", 2 / 3 * 1 / 2),
-        ("numbered_list", "1. a\n3. b", 1 / 2),
-        ("comma_list", "a, b c, d", 2 / 3),
-        ({"name": "comma_list", "brackets": True}, "See [a, b c, d, e], x y", 3 / 4),
-        ({"name": "comma_list", "brackets": True}, "a, b", 0),
-        ("hyphenated", "a-b c", 1 / 2),
-        ("dashed_characters", "a-b-cd", 2 / 3),
-        ({"name": "wrapped_in", "open": "(", "close": ")"}, "(a", 1 / 2),
-        ({"name": "long_reply", "words": 8}, "one two", 1 / 4),
-        ({"name": "short_reply", "words": 2}, "a b c d e", 2 / 5),
-        ("released_long_reply", "a " * 8, 2 / 3),
-        ("past_tense", "I walked home and I sing. She slept.", 2 / 3),
-        ("past_tense", "I wanted to see the museum.", 1),
-        ("past_tense", "Tower Bridge!", 1),
-        ("past_tense", "She put it there. He really quickly left.", 1),
-        ("past_tense", "Does he like it?", 0),
-        ("plural_nouns", "Two parks and castles", 1 / 2),
-        ("one_syllable", "The big museum", 2 / 3),
-        ("rare_words", "the quotidian park", 1 / 3),
-        (
-            {"name": "bilingual", "first": "fr", "second": "en"},
-            "Il fait beau. (Das ist gut.)",
-            1 / 2,
-        ),
-        (
-            {"name": "bilingual", "first": "fr", "second": "en"},
-            "Il fait beau. (It is nice.) Je ne sais pas.",
-            3 / 4,
-        ),
-        ("emoji", "Hi 😀. Bye.", 1 / 2),
-        ({"name": "every", "measures": ["upper_case", "one_word"]}, "AB cd", 1 / 2),
-    ],
-)
+VALUES = [tuple(row.values()) for row in rows_of("measure_values.jsonl")]
+
+
+@pytest.mark.parametrize(("spec", "text", "value"), VALUES)
 def test_hand_scored(spec, text, value):
-    assert score(spec, text) == pytest.approx(value, abs=1e-6)
+    assert score(spec, text) == pytest.approx(float(Fraction(value)), abs=1e-6)
 
 
-HAND_SCORED = [
-    json.loads(line)
-    for line in (
-        (Path(__file__).parent / "data" / "hand_scored.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
-]
+HAND_SCORED = rows_of("hand_scored.jsonl")
 NEAR = {
     "language": 0.25
 }  # a probability is expected to be on the right side; all else is exact but for rounding
@@ -552,56 +182,10 @@ def test_choice_reads_an_answer_and_not_any_capital(text, letter):
     assert picked == ([letter] if letter else [])
 
 
-SENTENCES = {
-    "en": [
-        "Hello, how are you?",
-        "The museum is open.",
-        "No problem.",
-        "My name is Alexander.",
-        "Thank you!",
-        "yes of course",
-    ],
-    "fr": [
-        "J'aime la musique.",
-        "Oui, bien sûr.",
-        "Je visite Londres.",
-        "Merci beaucoup !",
-        "C'est la vie.",
-        "À demain.",
-    ],
-    "es": [
-        "Me gusta el gato.",
-        "¿Cómo estás?",
-        "No lo sé.",
-        "Muchas gracias.",
-        "Vivo en Londres.",
-        "Hasta luego.",
-    ],
-    "de": [
-        "Das ist gut.",
-        "Ja, gerne.",
-        "Ich weiß es nicht.",
-        "Wie geht es dir?",
-        "Auf Wiedersehen.",
-        "Bis morgen.",
-    ],
-    "it": [
-        "Mi piace il gatto.",
-        "Non lo so.",
-        "Vado al museo.",
-        "Grazie mille.",
-        "Che cosa fai a Londra?",
-        "A domani.",
-    ],
-    "other": ["Я люблю кошек.", "我喜欢猫", "asdkj qwpoe zxcmn", "123 456"],
-    "pt": ["Eu gosto de gatos.", "Muito obrigado."],
-    "nl": ["Ik hou van katten.", "Dank je wel."],
-}
+SENTENCES = [tuple(row.values()) for row in rows_of("short_sentences.jsonl")]
 
 
-@pytest.mark.parametrize(
-    ("language", "sentence"), [(code, s) for code, found in SENTENCES.items() for s in found]
-)
+@pytest.mark.parametrize(("language", "sentence"), SENTENCES)
 def test_language_of_short_sentences(language, sentence):
     assert [
         code for code in ("en", "fr", "es", "de", "it", "pt", "nl") if is_in(sentence, code)

@@ -30,25 +30,15 @@ _UNNAMED = re.compile(r"[^\w/. -]")  # what the name of a metric may not hold
 
 @dataclass(frozen=True)
 class LoggedMethod:
-    """One row of a tracker's table.
+    """One row of a tracker's table."""
 
-    Attributes:
-        id: the same whenever the same records are exported again; longer runs have another.
-        name: as the tracker lists it.
-        group: the run that it is of.
-        settings: the run's identity, flat: {"settings.rounds": 8}.
-        curves: by name, a value for each round from 1; NaN where nothing was measured.
-        totals: by name, one number of all records.
-        files: of the run's folder, to be kept beside the numbers.
-    """
-
-    id: str
+    id: str  # the same whenever the same records are exported again; longer runs have another
     name: str
-    group: str
-    settings: Mapping[str, Scalar]
-    curves: Mapping[str, list[float]]
-    totals: Mapping[str, float]
-    files: tuple[Path, ...]
+    group: str  # the run that it is of
+    settings: Mapping[str, Scalar]  # the run's identity, flat: {"settings.rounds": 8}
+    curves: Mapping[str, list[float]]  # a value for each round; NaN where nothing was measured
+    totals: Mapping[str, float]  # of all records
+    files: tuple[Path, ...]  # of the run's folder, to be kept beside the numbers
 
 
 def entries_of(run: RunData) -> list[LoggedMethod]:

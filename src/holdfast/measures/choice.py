@@ -7,7 +7,7 @@ from functools import cache
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Letter, Letters
-from holdfast.measures.registry import Score, measure
+from holdfast.measures.registry import Score, measure, verdict
 from holdfast.measures.text import lines_of, listed
 
 SIGHT = 20_000  # characters that are read, from either end: an answer stands at one of them
@@ -73,7 +73,7 @@ def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
     picked, why = read_choice(text, among.upper())
     if picked is None:
         return Score(0.0, why)
-    return Score(float(picked == letter.upper()), f"picks {picked} ({why})")
+    return verdict(picked == letter.upper(), f"picks {picked} ({why})")
 
 
 def read_choice(text: str, among: str) -> tuple[str | None, str]:

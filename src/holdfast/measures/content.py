@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from holdfast.measures.arguments import Direction, Flag, Number, Share, Words, entries
-from holdfast.measures.registry import Score, measure, share
+from holdfast.measures.registry import Score, measure, share, verdict
 from holdfast.measures.text import READ, fold, folded_words, plural, sentences_of, spell, words_of
 
 NUMERAL = re.compile(
@@ -66,7 +66,7 @@ def contains(
     if all and listed > 1:
         what = f"words or phrases occur{f', not {named(missing)}' if missing else ''}"
         return share(len(seen), listed, what)
-    return Score(float(bool(seen)), f"{named(seen)} occurs" if seen else _absent(missing))
+    return verdict(seen, f"{named(seen)} occurs" if seen else _absent(missing))
 
 
 @measure
@@ -118,7 +118,7 @@ def emoji(text: str) -> Score:
     """Share of sentences that hold an emoji; 1 for a reply of emojis alone."""
     sentences = sentences_of(text)
     if not sentences:
-        return Score(float(EMOJI.search(text) is not None), "there is no sentence")
+        return verdict(EMOJI.search(text) is not None, "there is no sentence")
     return share(
         sum(EMOJI.search(sentence) is not None for sentence in sentences),
         len(sentences),
@@ -177,7 +177,7 @@ def is_number_word(word: str) -> bool:
 def mentions_any_number(text: str) -> Score:
     """1 if any number occurs, in digits or in English words ("two", "twenty-first")."""
     seen = numerals(text) + [word for word in folded_words(text) if is_number_word(word)]
-    return Score(float(bool(seen)), f"{named(seen)} occurs" if seen else "no number occurs")
+    return verdict(seen, f"{named(seen)} occurs" if seen else "no number occurs")
 
 
 @measure

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
-from holdfast.measures.registry import Score, measure, share
+from holdfast.measures.registry import Score, measure, share, verdict
 from holdfast.measures.text import closing_mark, fold, folded_words, plural, sentences_of, words_of
 
 
@@ -27,7 +27,7 @@ def sentence_count(text: str, count: Count) -> Score:
 def one_sentence(text: str) -> Score:
     """1 if the reply is exactly one sentence."""
     number = len(sentences_of(text))
-    return Score(float(number == 1), plural(number, "sentence"))
+    return verdict(number == 1, plural(number, "sentence"))
 
 
 @measure
@@ -100,7 +100,7 @@ def asks_back(text: str) -> Score:
     """1 if the last sentence is a question."""
     last = sentences_of(text)[-1:]
     asks = any(closing_mark(sentence) == "?" for sentence in last)
-    return Score(float(asks), f"the last sentence is {''.join(last)[-60:]!r}")
+    return verdict(asks, f"the last sentence is {''.join(last)[-60:]!r}")
 
 
 @measure
@@ -133,14 +133,14 @@ def at_most_sentences(text: str, count: Count) -> Score:
     """1 for one to `count` sentences, else 0."""
     seen = len(sentences_of(text))
     reason = f"{plural(seen, 'sentence')}, at most {count} asked for"
-    return Score(float(0 < seen <= count), reason)
+    return verdict(0 < seen <= count, reason)
 
 
 @measure
 def at_most_words(text: str, count: Count) -> Score:
     """1 for one to `count` words, else 0."""
     number = len(words_of(text))
-    return Score(float(0 < number <= count), f"{plural(number, 'word')}, at most {count} asked for")
+    return verdict(0 < number <= count, f"{plural(number, 'word')}, at most {count} asked for")
 
 
 def cased_letters(text: str) -> list[str]:
@@ -208,7 +208,7 @@ def same_first_letter(text: str) -> Score:
 def starts_with_letter(text: str, letter: Letter) -> Score:
     """1 if the first letter or digit of the reply is this letter, in either case."""
     first = next((c for c in text if c.isalnum()), "")
-    return Score(float(first.casefold() == letter.casefold()), f"the reply starts with {first!r}")
+    return verdict(first.casefold() == letter.casefold(), f"the reply starts with {first!r}")
 
 
 def alternation(kinds: list[int], what: str) -> Score:
@@ -277,4 +277,4 @@ def same_first_last(text: str) -> Score:
     words = folded_words(text)
     if not words:
         return Score(0.0, "there is no word")
-    return Score(float(words[0] == words[-1]), f"first word {words[0]!r}, last word {words[-1]!r}")
+    return verdict(words[0] == words[-1], f"first word {words[0]!r}, last word {words[-1]!r}")

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 from holdfast.measures.arguments import Count, Number, Text
 from holdfast.measures.content import EMOJI
-from holdfast.measures.ifeval import count_words
-from holdfast.measures.registry import Score, measure
+from holdfast.measures.ifeval import compare, count_words
+from holdfast.measures.registry import Score, measure, verdict
 from holdfast.measures.text import closing_mark, listed, plural, sentences_of
 
 MARKS = string.punctuation
@@ -37,11 +37,6 @@ def stripped_words(text: str) -> list[str]:
 def sentences(text: str) -> list[str]:
     """The sentences, in which a new line ends none."""
     return sentences_of(" ".join(text.split()))
-
-
-def kept(condition: object, reason: str) -> Score:
-    """1 where an instruction is kept, else 0."""
-    return Score(float(bool(condition)), reason)
 
 
 CONJUNCTIONS = frozenset(listed("for and nor but or yet so"))
@@ -67,7 +62,7 @@ JAPANESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 def ifbench_count_word_count_range(text: str, min_words: Number, max_words: Count) -> Score:
     """1 for between so many and so many words."""
     seen = count_words(text)
-    return kept(
+    return verdict(
         min_words <= seen <= max_words, f"{seen} words, {min_words} to {max_words} asked for"
     )
 
@@ -75,8 +70,7 @@ def ifbench_count_word_count_range(text: str, min_words: Number, max_words: Coun
 @measure
 def ifbench_count_unique_word_count(text: str, N: Count) -> Score:
     """1 for at least so many different words."""
-    seen = len(set(stripped_words(text)))
-    return kept(seen >= N, f"{seen} different words, at least {N} asked for")
+    return compare(len(set(stripped_words(text))), "at least", N, "different word")
 
 
 @measure
@@ -86,28 +80,28 @@ def ifbench_count_conjunctions(text: str, small_n: Count) -> Score:
     "And" and "and," are one; the published checker takes them for two.
     """
     seen = CONJUNCTIONS.intersection(stripped_words(text))
-    return kept(len(seen) >= small_n, f"{len(seen)} conjunctions, at least {small_n} asked for")
+    return compare(len(seen), "at least", small_n, "conjunction")
 
 
 @measure
 def ifbench_count_person_names(text: str, N: Count) -> Score:
     """1 for at least so many different names of the fifty that the instruction lists."""
-    seen = [name for name in NAMES if re.search(rf"\b{name}\b", text)]
-    return kept(len(seen) >= N, f"{len(seen)} names, at least {N} asked for")
+    seen = sum(re.search(rf"\b{name}\b", text) is not None for name in NAMES)
+    return compare(seen, "at least", N, "name")
 
 
 @measure
 def ifbench_count_numbers(text: str, N: Number) -> Score:
     """1 for exactly so many numbers in digits; "1,234.5" is one."""
     seen = len(re.findall(r"\d+", text.translate(WITHOUT_MARKS)))
-    return kept(seen == N, f"{seen} numbers, {N} asked for")
+    return verdict(seen == N, f"{seen} numbers, {N} asked for")
 
 
 @measure
 def ifbench_count_pronouns(text: str, N: Count) -> Score:
     """1 for at least so many personal and possessive pronouns."""
     seen = sum(word in PRONOUNS for word in bare_words(text.replace("/", " ")))
-    return kept(seen >= N, f"{seen} pronouns, at least {N} asked for")
+    return compare(seen, "at least", N, "pronoun")
 
 
 @measure
@@ -115,7 +109,7 @@ def ifbench_count_punctuation(text: str) -> Score:
     """1 if . , ! ? ; : and an interrobang (?!) all occur, the interrobang beside the others."""
     rest = INTERROBANG.sub("", text, count=1)
     missing = "".join(sorted(STOPS - set(rest))) + ("" if rest != text else "?!")
-    return kept(not missing, f"missing are {missing!r}" if missing else "all occur")
+    return verdict(not missing, f"missing are {missing!r}" if missing else "all occur")
 
 
 @measure
@@ -125,7 +119,7 @@ def ifbench_count_keywords_multiple(
     """1 if five keywords occur once, twice, three, five and seven times, in longer words too."""
     keywords = (keyword1, keyword2, keyword3, keyword4, keyword5)
     seen = tuple(text.lower().count(keyword.lower()) for keyword in keywords)
-    return kept(seen == TIMES, f"they occur {', '.join(map(str, seen))} times")
+    return verdict(seen == TIMES, f"they occur {', '.join(map(str, seen))} times")
 
 
 @measure
@@ -133,14 +127,14 @@ def ifbench_count_words_japanese(text: str, N: Count) -> Score:
     """1 if every N-th word between spaces is in Japanese; numbers may stand in its place."""
     places = [token.strip(MARKS) for token in text.split()[N - 1 :: N]]
     wrong = [word for word in places if word and not word.isdigit() and not JAPANESE.search(word)]
-    return kept(not wrong, f"{len(wrong)} of {len(places)} places are not in Japanese")
+    return verdict(not wrong, f"{len(wrong)} of {len(places)} places are not in Japanese")
 
 
 @measure
 def ifbench_words_repeats(text: str, small_n: Count) -> Score:
     """1 if no word stands more often than so many times."""
     word, times = next(iter(Counter(bare_words(text)).most_common(1)), ("", 0))
-    return kept(times <= small_n, f"{word!r} stands {times} times, at most {small_n} asked for")
+    return verdict(times <= small_n, f"{word!r} stands {times} times, at most {small_n} asked for")
 
 
 LABELS = ("My Answer:", "My Conclusion:", "Future Outlook:")
@@ -157,9 +151,9 @@ def ifbench_format_options(text: str, options: Text) -> Score:
     separator = "/" if "/" in options else " or " if " or " in options else ","
     choices = [option.strip() for option in options.split(separator)]
     if LETTERED.match(options):
-        return kept(text in choices, f"the reply is {text[:40]!r}")
+        return verdict(text in choices, f"the reply is {text[:40]!r}")
     bare = [option.strip(MARKS + " ").lower() for option in choices]
-    return kept(text.strip(MARKS + " \n").lower() in bare, f"the reply is {text.strip()[:40]!r}")
+    return verdict(text.strip(MARKS + " \n").lower() in bare, f"the reply is {text.strip()[:40]!r}")
 
 
 @measure
@@ -167,14 +161,14 @@ def ifbench_format_line_indent(text: str) -> Score:
     """1 if each line that is not blank is indented further than the one before."""
     lines = [line for line in text.split("\n") if line.strip()]
     indents = [len(line) - len(line.lstrip(" ")) for line in lines]
-    return kept(all(a < b for a, b in pairwise(indents)), f"indents {str(indents[:8])[1:-1]}")
+    return verdict(all(a < b for a, b in pairwise(indents)), f"indents {str(indents[:8])[1:-1]}")
 
 
 @measure
 def ifbench_format_list(text: str, sep: Text) -> Score:
     """1 if the sign that stands for a bullet occurs at least twice."""
     seen = text.count(sep)
-    return kept(seen >= 2, f"{sep!r} occurs {seen} times")
+    return verdict(seen >= 2, f"{sep!r} occurs {seen} times")
 
 
 @measure
@@ -182,7 +176,7 @@ def ifbench_format_thesis(text: str) -> Score:
     """1 for something in HTML italics (<i> or <em>) with text behind it."""
     thesis = THESIS.search(text)
     good = thesis and thesis[2].strip() and text[thesis.end() :].strip()
-    return kept(good, "there is a thesis" if good else "no <i>thesis</i> with text behind it")
+    return verdict(good, "there is a thesis" if good else "no <i>thesis</i> with text behind it")
 
 
 @measure
@@ -190,7 +184,7 @@ def ifbench_format_sub_bullets(text: str) -> Score:
     """1 for bullets (*), each with a sub-bullet (-); at least one, which is ours to ask."""
     blocks = text.split("*")[1:]
     without = sum("-" not in block for block in blocks)
-    return kept(blocks and not without, f"{without} of {plural(len(blocks), 'bullet')} without")
+    return verdict(blocks and not without, f"{without} of {plural(len(blocks), 'bullet')} without")
 
 
 @measure
@@ -200,27 +194,24 @@ def ifbench_format_no_bullets_bullets(text: str) -> Score:
     first = next((i for i, line in enumerate(lines) if line.startswith("*")), len(lines))
     number, bullets = len(sentences(" ".join(lines[:first]))), lines[first:]
     good = number >= 2 and len(bullets) >= 2 and all(line.startswith("*") for line in bullets)
-    return kept(good, f"{plural(number, 'sentence')}, then {plural(len(bullets), 'line')}")
+    return verdict(good, f"{plural(number, 'sentence')}, then {plural(len(bullets), 'line')}")
 
 
 @measure
 def ifbench_format_output_template(text: str) -> Score:
     """1 if the labels "My Answer:", "My Conclusion:" and "Future Outlook:" occur."""
     missing = [label for label in LABELS if label not in text]
-    return kept(not missing, f"missing are {', '.join(missing)}" if missing else "all labels occur")
-
-
-def endings(text: str) -> Counter[str]:
-    """How many sentences end with each mark."""
-    return Counter(map(closing_mark, sentences(text)))
+    return verdict(
+        not missing, f"missing are {', '.join(missing)}" if missing else "all labels occur"
+    )
 
 
 @measure
 def ifbench_ratio_sentence_type(text: str) -> Score:
     """1 for two statements to each question; there must be a question, which is ours to ask."""
-    seen = endings(text)
-    statements, questions = seen["."], seen["?"]
-    return kept(
+    marks = [closing_mark(sentence) for sentence in sentences(text)]
+    statements, questions = marks.count("."), marks.count("?")
+    return verdict(
         questions and statements == 2 * questions,
         f"{plural(statements, 'statement')}, {plural(questions, 'question')}",
     )
@@ -229,8 +220,11 @@ def ifbench_ratio_sentence_type(text: str) -> Score:
 @measure
 def ifbench_ratio_sentence_balance(text: str) -> Score:
     """1 for as many statements as questions as exclamations; one of each is ours to ask."""
-    seen = [endings(text)[mark] for mark in ".?!"]
-    return kept(seen[0] and len(set(seen)) == 1, f"{seen[0]}, {seen[1]} and {seen[2]} of the kinds")
+    marks = [closing_mark(sentence) for sentence in sentences(text)]
+    seen = [marks.count(mark) for mark in ".?!"]
+    return verdict(
+        seen[0] and len(set(seen)) == 1, f"{seen[0]}, {seen[1]} and {seen[2]} of the kinds"
+    )
 
 
 @measure
@@ -241,7 +235,7 @@ def ifbench_ratio_sentence_words(text: str) -> Score:
     """
     parts = sentences(text)
     words = [word for sentence in parts for word in set(bare_words(sentence))]
-    return kept(
+    return verdict(
         len(parts) == 3 and len(set(map(len, parts))) == 1 and len(set(words)) == len(words),
         f"{plural(len(parts), 'sentence')} of {', '.join(str(len(part)) for part in parts[:4])}",
     )
@@ -252,7 +246,9 @@ def ifbench_words_last_first(text: str) -> Score:
     """1 if the last word of each sentence is the first of the next; two sentences at least."""
     parts = [words for sentence in sentences(text) if (words := stripped_words(sentence))]
     wrong = sum(a[-1] != b[0] for a, b in pairwise(parts))
-    return kept(len(parts) > 1 and not wrong, f"{wrong} of {len(parts)} sentences go on otherwise")
+    return verdict(
+        len(parts) > 1 and not wrong, f"{wrong} of {len(parts)} sentences go on otherwise"
+    )
 
 
 @measure
@@ -260,7 +256,7 @@ def ifbench_sentence_alliteration_increment(text: str) -> Score:
     """1 if each sentence has more alliterating neighbours than the one before."""
     seen = [alliterating(stripped_words(sentence)) for sentence in sentences(text)]
     grows = all(a < b for a, b in pairwise(seen))
-    return kept(seen and grows, f"alliterating words: {', '.join(map(str, seen))}")
+    return verdict(seen and grows, f"alliterating words: {', '.join(map(str, seen))}")
 
 
 def alliterating(words: list[str]) -> int:
@@ -274,14 +270,14 @@ def ifbench_sentence_keyword(text: str, word: Text, N: Count) -> Score:
     """1 if the N-th sentence has the keyword, in longer words too."""
     parts = sentences(text)
     seen = len(parts) >= N and word.lower() in parts[N - 1].lower()
-    return kept(seen, f"{plural(len(parts), 'sentence')}, {word!r} asked for in number {N}")
+    return verdict(seen, f"{plural(len(parts), 'sentence')}, {word!r} asked for in number {N}")
 
 
 @measure
 def ifbench_sentence_increment(text: str, small_n: Count) -> Score:
     """1 if each sentence has exactly so many words more than the one before."""
     seen = [len(bare_words(sentence)) for sentence in sentences(text)]
-    return kept(
+    return verdict(
         seen and all(b - a == small_n for a, b in pairwise(seen)),
         f"words: {', '.join(map(str, seen))}",
     )
@@ -292,7 +288,7 @@ def ifbench_format_emoji(text: str) -> Score:
     """1 if an emoji ends each sentence, before its stop or behind it."""
     parts = sentences(text)
     wrong = sum(not ends_with_emoji(sentence) for sentence in parts)
-    return kept(
+    return verdict(
         parts and not wrong, f"{wrong} of {plural(len(parts), 'sentence')} without an emoji"
     )
 
@@ -310,8 +306,7 @@ BRACKETS, QUOTES = 5, 3  # levels that are asked for
 @measure
 def ifbench_format_parentheses(text: str) -> Score:
     """1 for brackets in brackets, at least five levels deep and closed again."""
-    depth = deepest_closed(text)
-    return kept(depth >= BRACKETS, f"{depth} levels, at least {BRACKETS} asked for")
+    return compare(deepest_closed(text), "at least", BRACKETS, "level")
 
 
 def deepest_closed(text: str) -> int:
@@ -345,11 +340,11 @@ def ifbench_format_quotes(text: str) -> Score:
         if stack and character == stack[-1]:
             stack.pop()
             if depth - len(stack) >= QUOTES:
-                return kept(True, f"{depth} levels")
+                return verdict(True, f"{depth} levels")
         elif character in "\"'":
             stack.append(character)
             depth = max(depth, len(stack))
-    return kept(False, f"{depth} levels opened, at least {QUOTES} to be closed")
+    return verdict(False, f"{depth} levels opened, at least {QUOTES} to be closed")
 
 
 @measure
@@ -357,7 +352,7 @@ def ifbench_format_quote_unquote(text: str) -> Score:
     """1 if no quotation follows another, and none ends the reply."""
     body = "".join(text.replace("“", '"').replace("”", '"').replace("'\"'", "").split())
     end = body.rstrip(MARKS.replace('"', "") + "0123456789")
-    return kept('""' not in body and not end.endswith('"'), f"ends with {end[-20:]!r}")
+    return verdict('""' not in body and not end.endswith('"'), f"ends with {end[-20:]!r}")
 
 
 CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
@@ -370,7 +365,7 @@ def ifbench_words_alphabet(text: str) -> Score:
     firsts = [word[0] for word in bare_words(text)]
     letters = string.ascii_lowercase
     steps = [b == letters[(letters.find(a) + 1) % 26] for a, b in pairwise(firsts)]
-    return kept(
+    return verdict(
         firsts and firsts[0] in letters and all(steps),
         f"{sum(steps)} of {len(steps)} words go on in the alphabet",
     )
@@ -380,7 +375,7 @@ def ifbench_words_alphabet(text: str) -> Score:
 def ifbench_words_vowel(text: str) -> Score:
     """1 for one paragraph with at most three of the vowels a, e, i, o, u."""
     lines, vowels = text.strip().count("\n") + 1, set("aeiou") & set(text.lower())
-    return kept(lines == 1 and len(vowels) <= 3, f"{lines} lines, {len(vowels)} vowels")
+    return verdict(lines == 1 and len(vowels) <= 3, f"{lines} lines, {len(vowels)} vowels")
 
 
 @measure
@@ -388,27 +383,22 @@ def ifbench_words_consonants(text: str) -> Score:
     """1 if each word between spaces has two consonants side by side."""
     words = text.lower().split()
     without = [word for word in words if not CLUSTER.search(word)]
-    return kept(not without, f"{len(without)} of {len(words)} words have no two consonants")
+    return verdict(not without, f"{len(without)} of {len(words)} words have no two consonants")
 
 
 @measure
 def ifbench_words_palindrome(text: str) -> Score:
     """1 for at least ten palindromes of at least five letters."""
     seen = sum(len(word) >= LETTERS and word == word[::-1] for word in bare_words(text))
-    return kept(seen >= PALINDROMES, f"{seen} palindromes, at least {PALINDROMES} asked for")
+    return compare(seen, "at least", PALINDROMES, "palindrome")
 
 
 @measure
 def ifbench_words_prime_lengths(text: str) -> Score:
     """1 if the length of each word is a prime number."""
     lengths = [len(word) for word in bare_words(text)]
-    other = [length for length in lengths if not is_prime(length)]
-    return kept(not other, f"{len(other)} of {len(lengths)} lengths are not prime")
-
-
-def is_prime(number: int) -> bool:
-    """Whether a number has no divisor but 1 and itself."""
-    return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+    other = [n for n in lengths if n < 2 or not all(n % k for k in range(2, int(n**0.5) + 1))]
+    return verdict(not other, f"{len(other)} of {len(lengths)} lengths are not prime")
 
 
 @measure
@@ -416,7 +406,7 @@ def ifbench_words_no_consecutive(text: str) -> Score:
     """1 if no two words side by side begin with the same letter."""
     firsts = [word[0] for word in bare_words(text)]
     same = sum(a == b for a, b in pairwise(firsts))
-    return kept(not same, f"{same} neighbours begin alike")
+    return verdict(not same, f"{same} neighbours begin alike")
 
 
 @measure
@@ -427,7 +417,9 @@ def ifbench_words_words_position(text: str, keyword: Text) -> Score:
     """
     words = stripped_words(text)
     seen = {words[1], words[-2]} if len(words) > 1 else set()
-    return kept(seen == {keyword.lower()}, f"there stands {', '.join(sorted(seen)) or 'nothing'}")
+    return verdict(
+        seen == {keyword.lower()}, f"there stands {', '.join(sorted(seen)) or 'nothing'}"
+    )
 
 
 @measure
@@ -435,7 +427,7 @@ def ifbench_words_paragraph_last_first(text: str) -> Score:
     """1 if each line ends with the word that it begins with."""
     lines = [words for line in text.split("\n") if (words := stripped_words(line))]
     wrong = sum(words[0] != words[-1] for words in lines)
-    return kept(lines and not wrong, f"{wrong} of {len(lines)} lines end with another word")
+    return verdict(lines and not wrong, f"{wrong} of {len(lines)} lines end with another word")
 
 
 @measure
@@ -443,18 +435,18 @@ def ifbench_format_newline(text: str) -> Score:
     """1 if each word stands in a line of its own."""
     lines = [line for line in text.translate(WITHOUT_MARKS).split("\n") if line.strip()]
     longest = max((len(line.split()) for line in lines), default=0)
-    return kept(longest == 1, f"{longest} words in the longest line")
+    return verdict(longest == 1, f"{longest} words in the longest line")
 
 
 @measure
 def ifbench_format_title_case(text: str) -> Score:
     """1 if no word begins with a small letter; "a" alone may be one."""
     small = re.findall(r"(?<![^\W_])(?<!['’])[a-z][^\W_]+", text)
-    return kept(not small, f"{len(small)} words begin with a small letter")
+    return verdict(not small, f"{len(small)} words begin with a small letter")
 
 
 @measure
 def ifbench_format_no_whitespace(text: str) -> Score:
     """1 for a reply without a space, tab or new line, also around it."""
     seen = sum(map(str.isspace, text))
-    return kept(not seen, f"{seen} characters of whitespace")
+    return verdict(not seen, f"{seen} characters of whitespace")

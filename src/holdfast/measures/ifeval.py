@@ -23,14 +23,14 @@ from holdfast.measures.arguments import (
 )
 from holdfast.measures.content import named
 from holdfast.measures.language import is_in
-from holdfast.measures.registry import Score, measure
+from holdfast.measures.registry import Score, measure, verdict
 from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST, listed, plural
 
 
 def compare(seen: int, relation: str, wanted: int, noun: str) -> Score:
     """1 where a count is at least, or less than, the wanted one."""
     kept = seen >= wanted if relation == "at least" else seen < wanted
-    return Score(float(kept), f"{plural(seen, noun)}, {relation} {wanted} asked for")
+    return verdict(kept, f"{plural(seen, noun)}, {relation} {wanted} asked for")
 
 
 def occurrences(text: str, phrase: str) -> int:
@@ -42,7 +42,7 @@ def occurrences(text: str, phrase: str) -> int:
 def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
     """1 if every keyword occurs, inside longer words too."""
     missing = [keyword for keyword in keywords if not occurrences(text, keyword)]
-    return Score(float(not missing), f"{named(missing)} missing" if missing else "all occur")
+    return verdict(not missing, f"{named(missing)} missing" if missing else "all occur")
 
 
 @measure
@@ -61,7 +61,7 @@ def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
         for word in forbidden_words
         if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
     ]
-    return Score(float(not seen), f"{named(seen)} occurs" if seen else "none occurs")
+    return verdict(not seen, f"{named(seen)} occurs" if seen else "none occurs")
 
 
 @measure
@@ -94,14 +94,14 @@ def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> 
     marker = postscript_marker.strip()
     pattern = POSTSCRIPTS.get(marker) or re.compile(re.escape(marker), re.IGNORECASE)
     seen = pattern.search(text)
-    return Score(float(seen is not None), f"{marker!r} {'occurs' if seen else 'is missing'}")
+    return verdict(seen is not None, f"{marker!r} {'occurs' if seen else 'is missing'}")
 
 
 @measure
 def ifeval_detectable_format_constrained_response(text: str) -> Score:
     """1 if the reply holds "My answer is yes.", "My answer is no." or "My answer is maybe."."""
     seen = [answer for answer in ANSWERS if answer in text]
-    return Score(float(bool(seen)), f"{seen[0]!r}" if seen else "none of the three answers occurs")
+    return verdict(seen, f"{seen[0]!r}" if seen else "none of the three answers occurs")
 
 
 @measure
@@ -109,7 +109,7 @@ def ifeval_detectable_format_title(text: str) -> Score:
     """1 if a line holds a title in <<double angular brackets>>."""
     titles = [inside_brackets(line) for line in text.split("\n")]
     title = next(filter(None, titles), "")
-    return Score(float(bool(title)), f"the title is {title[:60]!r}" if title else "no <<title>>")
+    return verdict(title, f"the title is {title[:60]!r}" if title else "no <<title>>")
 
 
 def inside_brackets(line: str) -> str:
@@ -145,7 +145,7 @@ def is_bullet(line: str) -> bool:
 def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) -> Score:
     """1 for exactly so many lines that begin with * or -."""
     seen = sum(map(is_bullet, text.split("\n")))
-    return Score(float(seen == num_bullets), f"{plural(seen, 'bullet')}, {num_bullets} asked for")
+    return verdict(seen == num_bullets, f"{plural(seen, 'bullet')}, {num_bullets} asked for")
 
 
 @measure
@@ -283,7 +283,7 @@ def ifeval_length_constraints_nth_paragraph_first_word(
         return Score(0.0, f"{plural(len(blocks), 'paragraph')}, {num_paragraphs} asked for")
     opening = blocks[nth_paragraph - 1].split()[0].lstrip("'\"")
     word = AFTER_FIRST_WORD.split(opening)[0].lower()
-    return Score(float(word == first_word.lower()), f"paragraph {nth_paragraph} begins {word!r}")
+    return verdict(word == first_word.lower(), f"paragraph {nth_paragraph} begins {word!r}")
 
 
 # Hyphens, dots and slashes join words, and so do apostrophes, save in English contractions: "I'M"
@@ -299,13 +299,8 @@ def ifeval_language_response_language(text: str, language: LanguageCode) -> Scor
 
     A reply without a word is in no language; the published checker lets it pass.
     """
-    kept = reads_as(text, language)
-    return Score(float(kept), f"{'reads' if kept else 'does not read'} as {NAMES[language]}")
-
-
-def reads_as(text: str, code: str) -> bool:
-    """Whether a reply reads as a language; hyphens part words."""
-    return is_in(text.replace("-", " "), code)
+    kept = is_in(text.replace("-", " "), language)
+    return verdict(kept, f"{'reads' if kept else 'does not read'} as {NAMES[language]}")
 
 
 @measure
@@ -324,8 +319,8 @@ def in_case(text: str, kept: bool, what: str) -> Score:
     """1 for a reply in the right case that reads as English."""
     if not kept:
         return Score(0.0, f"not all letters are {what}")
-    english = reads_as(text, "en")
-    return Score(float(english), f"{what} letters, {'' if english else 'not '}English")
+    english = is_in(text.replace("-", " "), "en")
+    return verdict(english, f"{what} letters, {'' if english else 'not '}English")
 
 
 @measure
@@ -341,7 +336,7 @@ def ifeval_change_case_capital_word_frequency(
 def ifeval_punctuation_no_comma(text: str) -> Score:
     """1 for a reply without a comma."""
     seen = text.count(",")
-    return Score(float(not seen), f"{seen} commas")
+    return verdict(not seen, f"{seen} commas")
 
 
 @measure
@@ -349,18 +344,18 @@ def ifeval_startend_quotation(text: str) -> Score:
     """1 for a reply between double quotation marks ("...")."""
     body = text.strip()
     kept = len(body) > 1 and body[0] == body[-1] == '"'
-    return Score(float(kept), f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
+    return verdict(kept, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
 
 
 @measure
 def ifeval_startend_end_checker(text: str, end_phrase: Text) -> Score:
     """1 if the reply ends with the phrase; case and quotation marks behind it do not count."""
     body = text.strip().strip('"').lower()
-    return Score(float(body.endswith(end_phrase.strip().lower())), f"ends with {body[-40:]!r}")
+    return verdict(body.endswith(end_phrase.strip().lower()), f"ends with {body[-40:]!r}")
 
 
 @measure
 def ifeval_combination_repeat_prompt(text: str, prompt_to_repeat: Text) -> Score:
     """1 if the reply begins with the request, word for word; case does not count."""
     body, request = text.strip().lower(), prompt_to_repeat.strip().lower()
-    return Score(float(body.startswith(request)), f"begins with {body[:40]!r}")
+    return verdict(body.startswith(request), f"begins with {body[:40]!r}")

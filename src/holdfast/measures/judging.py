@@ -24,15 +24,8 @@ class _Judge(StrictModel):
 
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
-    """A judged measure.
-
-    Args:
-        arguments: `judge`, a question whose answer is yes where a reply keeps to its prompt;
-            `model`, a model as `--model` takes it; and with a URL, perhaps `endpoint_model`.
-        allow_code: plays no part.
-
-    Raises:
-        UsageError: another field, or one that is no text.
+    """A judged measure: `judge`, a question whose answer is yes where a reply keeps to its prompt;
+    `model`, a model as `--model` takes it; and with a URL, perhaps `endpoint_model`.
     """
     check_fields(_Judge, arguments, "A judge", "of a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
@@ -46,14 +39,8 @@ def _refuse(text: str, judge: str, model: str, endpoint_model: str = "") -> Scor
 
 
 def check_labels(follows: Sequence[str], breaks: Sequence[str], who: str) -> None:
-    """Refuses a judge that cannot be checked.
-
-    Args:
-        follows, breaks: replies that keep to its rule, and replies that do not.
-        who: begins the sentence.
-
-    Raises:
-        UsageError: names how many labelled replies it has, and how many it needs.
+    """Refuses a judge that has too few replies that keep to its rule, or that do not, to be checked
+    on; `who` begins the sentence.
     """
     for label, replies in (("follows", follows), ("breaks", breaks)):
         if len(set(replies)) < LEAST_LABELS:
@@ -79,13 +66,8 @@ def verdict_of(answer: str) -> bool | None:
 
 
 def cohens_kappa(labels: Sequence[bool], verdicts: Sequence[bool | None]) -> float:
-    """How far verdicts agree with labels beyond chance (Cohen 1960); 1: wholly, 0: as by chance.
-
-    A verdict that is neither yes nor no agrees with no label.
-
-    Args:
-        labels: of both kinds, at least one each.
-        verdicts: of the same replies.
+    """How far verdicts agree with the labels of the same replies, which are of both kinds, beyond
+    chance (Cohen 1960); 1: wholly, 0: as by chance. A verdict of None agrees with no label.
     """
     count = len(labels)
     pairs = list(zip(labels, verdicts, strict=True))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
-from holdfast.measures.registry import Score, compiled, measure, share
+from holdfast.measures.registry import Score, compiled, measure, share, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
 BULLET = re.compile(r"[-*•–]\s+\S")
@@ -37,10 +37,10 @@ def edge(text: str, phrase: str, case: bool, part: slice, verb: str) -> Score:
         kept = (
             text.strip().startswith(phrase) if verb == "starts" else text.strip().endswith(phrase)
         )
-        return Score(float(kept), f"the reply {verb} {'' if kept else 'not '}with {phrase!r}")
+        return verdict(kept, f"the reply {verb} {'' if kept else 'not '}with {phrase!r}")
     split = words_of if case else folded_words
     seen = split(text)[part]
-    return Score(float(seen == split(phrase)), f"the reply {verb} with {' '.join(seen)!r}")
+    return verdict(seen == split(phrase), f"the reply {verb} with {' '.join(seen)!r}")
 
 
 @measure

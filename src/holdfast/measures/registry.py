@@ -56,6 +56,11 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
     return Score(min(1.0, part / whole / full), reason)
 
 
+def verdict(kept: object, reason: str) -> Score:
+    """1 where an instruction is kept, else 0."""
+    return Score(float(bool(kept)), reason)
+
+
 @dataclass
 class Entry:
     """One registered measure."""
@@ -253,16 +258,11 @@ def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def check_fields(
     model: type[StrictModel], fields: Mapping[str, Any], whole: str, belonging: str
 ) -> None:
-    """Checks the fields of a spec against a Pydantic model.
+    """Checks the fields of a spec against a Pydantic model; a `UsageError` names the first that is
+    wrong, its value, and the values that it takes.
 
-    Args:
-        model: of the fields.
-        fields: as given.
-        whole: what messages call all of them ("The measure 'choice'").
-        belonging: and behind one of them ("of the measure 'choice'").
-
-    Raises:
-        UsageError: names the first field that is wrong, its value, and what it takes.
+    Messages call all fields `whole` ("The measure 'choice'"), and put `belonging` behind the name
+    of one of them ("of the measure 'choice'").
     """
 
     def called(path: Path) -> str:
@@ -281,9 +281,8 @@ def check_fields(
 
 @cache
 def compiled(regex: str, flags: str) -> Any:
-    """A regular expression of the user's, or a `UsageError` with what is wrong in it.
-
-    The package `regex` runs it, which can be given a time limit; it reads what `re` reads.
+    """A regular expression of the user's, or a `UsageError` with its mistake; run by the package
+    `regex`, which can be given a time limit.
     """
     import regex as engine
 
@@ -327,11 +326,9 @@ def call_user_function(function: Callable[[str], Any], text: str, python: str) -
     """The user's number as a score; whatever goes wrong is named, never scored."""
     try:
         value = function(text)
-        return (
-            value
-            if isinstance(value, Score)
-            else Score(float(value), f"{python} gave {float(value):g}")
-        )
+        if isinstance(value, Score):
+            return value
+        return Score(float(value), f"{python} gave {float(value):g}")
     except Exception as error:
         raise UsageError(
             f"The measure {python!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "
@@ -343,7 +340,6 @@ BUILDERS[CODE] = build_from_code
 
 
 def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
-    """Refuses specs that cannot be built, or that only a model can answer."""
     for spec in specs:
         if build(spec).judged:
             raise UsageError(
@@ -356,9 +352,8 @@ def every(text: str, measures: Specs) -> Score:
     """The lowest of several measures: an instruction with several parts is kept as far as its worst
     part.
     """
-    results = [(build(spec).score(text), spec) for spec in measures]
-    worst, spec = min(results, key=lambda result: result[0].value)
-    name = build(spec).name
+    results = [(measure.score(text), measure.name) for measure in map(build, measures)]
+    worst, name = min(results, key=lambda result: result[0].value)
     return Score(worst.value, f"{name}: {worst.reason}")
 
 

@@ -32,7 +32,7 @@ from holdfast.measures.grammar import (
     tenses,
 )
 from holdfast.measures.layout import has_keys, objects_in
-from holdfast.measures.registry import Score, measure, share
+from holdfast.measures.registry import Score, measure, share, verdict
 from holdfast.measures.text import WORD, folded_words, plural, sentences_of, words_of
 
 STRIPPED = re.compile(r"[^\w\s]")
@@ -225,4 +225,4 @@ def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = Tr
     seen = [(word if case else word.lower()) in searched for word in words]
     if all:
         return share(sum(seen), len(seen), "texts occur")
-    return Score(float(any(seen)), f"{sum(seen)} of {len(seen)} texts occur")
+    return verdict(any(seen), f"{sum(seen)} of {len(seen)} texts occur")

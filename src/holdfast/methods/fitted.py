@@ -110,13 +110,8 @@ class Fitted:
 def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
     """The file that a spec string names, by its path or by its content's digest.
 
-    A digest is looked for among the files that this process has read, then among those of the
-    working folder that `holdfast fit` wrote.
-
-    Args:
-        text: a path that ends in .safetensors, or the digest of a file.
-        method: that wants it.
-        files: whether a path may be named, and the folder be looked into.
+    A digest is looked for among the files that this process has read, then, where `files` may be
+    named, among those of the working folder that `holdfast fit` wrote.
 
     Raises:
         UsageError: there is none, it cannot be read, or it was fitted for another method.
@@ -180,13 +175,10 @@ def write_fitted(
 ) -> Fitted:
     """Writes what was fitted, and returns it as it is read; the same content gives the same bytes.
 
-    Args:
-        path: ends in .safetensors.
-        tensors: float32, the first dimension that of `layers`.
-        method, on, layers, chosen, made_from: as of `Fitted`.
+    The tensors are float32, their first dimension that of `layers`; the rest is as of `Fitted`.
 
     Raises:
-        UsageError: the path ends otherwise.
+        UsageError: the path does not end in .safetensors.
         RecordsError: the file cannot be written.
     """
     from safetensors.torch import save

@@ -119,11 +119,7 @@ def kinds_of(method: object) -> tuple[object, ...]:
 
 
 def kind_of(method: object) -> Kind | None:
-    """The kind of a method; None for what is none.
-
-    The only place where an undeclared kind is inferred; `read_methods` refuses what has the
-    functions of several.
-    """
+    """The kind of a method, which may be inferred from its functions; None for any other object."""
     kinds = kinds_of(method)
     return kinds[0] if kinds and isinstance(kinds[0], Kind) else None
 

@@ -182,7 +182,5 @@ def _speakers(sampling: Sampling) -> tuple[Speaker, Speaker]:
 
 def _sampled(sampling: Sampling) -> GenerateConfig:
     return GenerateConfig(
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        max_tokens=sampling.max_new_tokens,
+        temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_new_tokens
     )

@@ -28,12 +28,7 @@ from transformers.utils import logging
 
 from holdfast.errors import PromptTooLong, UsageError
 from holdfast.integrations.inspect.reading import DEFAULT_TOKENS, read_call, tokens_of
-from holdfast.integrations.inspect.speaking import (
-    PROVIDER,
-    as_text,
-    check_names,
-    in_one_sentence,
-)
+from holdfast.integrations.inspect.speaking import PROVIDER, as_text, check_names, in_one_sentence
 from holdfast.methods import parse
 from holdfast.models.loading import load
 from holdfast.models.requests import Request

@@ -135,17 +135,13 @@ _TOGETHER = 2  # actors that a unit may be lost with among others, before it is 
 
 
 class Shares:
-    """Units of work, handed out in shares.
+    """Units of work, by number, handed out in shares to so many actors.
 
     A share is half of an even split of the units that are left, so that the last shares are small
-    and all actors end at about the same time. What an actor was lost with is handed out again. A
-    unit that was under way on two actors that were lost is then done alone, so that nothing else is
-    blamed for what it does; if that actor is lost too, it is given up.
-
-    Args:
-        numbers: the units, in the order in which they are begun.
-        together: how many units an actor does side by side; no share is less than half of it.
-        actors: how many share the work.
+    and all actors end at about the same time; none is less than half of the `together` units that
+    an actor does side by side. What an actor was lost with is handed out again. A unit that was
+    under way on two actors that were lost is then done alone, so that nothing else is blamed for
+    what it does; if that actor is lost too, it is given up.
     """
 
     def __init__(self, numbers: Iterable[int], together: int, actors: int):
@@ -167,10 +163,8 @@ class Shares:
         return [self._left.popleft() for _ in range(min(math.ceil(size), len(self._left)))]
 
     def lose(self, unfinished: Sequence[int]) -> list[int]:
-        """Takes back what an actor was lost with; returns the units that are given up.
-
-        Args:
-            unfinished: of its share, in order; the first of them were under way.
+        """Takes back the unfinished part of a lost actor's share, of which the first units were
+        under way; returns the units that are given up.
         """
         under_way = unfinished[: self._together]
         self._losses.update(under_way)

@@ -40,23 +40,14 @@ class Resources:
 
 @dataclass(eq=False)
 class Replica:
-    """An actor, as this process sees it.
-
-    Args:
-        handle: Ray's.
-        waits_for: the result of its latest call, or the stream of its share; None while idle.
-        since: when it was requested.
-        node: the machine's name, once the actor runs.
-        description: once it has loaded the model.
-        share: the units that it has not finished.
-    """
+    """An actor, as this process sees it."""
 
     handle: Any
-    waits_for: Any
-    since: float = field(default_factory=time.monotonic)
-    node: str = ""
-    description: Description | None = None
-    share: list[int] = field(default_factory=list)
+    waits_for: Any  # the result of its latest call, or the stream of its share; None while idle
+    since: float = field(default_factory=time.monotonic)  # when it was requested
+    node: str = ""  # the machine's name, once the actor runs
+    description: Description | None = None  # once it has loaded the model
+    share: list[int] = field(default_factory=list)  # the units that it has not finished
 
     @property
     def is_working(self) -> bool:
@@ -65,21 +56,13 @@ class Replica:
 
 @dataclass
 class Round:
-    """One call of `RayModel.work`.
+    """One call of `RayModel.work`."""
 
-    Args:
-        work: as Ray stores it.
-        units: by number.
-        shares: of the units, that are not handed out.
-        listener: hears of them.
-        lost_in_a_row: units given up since one was last finished.
-    """
-
-    work: Any
+    work: Any  # as Ray stores it
     units: Mapping[int, Any]
     shares: Shares
     listener: Listener
-    lost_in_a_row: int = 0
+    lost_in_a_row: int = 0  # units given up since one was last finished
 
 
 class RayModel(Generates):
