@@ -20,7 +20,6 @@ from holdfast.methods import (
     EditsLogits,
     EditsMessages,
     EditsOutputs,
-    Gate,
     MakesTrials,
     NeedsWarmup,
     Pasta,
@@ -41,7 +40,7 @@ CHAT = (
 )
 
 
-# Spelling
+# Spec strings
 
 
 @pytest.mark.parametrize(
@@ -184,42 +183,15 @@ def fitted_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_catalogue_names_what_parse_reads(fitted_here):
-    listed = methods.catalogue()
-    assert [name for name, _, _ in listed] == [
-        "split-softmax",
-        "pasta",
-        "boost",
-        "spotlight",
-        "hold",
-        "repetition",
-        "guidance",
-        "adacad",
-        "prompt-strength",
-        "anchoring",
-        "gate",
-        "directer",
-        "seka",
-        "ada-seka",
-        "prism",
-        "capping",
-        "vector",
-        "gcad",
-    ]
-    kinds = (ShiftsAttention, EditsMessages, EditsLogits, Gate)
-    kinds += (EditsKeys, EditsHidden, EditsOutputs, NeedsWarmup, MakesTrials)
-    for name, parameters, line in listed:
-        own = {"gate": "[split-softmax:exponent=0.5],threshold=0.5", "boost": "2", "directer": "2"}
-        value = own.get(name, f"{name}.safetensors" if parameters[0] == "file" else "0.5")
-        made = methods.parse(f"{name}:{parameters[0]}={value}")[0]
-        assert made.name == name and isinstance(made, kinds)
-        assert line.endswith(".") and len(line) < 120
-
-
 def test_a_method_is_registered_by_its_class_alone(fitted_here):
     from holdfast.methods.registry import METHODS
 
-    assert [name for name, _, _ in methods.catalogue()] == [method.name for method in METHODS]
+    listed = methods.catalogue()
+    assert [name for name, _, _ in listed] == [method.name for method in METHODS]
+    assert len(listed) == len({name for name, _, _ in listed}) == 18
+    assert all(line.endswith(".") and len(line) < 120 for _, _, line in listed)
+    kinds = (ShiftsAttention, EditsMessages, EditsLogits, MakesTrials, NeedsWarmup)
+    kinds += (EditsKeys, EditsHidden, EditsOutputs)
     for method in METHODS:
         declared, fields = (
             parameters_of(method),
@@ -232,6 +204,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
             for parameter in required_parameters(method)
         )
         (made,) = methods.parse(f"{method.name}:{given}")
+        assert isinstance(made, kinds)
         assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
 
 
@@ -285,29 +258,12 @@ def test_methods_are_frozen_and_tell_their_kind():
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, [0.5]])
-def test_a_knob_that_is_no_number_is_refused(value):
+def test_a_parameter_that_is_no_number_is_refused(value):
     with pytest.raises(ParameterOutOfRange, match="exponent"):
         SplitSoftmax(value)
 
 
 # Split-softmax
-
-
-@pytest.mark.parametrize("exponent", EXPONENTS)
-def test_split_softmax_matches_equation_6(exponent):
-    draw = random.Random(f"equation 6 {exponent}")
-    for _ in range(50):
-        scores = [draw.gauss(0, 3) for _ in range(24)]
-        span = [index < 7 for index in range(24)]
-        expected = oracles.split_softmax(oracles.softmax(scores), span, exponent)
-
-        row, held = torch.tensor(scores), torch.tensor(span)
-        log_odds = row[held].logsumexp(0) - row[~held].logsumexp(0)
-        shifted = SplitSoftmax(exponent).shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]
-        merged = torch.empty(24)
-        merged[held] = shifted.sigmoid() * row[held].softmax(0)
-        merged[~held] = (-shifted).sigmoid() * row[~held].softmax(0)
-        assert merged.tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -318,11 +274,6 @@ def test_split_softmax_is_exact_over_the_whole_range(exponent, dtype):
     expected = [oracles.split_softmax_log_odds(x, exponent) for x in log_odds.flatten().tolist()]
     assert shifted.dtype == dtype
     assert shifted.flatten().tolist() == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
-
-
-def test_the_neutral_exponent_is_the_identity():
-    log_odds = torch.tensor([[[-math.inf, -80.0, -1e-3, 0.0, 5.0, 80.0, math.inf]]])
-    assert torch.equal(SplitSoftmax(1).shift(log_odds, 0), log_odds)
 
 
 @pytest.mark.parametrize("exponent", [0, 1e-40, 1e-12, 0.5, 0.999999])
@@ -345,25 +296,6 @@ def test_exponent_zero_leaves_the_span_all_mass():
     assert shifted.sigmoid().tolist() == [[[1.0, 1.0, 1.0]]]
 
 
-@pytest.mark.parametrize("exponent", [0, 1e-40, 0.5, 1])
-def test_a_query_that_sees_one_group_only_is_left_alone(exponent):
-    one_group = torch.tensor([[[-math.inf, math.inf]]])
-    assert torch.equal(SplitSoftmax(exponent).shift(one_group, 0), one_group)
-
-
-def test_only_the_chosen_heads_are_shifted():
-    log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
-    everywhere = SplitSoftmax(0.5).shift(log_odds, 3)
-    chosen = SplitSoftmax(0.5, {(3, 1), (3, 2), (5, 0)})
-    before = log_odds.clone()
-
-    shifted = chosen.shift(log_odds, 3)
-    assert torch.equal(shifted[:, [1, 2]], everywhere[:, [1, 2]])
-    assert torch.equal(shifted[:, [0, 3]], log_odds[:, [0, 3]])
-    assert torch.equal(chosen.shift(log_odds, 4), log_odds)
-    assert torch.equal(log_odds, before)
-
-
 def test_heads_that_do_not_exist_are_named():
     with pytest.raises(UsageError, match="no head 9"):
         SplitSoftmax(0.5, {(0, 9)}).shift(torch.zeros(1, 4, 1), 0)
@@ -380,7 +312,11 @@ def test_heads_that_are_no_pairs_are_refused(heads):
 
 @pytest.mark.parametrize(
     "method",
-    [Pasta(0.01), Pasta(0.3, None, "scale"), Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)],
+    [
+        *map(SplitSoftmax, EXPONENTS),
+        *(Pasta(0.01), Pasta(0.3, None, "scale"), Boost(3), Boost(1e6)),
+        *(Spotlight(0.1), Spotlight(0.9)),
+    ],
 )
 def test_log_odds_methods_match_the_papers_weights(method):
     draw = random.Random(f"{method}")
@@ -388,7 +324,9 @@ def test_log_odds_methods_match_the_papers_weights(method):
         scores = [draw.gauss(0, 3) for _ in range(24)]
         span, generated = [index < 7 for index in range(24)], [index >= 20 for index in range(24)]
         weights = oracles.softmax(scores)
-        if isinstance(method, Pasta):
+        if isinstance(method, SplitSoftmax):
+            expected = oracles.split_softmax(weights, span, method.exponent)
+        elif isinstance(method, Pasta):
             expected = oracles.pasta(
                 weights, span, generated, method.alpha, method.generated == "scale"
             )
@@ -413,18 +351,23 @@ def test_log_odds_methods_match_the_papers_weights(method):
         assert merged.tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
-@pytest.mark.parametrize("method", [Pasta(1), Boost(1), Spotlight(0)])
-def test_neutral_knobs_are_the_identity(method):
+@pytest.mark.parametrize("method", [SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)])
+def test_neutral_parameters_are_the_identity(method):
     log_odds = torch.tensor([[[-math.inf, -80.0, -1e-3, 0.0, 5.0, 80.0, math.inf]]])
     assert torch.equal(method.shift(log_odds, 0), log_odds)
 
 
-@pytest.mark.parametrize("method", [Pasta(0.01), Boost(7), Spotlight(0.4)])
+ALONE = [*map(SplitSoftmax, (0, 1e-40, 0.5)), Pasta(0.01), Boost(7), Spotlight(0.4)]
+
+
+@pytest.mark.parametrize("method", ALONE)
 def test_infinite_log_odds_stay_and_chosen_heads_alone_move(method):
     one_group = torch.tensor([[[-math.inf, math.inf]]])
     assert torch.equal(method.shift(one_group, 0), one_group)
     log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)) - 4
-    chosen = dataclasses.replace(method, heads={(3, 1), (5, 0)}).shift(log_odds, 3)
+    before, named = log_odds.clone(), dataclasses.replace(method, heads={(3, 1), (5, 0)})
+    chosen = named.shift(log_odds, 3)
+    assert torch.equal(named.shift(log_odds, 4), log_odds) and torch.equal(log_odds, before)
     assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1]) and not torch.equal(
         chosen[:, 1], log_odds[:, 1]
     )

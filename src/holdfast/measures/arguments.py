@@ -15,11 +15,15 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 _ASSETS = files("holdfast") / "assets"
+
+
+def asset(name: str) -> str:
+    """The text of a file in `assets`."""
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
 # the languages that a reply can be asked to be in: codes of the package `py3langid`, and names
-NAMES = dict(
-    line.split(" ", 1)
-    for line in (_ASSETS / "languages.txt").read_text(encoding="utf-8").splitlines()
-)
+NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())
 
 
 @cache
@@ -32,8 +36,8 @@ def list_names() -> tuple[str, ...]:
 @cache
 def shipped_list(name: str) -> tuple[str, ...]:
     """The words or phrases of one shipped list; lines that start with '#' are remarks."""
-    text = (_ASSETS / "words" / f"{name}.txt").read_text(encoding="utf-8")
-    entries = [line.strip() for line in text.splitlines() if not line.startswith("#")]
+    lines = asset(f"words/{name}.txt").splitlines()
+    entries = [line.strip() for line in lines if not line.startswith("#")]
     return tuple(entry for line in entries for entry in line.split(", ") if entry)
 
 
