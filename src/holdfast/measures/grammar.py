@@ -28,7 +28,7 @@ HIATUS = re.compile(  # neighbouring vowels that are two syllables
 
 @cache
 def exceptions() -> dict[str, int]:
-    """The syllables of words that the rules get wrong; a line of the file has those of one number."""
+    """The syllables of words that the rules get wrong, which the file lists by their number."""
     by_word = {}
     for line in asset("syllables.txt").splitlines():
         number, *words = line.split()

@@ -1,5 +1,5 @@
 """Steering methods, one file per published method (`holdfast methods` lists them); this package
-imports no torch.
+imports no torch. The names imported here are its interface.
 """
 
 from __future__ import annotations
@@ -70,69 +70,6 @@ from holdfast.methods.spec import (
 from holdfast.methods.split_softmax import SplitSoftmax
 from holdfast.methods.spotlight import Spotlight
 from holdfast.methods.vector import Vector
-
-__all__ = [
-    "Ability",
-    "AdaCad",
-    "AdaSeka",
-    "Anchoring",
-    "Boost",
-    "Capping",
-    "Directer",
-    "EditsHidden",
-    "EditsKeys",
-    "EditsLogits",
-    "EditsMessages",
-    "EditsOutputs",
-    "Fitted",
-    "FittedOn",
-    "Floors",
-    "Gate",
-    "Gcad",
-    "Guidance",
-    "HeadSet",
-    "Hold",
-    "Kind",
-    "MakesTrials",
-    "Method",
-    "NeedsWarmup",
-    "Pasta",
-    "Prism",
-    "PromptStrength",
-    "Ranking",
-    "Repetition",
-    "Seka",
-    "Shape",
-    "ShiftsAttention",
-    "SplitSoftmax",
-    "Spotlight",
-    "Sweep",
-    "Vector",
-    "affects_pre_span",
-    "attention_methods",
-    "catalogue",
-    "edit_messages",
-    "gate_of",
-    "holds_span",
-    "in_pass",
-    "intersection",
-    "is_file",
-    "kind_of",
-    "needs_of",
-    "of_kind",
-    "parse",
-    "parse_sweep",
-    "read_heads",
-    "read_method_file",
-    "read_methods",
-    "resamples",
-    "schema",
-    "spell",
-    "states_methods",
-    "union",
-    "write_fitted",
-    "write_heads",
-]
 
 
 def edit_messages(
