@@ -110,17 +110,6 @@ def _check_attention_methods(owner: str, name: str, value: Any) -> tuple[object,
     return methods
 
 
-def _read_attention_methods(owner: str, name: str, text: str, files: bool) -> object:
-    from holdfast.methods.spec import parse  # which reads parameters itself
-
-    if not (text.startswith("[") and text.endswith("]")):
-        raise UsageError(
-            f"{owner} takes {name} in brackets, as in"
-            f" {owner}:{name}=[split-softmax:exponent=0.5], not {text!r}."
-        )
-    return parse(text[1:-1], files=files)
-
-
 def _check_fitted(owner: str, name: str, value: Any) -> Fitted:
     if isinstance(value, Fitted) and value.method == owner:
         return value
@@ -139,7 +128,6 @@ ATTENTION_METHODS = Values(
         "minItems": 1,
     },
     _check_attention_methods,
-    _read_attention_methods,
 )
 _HEADS = Values(
     "LAYER.HEAD/LAYER.HEAD or FILE.json",

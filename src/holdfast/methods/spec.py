@@ -26,7 +26,12 @@ from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spell_heads
 from holdfast.methods.kinds import Kind, kinds_of, members_of
-from holdfast.methods.parameters import parameters_of, required_parameters
+from holdfast.methods.parameters import (
+    ATTENTION_METHODS,
+    Values,
+    parameters_of,
+    required_parameters,
+)
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
 from holdfast.validation import shortened
@@ -208,11 +213,22 @@ def _make(part: _Part, files: bool = True) -> Method:
                 f" but got {str(part)!r}."
             )
     values = {
-        parameter: known[parameter].values.read(name, parameter, text, files)
+        parameter: _read_value(name, parameter, known[parameter].values, text, files)
         for parameter, (text,) in part.values.items()
     }
     made: Method = part.method(**values)
     return made
+
+
+def _read_value(owner: str, name: str, values: Values, text: str, files: bool) -> object:
+    if values is not ATTENTION_METHODS:
+        return values.read(owner, name, text, files)
+    if not (text.startswith("[") and text.endswith("]")):
+        raise UsageError(
+            f"{owner} takes {name} in brackets, as in"
+            f" {owner}:{name}=[split-softmax:exponent=0.5], not {text!r}."
+        )
+    return parse(text[1:-1], files=files)
 
 
 def _split(text: str, separator: str) -> list[str]:
