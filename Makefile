@@ -18,7 +18,7 @@ demo: .venv/ready
 # The same on a published chat model, SmolLM2-135M-Instruct, which is downloaded first (93 MB).
 demo-real: .venv/ready
 	$(BIN)/python benchmarks/real_models.py smollm2
-	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model smollm2 --dtype bfloat16 --suite examples/small-model.yaml --pairs balanced --user-turns everyday --conversations 32 --rounds 8 --temperature 0.7 --max-new-tokens 60 --method none --method boost:factor=4 --out runs/demo-real --report report-real.html
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model smollm2 --dtype bfloat16 --suite examples/small-model.yaml --pairs balanced --user-turns everyday --conversations 48 --rounds 8 --temperature 0.7 --max-new-tokens 60 --method none --method split-softmax:exponent=0.7,heads=20-29.0-8 --out runs/demo-real --report report-real.html
 
 # The default model behind an OpenAI-compatible server, with the playground at its address.
 serve: .venv/ready

@@ -34,6 +34,7 @@ LAYERS = (
     "drift",
     "analysis",
     "study",
+    "logs",
     "report",
     "papers",
     "serve",

@@ -20,7 +20,7 @@ from holdfast.errors import UnknownName, UsageError
 from holdfast.measures import Measure, Score, build, catalogue
 from holdfast.measures.grammar import syllables_in
 from holdfast.measures.language import is_in
-from holdfast.measures.registry import CODE, JUDGE
+from holdfast.measures.registry import CODE, JUDGE, REGISTRY
 from holdfast.measures.text import sentences_of, words_of
 
 HIGH, LOW = 0.7, 0.4  # a reply that follows scores at least HIGH, one that does not at most LOW
@@ -58,9 +58,11 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
 
 def measured_here() -> set[str]:
     """Names of the measures whose examples are in this file: IFEval's and IFBench's have tables in
-    tests of their own, as has `loosely`, code is the user's, and a judge is a model.
+    tests of their own, as have `loosely` and those of turns; code is the user's, and a judge is a
+    model.
     """
     names = {name for name, _, _ in catalogue()} - {CODE, JUDGE, "loosely"}
+    names -= {name for name, entry in REGISTRY.items() if entry.of_turn}
     return {name for name in names if not name.startswith(("ifeval_", "ifbench_"))}
 
 

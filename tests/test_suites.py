@@ -358,7 +358,6 @@ def test_cases_that_make_no_sense_are_refused():
         ({"rules": (rule,), "probes": ("Hi?",)}, "probes or examples beside its rules"),
         ({"rules": (rule, rule)}, r"a rule with the id 'loud', empty or taken"),
         ({"rules": (replace(rule, id=""),)}, r"a rule with the id '', empty or taken"),
-        ({"measure": "upper_case"}, r"has \(\) as its probes"),
         ({"measure": "upper_case", "probes": "Hi?"}, r"has 'Hi\?' as its probes; give a tuple"),
     ):
         with pytest.raises(UsageError, match=message):

@@ -226,4 +226,4 @@ def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
     )
     clashing = ["profile", "--task", "json", "--samples", str(clash), "--out", str(none)]
     assert main(clashing) == 2
-    assert "--task json" in capsys.readouterr().err
+    assert "are called 'json'" in capsys.readouterr().err

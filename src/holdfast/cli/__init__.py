@@ -24,6 +24,7 @@ from holdfast.cli import (
     drift,
     generate,
     lm_eval,
+    logs,
     profile,
     report,
     reproduce,
@@ -40,6 +41,7 @@ from holdfast.version import __version__
 COMMANDS = (
     drift.COMMAND,
     check.COMMAND,
+    logs.COMMAND,
     report.COMMAND,
     report.EXPORT,
     trace.COMMAND,

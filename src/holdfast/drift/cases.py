@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
+from holdfast.measures.turns import EVERY_TURN, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # of a case in a file that gives none
@@ -23,11 +24,13 @@ class Rule:
 
     Attributes:
         id: unique within its case; None for the rule of a case that has but one.
-        probes: questions that show whether it is followed (p_B in Li et al. 2024, section 3.1).
+        probes: questions that show whether it is followed (p_B in Li et al. 2024, section 3.1);
+            () for a rule that only logs are scored by.
         measure: scores a reply to a probe (f_B); a `Measure`, or what `as_measure` makes one of: a
             function from the reply's text to a number, or a spec such as "one_sentence".
         follows: replies that keep to the rule; the measure must score them high.
         breaks: replies that do not; the measure must score them low.
+        when: the turns of a log that it is for; probes are scored whatever it says.
 
     Raises:
         UsageError: no probes, or no measure.
@@ -38,6 +41,7 @@ class Rule:
     measure: Any
     follows: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
+    when: When = EVERY_TURN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
@@ -54,7 +58,7 @@ class Case:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes, measure, follows, breaks: those of the only rule, as in `Rule`.
+        probes, measure, follows, breaks, when: those of the only rule, as in `Rule`.
         rules: several rules of one prompt, each with an id.
 
     Raises:
@@ -69,6 +73,7 @@ class Case:
     follows: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
+    when: When = EVERY_TURN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -96,7 +101,9 @@ class Case:
     @property
     def all_rules(self) -> tuple[Rule, ...]:
         """The rules of the prompt; the one without a name where the case has its own measure."""
-        return self.rules or (Rule(None, self.probes, self.measure, self.follows, self.breaks),)
+        if self.rules:
+            return self.rules
+        return (Rule(None, self.probes, self.measure, self.follows, self.breaks, self.when),)
 
     @property
     def rules_asked_together(self) -> tuple[tuple[Rule, ...], ...]:
@@ -161,7 +168,7 @@ def generic_starters() -> tuple[str, ...]:
 
 
 def _questions(probes: Any, owner: str) -> tuple[str, ...]:
-    if isinstance(probes, str) or not probes:  # a text would be asked letter by letter
+    if isinstance(probes, str):  # it would be asked letter by letter
         raise UsageError(f"{owner} has {probes!r} as its probes; give a tuple of questions.")
     return tuple(probes)
 

@@ -274,10 +274,10 @@ class Judges:
 
 
 def load_judges(
-    suite: Suite, model: ChatModel, judging: Judging
+    suite: Suite, model: ChatModel | None, judging: Judging
 ) -> dict[tuple[str, str | None], ChatModel]:
     """The models of a suite's judges, by what its measures call them; {} where every measure is a
-    rule. The model that is measured is its own judge where a measure has its name.
+    rule. The model that is measured, if any, is its own judge where a measure has its name.
 
     Raises:
         UsageError: a judge with too few labelled replies.
@@ -288,7 +288,10 @@ def load_judges(
         check_labels(rule.follows, rule.breaks, f"The judge of the case {case.id!r}")
     names = dict.fromkeys(_model_of(rule.measure) for _, rule in rules)
     load = judging.load or load_judge
-    return {name: model if name == (model.name, None) else load(*name) for name in names}
+    return {
+        name: model if model is not None and name == (model.name, None) else load(*name)
+        for name in names
+    }
 
 
 def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:

@@ -234,6 +234,11 @@ def _ask(
     """
     probes: list[Probe] = []
     for rule, *more in case.rules_asked_together:
+        if not rule.probes:
+            raise UsageError(
+                f"The case {case.id!r} has a rule without probes, which only `holdfast logs`"
+                " scores; give it one."
+            )
         names = ("rule", settings.seed, number, kind, case.id, rule.id)
         draws = rng if rule.id is None else random.Random(seed_of(*names))
         order = draws.sample(rule.probes, len(rule.probes))

@@ -24,8 +24,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, StringConstraints, ValidationError
@@ -34,6 +35,7 @@ from holdfast.drift.cases import NO_CATEGORY, Case, Rule, Suite, generic_starter
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
+from holdfast.measures.turns import When
 from holdfast.validation import Path as FieldPath
 from holdfast.validation import StrictModel, problem_of, shortened, written
 
@@ -100,10 +102,20 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 
 
+class WhenEntry(StrictModel):
+    """The turns of a log that a rule is for (`measures.turns.When`)."""
+
+    user: Text = ""
+    reply: Text = ""
+    tool: Text = ""
+    role: Literal["user", "tool", ""] = ""
+
+
 class RuleEntry(StrictModel):
     """An entry under 'rules'; a case with one rule has the same fields."""
 
     id: Text
+    when: WhenEntry = Field(WhenEntry())
     probe: Text = ""
     probes: Texts = Field([])
     measure: str | dict[str, Any] = ""
@@ -154,6 +166,7 @@ def parse_suite(
     allow_code: bool = False,
     folder: Path | None = None,
     check: bool = True,
+    probed: bool = True,
 ) -> Suite:
     """Reads a suite from YAML.
 
@@ -164,6 +177,8 @@ def parse_suite(
         allow_code: whether measures may be functions of the user's own.
         folder: where modules of such functions are looked for first; None looks where Python does.
         check: whether each measure is tried on its examples.
+        probed: whether its rules are to be probed; the rules that logs are scored by need no
+            probes, and may read tool calls.
 
     Raises:
         UsageError: the document is not YAML, or not a suite, or a measure scores an example of its
@@ -190,7 +205,7 @@ def parse_suite(
                     f"{where('cases', number)}: the id {entry.id!r} is taken by an earlier case;"
                     " give every case its own."
                 )
-            cases.append(_case(entry, number, where, allow_code, check))
+            cases.append(_case(entry, number, where, _ParseOptions(allow_code, check, probed)))
     return Suite(
         name=document.name or name,
         cases=tuple(cases),
@@ -241,13 +256,20 @@ def _check_examples(rule: Rule, where: str) -> None:
                 )
 
 
-def _case(
-    entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool, check: bool
-) -> Case:
+@dataclass(frozen=True)
+class _ParseOptions:
+    """As of `parse_suite`."""
+
+    allow_code: bool
+    check: bool
+    probed: bool
+
+
+def _case(entry: CaseEntry, number: int, where: Callable[..., str], reading: _ParseOptions) -> Case:
     if not entry.rules:
-        rule = _rule(entry, where("cases", number), allow_code, check)
+        rule = _rule(entry, where("cases", number), reading)
         parts = (rule.probes, rule.measure, rule.follows, rule.breaks)
-        return Case(entry.id, entry.category, entry.system_prompt, *parts)
+        return Case(entry.id, entry.category, entry.system_prompt, *parts, when=rule.when)
     of_rules = [name for name in RuleEntry.model_fields if name != "id"]
     if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
         raise UsageError(
@@ -261,25 +283,35 @@ def _case(
             raise UsageError(
                 f"{at}: the id {given.id!r} is taken by an earlier rule; give every rule its own."
             )
-        rules.append(_rule(given, at, allow_code, check))
+        rules.append(_rule(given, at, reading))
     return Case(entry.id, entry.category, entry.system_prompt, rules=tuple(rules))
 
 
-def _rule(entry: RuleEntry, where: str, allow_code: bool, check: bool) -> Rule:
-    if bool(entry.probe) == bool(entry.probes):
-        many = "both 'probe' and 'probes'" if entry.probe else "neither 'probe' nor 'probes'"
-        raise UsageError(f"{where} has {many}; give one of the two.")
+def _rule(entry: RuleEntry, where: str, reading: _ParseOptions) -> Rule:
+    probes = (entry.probe,) if entry.probe else tuple(entry.probes)
+    if entry.probe and entry.probes:
+        raise UsageError(f"{where} has both 'probe' and 'probes'; give one of the two.")
+    if reading.probed and not probes:
+        raise UsageError(
+            f"{where} has neither 'probe' nor 'probes'; give one of the two (only `holdfast logs`"
+            " scores rules without)."
+        )
     if "measure" not in entry.model_fields_set:
         raise UsageError(
             f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
     try:
-        measure = build(entry.measure, allow_code)
+        measure = build(entry.measure, reading.allow_code)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
-    probes = (entry.probe,) if entry.probe else tuple(entry.probes)
+    if reading.probed and measure.of_turn:
+        raise UsageError(
+            f"{where}: the measure {measure.name!r} reads tool calls, which no reply to a probe"
+            " has; score it with `holdfast logs`."
+        )
     name = None if isinstance(entry, CaseEntry) else entry.id
-    rule = Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks))
-    if check:
+    when = When(**entry.when.model_dump())
+    rule = Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks), when)
+    if reading.check:
         _check_examples(rule, where)
     return rule

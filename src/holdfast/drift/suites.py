@@ -46,7 +46,9 @@ PUBLISHED = {
 SCORINGS = tuple(dict.fromkeys(name for kind in PUBLISHED.values() for name in kind.scorings))
 
 
-def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) -> Suite:
+def load_suite(
+    spec: str, *, scoring: str = "strict", allow_code: bool = False, probed: bool = True
+) -> Suite:
     """Loads a suite.
 
     Args:
@@ -58,6 +60,8 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
             included); `loose` for those of verifiable instructions (the best of eight readings).
         allow_code: whether a YAML file may name measures that are Python functions of its own, in a
             module that stands beside it or that Python finds elsewhere.
+        probed: whether its rules are to be probed; False also takes rules that only logs are scored
+            by.
 
     Raises:
         UnknownName: no suite or scoring has this name.
@@ -88,7 +92,8 @@ def load_suite(spec: str, *, scoring: str = "strict", allow_code: bool = False) 
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
         path = Path(spec)
-        return parse_suite(read_text(path), spec, path.stem, allow_code, path.parent)
+        text = read_text(path)
+        return parse_suite(text, spec, path.stem, allow_code, path.parent, probed=probed)
     spellings = [spelling for kind in PUBLISHED.values() for spelling in kind.spellings]
     raise UnknownName("suite", spec, [*SHIPPED, *spellings, "FILE.yaml"])
 

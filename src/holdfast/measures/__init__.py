@@ -7,6 +7,7 @@ they are read when a measure first needs them.
 
 from holdfast.measures import (  # noqa: F401  importing a themed file registers its measures
     choice,
+    conduct,
     content,
     counting,
     grammar,

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
-from holdfast.measures.registry import Score, compiled, measure, share, verdict
+from holdfast.measures.patterns import compiled
+from holdfast.measures.registry import Score, measure, share, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
 BULLET = re.compile(r"[-*•–]\s+\S")

@@ -15,14 +15,23 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
+from functools import cached_property, partial
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.arguments import Spec, Specs
+from holdfast.measures.turns import AssistantTurn
 from holdfast.validation import Path, StrictModel, problem_of
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -65,9 +74,14 @@ def verdict(kept: object, reason: str) -> Score:
 class Entry:
     """One registered measure."""
 
-    function: Callable[..., Score]
+    function: Callable[..., Score | None]
     empty_is_zero: bool
     check: Callable[..., Any] | None
+
+    @property
+    def of_turn(self) -> bool:
+        """Whether it scores a turn of a log, and not a text."""
+        return "turn" in inspect.signature(self.function).parameters
 
     @property
     def summary(self) -> str:
@@ -105,7 +119,7 @@ def _written(name: str, argument: FieldInfo) -> str:
     return name
 
 
-F = TypeVar("F", bound=Callable[..., Score])
+F = TypeVar("F", bound=Callable[..., Score | None])
 REGISTRY: dict[str, Entry] = {}
 # of specs that name no registered function, by the field that stands for their name
 BUILDERS: dict[str, Callable[[dict[str, Any], bool], Measure]] = {}
@@ -117,8 +131,9 @@ class Measure:
 
     name: str
     arguments: Mapping[str, Any] = field(hash=False)
-    function: Callable[..., Score] = field(compare=False, repr=False)
+    function: Callable[..., Any] = field(compare=False, repr=False)
     empty_is_zero: bool = field(default=True, compare=False, repr=False)
+    of_turn: bool = field(default=False, compare=False, repr=False)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -142,6 +157,15 @@ class Measure:
         score = self.function(text, **self.arguments)
         return Score(round(float(score.value), DIGITS), score.reason)
 
+    def score_turn(self, turn: AssistantTurn) -> Score | None:
+        """Scores what an assistant said and did in a turn of a log; None where the turn gives no
+        occasion to keep or break the rule, such as one without a text.
+        """
+        if self.of_turn:
+            score: Score | None = self.function(turn, **self.arguments)
+            return score
+        return self.score(turn.text) if turn.text.strip() else None
+
 
 @overload
 def measure(function: F) -> F: ...
@@ -154,9 +178,11 @@ def measure(
 ) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
-    Each argument is annotated with one of the types of `measures.arguments`. With `empty_is_zero`
-    (the default) a reply without a visible character scores 0 before the function is called: an
-    empty reply follows no instruction. `check` is called with the arguments of a spec and raises a
+    A function whose first argument is called `turn` scores a `measures.turns.Turn`, and returns
+    None where there is nothing to score. Each argument is annotated with one of the types of
+    `measures.arguments`. With `empty_is_zero` (the default) a reply without a visible character
+    scores 0 before the function is called: an empty reply follows no instruction. `check` is called
+    with the arguments of a spec and raises a
     `UsageError` where they do not go together.
     """
 
@@ -208,7 +234,7 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     arguments = {k: list(v) if isinstance(v, tuple) else v for k, v in filled.items()}
     if entry.check is not None:
         entry.check(**arguments)
-    return Measure(name, arguments, entry.function, entry.empty_is_zero)
+    return Measure(name, arguments, entry.function, entry.empty_is_zero, entry.of_turn)
 
 
 def as_measure(value: Any) -> Measure:
@@ -277,21 +303,6 @@ def check_fields(
         model.model_validate(fields)
     except ValidationError as error:
         raise UsageError(problem_of(error, model, fields, called).sentence) from None
-
-
-@cache
-def compiled(regex: str, flags: str) -> Any:
-    """A regular expression of the user's, or a `UsageError` with its mistake; run by the package
-    `regex`, which can be given a time limit.
-    """
-    import regex as engine
-
-    try:
-        return engine.compile(regex, sum(getattr(engine, flag.upper()) for flag in set(flags)))
-    except (engine.error, ValueError, OverflowError, RecursionError) as error:
-        raise UsageError(
-            f"The regular expression {regex!r} is not valid ({error}); correct it."
-        ) from error
 
 
 def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:

@@ -133,7 +133,7 @@ class Compares(Protocol):
 
 
 class Engine(Protocol):
-    """Whatever answers jobs: a batch in this process, or the threads that ask endpoints."""
+    """Answers jobs: a batch in this process, or the threads that ask endpoints."""
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Takes jobs in."""

@@ -63,7 +63,7 @@ def write_junit(
     tests = [list(_tests(checked, terms, suite)) for checked in checks]
     kinds = [test.kind for of_prompt in tests for test in of_prompt]
     about = {
-        "name": _text(f"holdfast check {suite}"),
+        "name": xml_text(f"holdfast check {suite}"),
         "tests": str(len(kinds)),
         "failures": str(kinds.count(_KINDS[FAIL])),
         "errors": str(kinds.count(_KINDS[UNDECIDED])),
@@ -122,17 +122,17 @@ def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) ->
 
 
 def _add(testsuite: ElementTree.Element, test: _Test, seconds: float) -> None:
-    names = {"classname": _text(test.classname), "name": _text(test.name)}
+    names = {"classname": xml_text(test.classname), "name": xml_text(test.name)}
     case = ElementTree.SubElement(testsuite, "testcase", {**names, "time": f"{seconds:.3f}"})
     if test.verdict == PASS:
-        ElementTree.SubElement(case, test.kind).text = _text(test.message)
+        ElementTree.SubElement(case, test.kind).text = xml_text(test.message)
         return
-    about = {"message": _text(test.message)}
+    about = {"message": xml_text(test.message)}
     if test.kind != _SKIPPED:
         about["type"] = test.verdict
-    ElementTree.SubElement(case, test.kind, about).text = _text(test.text) or None
+    ElementTree.SubElement(case, test.kind, about).text = xml_text(test.text) or None
 
 
-def _text(text: str) -> str:
+def xml_text(text: str) -> str:
     """Without the characters that XML cannot hold."""
     return _NOT_XML.sub("\ufffd", text)

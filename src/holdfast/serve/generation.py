@@ -168,7 +168,7 @@ class Piece:
 
     @property
     def text(self) -> str:
-        """What is new of the reply."""
+        """The part of the reply that is new."""
         tokens = self.tokens
         return tokens[0].text if len(tokens) == 1 else "".join(token.text for token in tokens)
 

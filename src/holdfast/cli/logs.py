@@ -1,0 +1,151 @@
+"""`holdfast logs`: scores dialogs that were held by the rules of their prompts; needs no model.
+
+Exit codes: as of `holdfast check`, where a bar or earlier logs are given; 0 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+from holdfast.cli import options
+from holdfast.cli.check import COULD_NOT, FAILED, PASSED
+from holdfast.cli.check import UNDECIDED as UNDECIDED_CODE
+from holdfast.cli.loading import judging_of
+from holdfast.cli.options import Arg, Command, Options, OutFolder
+from holdfast.cli.output import command_line, page_path, write_page
+from holdfast.errors import UsageError
+
+_MANY = 20  # rules, beyond which categories are printed
+_NAMED = 5  # problems of the files that are printed
+
+EXAMPLES = """examples:
+  holdfast logs --init AGENTS.md --suite rules.yaml         # draft a suite, then edit it
+  holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
+  holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
+  holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
+
+Formats: OpenAI messages, OpenAI Responses, Anthropic messages, ShareGPT, Langfuse, Phoenix, Claude
+Code and Codex; docs/logs.md shows each. Exit codes: 0, or with --min-adherence or --against: 1 a
+rule fails, 3 one is undecided, 4 the logs could not be scored; 2 the command is malformed."""
+
+
+class _LogsFiles(Options):
+    files: Annotated[list[Path] | None, Arg("FILE", positional=True, nargs="*", action="store")] = (
+        None
+    )
+    """logs, or folders of them (.jsonl, .ndjson, .json)"""
+    suite: Annotated[str | None, Arg("FILE.yaml")] = None
+    """the rules; their probes may be left out"""
+    allow_code: bool = False
+    """allow the suite to use Python functions as measures"""
+    init: Annotated[Path | None, Arg("FILE")] = None
+    """draft the suite from a prompt or an instruction file such as AGENTS.md, and stop"""
+    format: Annotated[str | None, Arg("NAME")] = None
+    """openai, responses, anthropic, sharegpt, langfuse, phoenix, claude-code or codex (default:
+    found out)"""
+
+
+class _LogsTerms(Options):
+    min_adherence: Annotated[float | None, Arg("SHARE")] = None
+    """fail if a rule's mean over dialogs is certainly below this"""
+    error: Annotated[float, Arg("SHARE")] = 0.05
+    """the highest probability that any verdict is wrong"""
+    against: Annotated[Path | None, Arg("RUN")] = None
+    """fail if a rule is kept certainly less than in these earlier logs"""
+    junit: Annotated[Path | None, Arg("FILE")] = None
+    """write the verdicts as JUnit XML too"""
+    out: OutFolder = Path("runs/logs")
+    """the run's folder"""
+    force_judge: bool = False
+    """use judges even if they agree poorly with the labelled replies of their rules"""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from holdfast.drift import load_suite
+    from holdfast.logs import adherence, read_logs, score_logs
+    from holdfast.records import read_run
+    from holdfast.report.logs import (
+        logs_page,
+        table,
+        write_logs_figures,
+        write_logs_junit,
+        write_logs_summary,
+    )
+
+    if arguments.init is not None:
+        return _draft(arguments)
+    if not arguments.files or arguments.suite is None:
+        missing = "a file of logs" if arguments.suite else "--suite FILE.yaml"
+        raise UsageError(
+            f"holdfast logs needs {missing}; `holdfast logs --init AGENTS.md --suite rules.yaml`"
+            " drafts a suite."
+        )
+    bar = arguments.min_adherence
+    if bar is not None and not 0 < bar < 1:
+        raise UsageError(f"--min-adherence takes a share above 0 and below 1, not {bar:g}.")
+    if not 0 < arguments.error < 0.5:
+        raise UsageError(f"--error takes a share above 0 and below 0.5, not {arguments.error:g}.")
+    page = page_path(arguments, arguments.out)
+    suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
+    before = read_run(arguments.against) if arguments.against else None
+    began = time.monotonic()
+    logs = read_logs(arguments.files, arguments.format)
+    data = score_logs(logs, suite, arguments.out, judging_of(arguments), command_line())
+    rows = adherence(data, bar, arguments.error, before)
+    many = len(rows) > _MANY and bar is None and before is None
+    shown = adherence(data, by_category=True) if many else rows
+    print(table(data, shown, bar))
+    for problem in logs.problems[:_NAMED]:
+        print(f"holdfast: left out {problem}.", file=sys.stderr)
+    if (more := len(logs.problems) - _NAMED) and more > 0:
+        print(f"holdfast: and {more} more; the page lists all.", file=sys.stderr)
+    if arguments.junit is not None:
+        seconds = time.monotonic() - began
+        print(f"JUnit: {write_logs_junit(data, rows, arguments.junit, seconds).resolve()}")
+    write_logs_summary(data, rows, bar, arguments.error)
+    write_logs_figures(shown, data.folder / "figures")
+    write_page(arguments, logs_page(data, rows, shown, bar, arguments.error), page)
+    verdicts = [row.verdict for row in rows]
+    if "fail" in verdicts:
+        return FAILED
+    return UNDECIDED_CODE if "undecided" in verdicts else PASSED
+
+
+def _draft(arguments: argparse.Namespace) -> int:
+    from holdfast.files import write_whole
+    from holdfast.logs import draft_suite
+
+    text, measured, left = draft_suite(arguments.init)
+    if arguments.suite is None:
+        print(text, end="")
+    elif Path(arguments.suite).exists():
+        raise UsageError(f"{arguments.suite} exists already; give --suite another name.")
+    else:
+        write_whole(arguments.suite, text, "another file with --suite")
+        print(
+            f"{arguments.suite}: {measured} rules with a measure, {left} lines that read like rules"
+            " and need one. Read each before you trust its numbers."
+        )
+    return PASSED
+
+
+COMMAND = Command(
+    "logs",
+    "score logs of real dialogs by the rules of their prompts",
+    run,
+    (
+        _LogsFiles,
+        _LogsTerms,
+        options.ReportOptions,
+    ),
+    description=(
+        "Scores every turn of every dialog by the rules that apply to it: adherence by turn and by"
+        " length, how long each rule survives, and the turns that broke it. No model is needed."
+    ),
+    examples=EXAMPLES,
+    defaults={"could_not": COULD_NOT},
+)

@@ -1,0 +1,20 @@
+"""Logs of dialogs that were held: read in the forms that chat servers, tracing tools and coding
+agents write, and scored turn by turn by the rules of a suite. No model is needed.
+"""
+
+from holdfast.logs.adherence import Adherence, adherence
+from holdfast.logs.dialogs import FORMATS, LoggedDialog, LoggedTurn, Logs, read_logs
+from holdfast.logs.drafting import draft_suite
+from holdfast.logs.scoring import score_logs
+
+__all__ = [
+    "FORMATS",
+    "Adherence",
+    "LoggedDialog",
+    "LoggedTurn",
+    "Logs",
+    "adherence",
+    "draft_suite",
+    "read_logs",
+    "score_logs",
+]

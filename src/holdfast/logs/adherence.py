@@ -1,0 +1,275 @@
+"""How well each rule is kept over the turns of the logs. The unit is the dialog, since turns of one
+dialog are not independent.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import CensoredData, ecdf
+
+from holdfast.analysis import sequential
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.statistics import (
+    MIN_PROMPTS,
+    Estimate,
+    bounds_of,
+    estimate,
+    estimate_columns,
+    resampled_means,
+)
+from holdfast.logs.scoring import KEPT
+from holdfast.records import RunData
+
+TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
+TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
+
+
+@dataclass(frozen=True)
+class RuleScores:
+    """The scores of a rule, an entry for each turn that it was for.
+
+    Args:
+        rule: its name.
+        turns: how many turns there were in the dialogs under its prompt.
+        dialogs: the row of each entry in the run's records.
+        positions, tokens, scores: [entry]
+    """
+
+    rule: str
+    turns: int
+    dialogs: np.ndarray
+    positions: np.ndarray
+    tokens: np.ndarray
+    scores: np.ndarray
+
+    def cells(self, bins: Sequence[int], values: np.ndarray) -> np.ndarray:
+        """The mean score of each dialog in each bin, [dialog, bin]; NaN where it has none."""
+        rows, row = np.unique(self.dialogs, return_inverse=True)
+        column = np.searchsorted(np.asarray(bins), values, side="right") - 1
+        sums, counts = np.zeros((2, len(rows), len(bins)))
+        np.add.at(sums, (row, column), self.scores)
+        np.add.at(counts, (row, column), 1)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sums / counts)
+
+    @property
+    def by_dialog(self) -> np.ndarray:
+        """The mean score of each dialog, [dialog]."""
+        return self.cells((0,), self.positions)[:, 0]
+
+
+@dataclass(frozen=True)
+class Survival:
+    """The share of dialogs in which a rule is still unbroken after a turn (Kaplan and Meier 1958);
+    a dialog that ends before it breaks the rule counts as long as it lasts.
+
+    Args:
+        turns: at which a dialog first breaks the rule, in ascending order.
+        share: [turn] unbroken after it.
+        low, high: [turn] the 95 % interval, on the scale of log(-log).
+        broken: dialogs that break it.
+        median: the first turn after which at most half are unbroken; None: it is not reached.
+    """
+
+    turns: tuple[int, ...]
+    share: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    broken: int
+    median: int | None
+
+
+@dataclass(frozen=True)
+class Adherence:
+    """How well a rule is kept.
+
+    Args:
+        rule: its name.
+        applied, turns: how many scores there are, and in how many turns of its prompts.
+        overall: over dialogs, each the mean of its turns.
+        bounds: of the true mean, at the error of the check.
+        by_turn, by_tokens: over the dialogs that have a turn in a bin of TURN_BINS or TOKEN_BINS.
+        change: from the first to the last turn that it applied to, over dialogs with two or more.
+        survival: until it is first broken.
+        broken: the turns that broke it, worst first: row of the record, turn, score.
+        verdict: pass, fail or undecided; "" where no bar was set.
+        earlier: the mean of the earlier logs, and the difference to it; None without.
+    """
+
+    rule: str
+    applied: int
+    turns: int
+    overall: Estimate
+    bounds: tuple[float, float]
+    by_turn: tuple[Estimate, ...]
+    by_tokens: tuple[Estimate, ...]
+    change: Estimate
+    survival: Survival
+    broken: tuple[tuple[int, int, float], ...]
+    verdict: str = ""
+    earlier: AgainstEarlier | None = None
+
+
+@dataclass(frozen=True)
+class AgainstEarlier:
+    """A rule's adherence against that in earlier logs.
+
+    Args:
+        before: the mean there.
+        difference: now less before; its interval resamples both sets of dialogs.
+        certain: -1 or +1 where it is lower or higher at the error of the check; 0: it cannot tell.
+    """
+
+    before: Estimate
+    difference: Estimate
+    certain: int
+
+
+def adherence(
+    run: RunData,
+    min_adherence: float | None = None,
+    error: float = 0.05,
+    before: RunData | None = None,
+    by_category: bool = False,
+) -> list[Adherence]:
+    """How well each rule is kept.
+
+    Args:
+        run: of `score_logs`.
+        min_adherence: the mean that a rule must reach; None sets no bar.
+        error: the probability, at most, that any verdict is wrong; of all rules together.
+        before: earlier logs to compare with.
+        by_category: whether the rules of all prompts of a category are taken together.
+
+    Returns:
+        An entry for each rule that applied to a turn, in the order of the suite.
+    """
+    rules = read_scores(run, by_category)
+    earlier = {scores.rule: scores for scores in read_scores(before, by_category)} if before else {}
+    share = error / max(1, len(rules))
+    return [_adherence(scores, min_adherence, share, earlier.get(scores.rule)) for scores in rules]
+
+
+def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:
+    """The scores of each rule of a run, or of each category of prompts."""
+    entries: dict[str, list[tuple[int, int, int, float]]] = {}
+    turns: dict[str, int] = {}
+    rules_of: dict[str, set[str]] = {}  # by prompt
+    for record in run.records:
+        names = rules_of.setdefault(record["agent"]["id"], set())
+        names |= {_label(record, score, by_category) for score in record["probes"]}
+    for row, record in enumerate(run.records):
+        tokens = {turn["round"]: turn["tokens"] for turn in record["turns"]}
+        for rule in rules_of[record["agent"]["id"]]:
+            turns[rule] = turns.get(rule, 0) + len(tokens)
+        for score in record["probes"]:
+            entry = (row, score["round"], tokens[score["round"]], score["score"])
+            entries.setdefault(_label(record, score, by_category), []).append(entry)
+    return [RuleScores(rule, turns[rule], *np.array(listed).T) for rule, listed in entries.items()]
+
+
+def _label(record: dict[str, Any], score: dict[str, Any], by_category: bool) -> str:
+    agent = record["agent"]
+    if by_category:
+        return str(agent["category"])
+    return f"{agent['id']}/{score['rule']}" if "rule" in score else str(agent["id"])
+
+
+def _adherence(
+    scores: RuleScores, bar: float | None, error: float, before: RuleScores | None
+) -> Adherence:
+    means = scores.by_dialog
+    # bets need dialogs in an order that says nothing of their scores
+    low, high = sequential.bounds(np.random.default_rng(0).permutation(means), error)
+    order = np.argsort(scores.scores, kind="stable")
+    broken = [
+        (int(scores.dialogs[n]), int(scores.positions[n]), float(scores.scores[n]))
+        for n in order
+        if scores.scores[n] < KEPT
+    ]
+    verdict = "" if bar is None else PASS if low >= bar else FAIL if high < bar else UNDECIDED
+    difference = None if before is None else _difference(means, before.by_dialog, error)
+    if difference is not None and difference.certain < 0:
+        verdict = FAIL
+    elif difference is not None and bar is None:
+        verdict = PASS
+    return Adherence(
+        scores.rule,
+        len(scores.scores),
+        scores.turns,
+        estimate(means),
+        (low, high),
+        tuple(estimate_columns(scores.cells(TURN_BINS, scores.positions))),
+        tuple(estimate_columns(scores.cells(TOKEN_BINS, scores.tokens))),
+        _change(scores),
+        _survival(scores),
+        tuple(broken),
+        verdict,
+        difference,
+    )
+
+
+def _change(scores: RuleScores) -> Estimate:
+    changes = []
+    for row in np.unique(scores.dialogs):
+        in_order = scores.scores[scores.dialogs == row]
+        if len(in_order) > 1:
+            changes.append(in_order[-1] - in_order[0])
+    return estimate(np.array(changes))
+
+
+def _survival(scores: RuleScores) -> Survival:
+    broken_at, ended_at = [], []
+    for row in np.unique(scores.dialogs):
+        mine = scores.dialogs == row
+        positions, values = scores.positions[mine], scores.scores[mine]
+        if (values < KEPT).any():
+            broken_at.append(int(positions[values < KEPT][0]))
+        else:
+            ended_at.append(int(positions[-1]))
+    if not broken_at:
+        return Survival((), (), (), (), 0, None)
+    curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
+    with warnings.catch_warnings():  # there is no interval where no dialog is left
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = curve.confidence_interval(method="log-log")
+    events = np.isin(curve.quantiles, broken_at)
+    shares = curve.probabilities[events]
+    turns = curve.quantiles[events].astype(int)
+    half = np.flatnonzero(shares <= 0.5)
+
+    def ends(side: Any) -> tuple[float, ...]:
+        return tuple(map(float, np.nan_to_num(side.probabilities[events], nan=0.0)))
+
+    return Survival(
+        tuple(map(int, turns)),
+        tuple(map(float, shares)),
+        ends(interval.low),
+        tuple(max(s, h) for s, h in zip(map(float, shares), ends(interval.high), strict=True)),
+        len(broken_at),
+        int(turns[half[0]]) if len(half) else None,
+    )
+
+
+def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:
+    """The difference of two means over separate sets of dialogs."""
+    first, second = estimate(now), estimate(before)
+    assert first.mean is not None and second.mean is not None
+    mean = first.mean - second.mean
+    if min(len(now), len(before)) < 2:
+        return AgainstEarlier(second, Estimate(len(now), mean, None, None, None), 0)
+    # the resamples of one set are in the same order as those of the other, which must not pair them
+    draws = resampled_means(now[:, None])[:, 0]
+    other = np.random.default_rng(0).permutation(resampled_means(before[:, None])[:, 0])
+    spread = draws - other
+    low, high = bounds_of(spread)
+    count = min(len(now), len(before))
+    ends = np.percentile(spread, [100 * error, 100 * (1 - error)])
+    enough = count >= MIN_PROMPTS and high - low > 0
+    certain = int(enough and ends[0] > 0) - int(enough and ends[1] < 0)
+    return AgainstEarlier(second, Estimate(count, mean, float(spread.std()), low, high), certain)

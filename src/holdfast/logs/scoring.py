@@ -1,0 +1,149 @@
+"""Scores every turn of every dialog by the rules that apply to it, into a run folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.drift.cases import Case, Suite
+from holdfast.drift.dialogs import RECORDED
+from holdfast.drift.judges import Judgements, Judges, Judging, load_judges
+from holdfast.errors import UsageError
+from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
+from holdfast.records import RunData, batches, open_run, read_run, resume
+from holdfast.version import __version__
+
+KEPT = 0.5  # the least score of a turn that keeps a rule
+_SHOWN = 600  # characters of a message that a record keeps
+METHOD = "logs"  # a run's key has the name of a method
+KIND = "logged"  # of a score, beside those of probes
+
+
+def score_logs(
+    logs: Logs,
+    suite: Suite,
+    out: Path | str,
+    judging: Judging | None = None,
+    command: Sequence[str] = (),
+) -> RunData:
+    """Scores logs into a run folder; what is there already is not scored again.
+
+    Args:
+        logs: as `read_logs` gives them.
+        suite: whose rules score; `load_suite(..., probed=False)` takes those without probes.
+        out: the run's folder.
+        judging: how the models of rules that a judge scores are had.
+        command: the words of the command, for the manifest.
+
+    Raises:
+        UsageError: no dialog is under one of the prompts.
+        AnotherRun: the folder holds another run.
+    """
+    matched = [(dialog, case_of(dialog, suite)) for dialog in logs.dialogs]
+    scored = [(dialog, case) for dialog, case in matched if case is not None]
+    if not scored:
+        raise UsageError(
+            f"None of the {len(logs.dialogs)} dialogs has one of the {len(suite.cases)} system"
+            f" prompts of the suite {suite.name!r}; give the prompt as the dialogs have it, or a"
+            " suite of one case, which is taken for all."
+        )
+    identity = {
+        "suite": suite.name,
+        "rules": _fingerprint(suite),
+        "logs": logs.fingerprint,
+    }
+    about = {
+        "command": METHOD,
+        "version": __version__,
+        "argv": list(command),
+        "dialogs": len(logs.dialogs),
+        "unmatched": len(matched) - len(scored),
+        "formats": dict(logs.formats),
+        "problems": list(logs.problems),
+    }
+    judging = judging or Judging()
+    models = load_judges(suite, None, judging)
+    with open_run(out, identity, about) as run:
+        judges = Judges(suite, models, Judgements.opened(run.folder))
+        judges.check(judging)
+        for batch in resume(run, METHOD, batches(range(len(scored)), 1)):
+            for number in batch.again:
+                batch.keep(judges.settle(_record(number, *scored[number])))
+    return read_run(out)
+
+
+def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
+    """A dialog in the form of a conversation of `holdfast drift`: its rounds are the assistant's
+    turns, and its probes the scores that the rules give them.
+    """
+    return {
+        "method": METHOD,
+        "conversation": number,
+        "source": dialog.source,
+        "agent": {"id": case.id, "category": case.category},
+        "user": {"id": "", "category": METHOD},
+        "turns": [
+            {
+                "round": turn.number,
+                "speaker": "agent",
+                "text": _shown(turn.done.text),
+                "mass": None,
+                "stop_reason": RECORDED,
+                "tokens": turn.tokens,
+                "tools": [call.name for call in turn.done.calls],
+            }
+            for turn in dialog.turns
+        ],
+        "probes": [score for turn in dialog.turns for score in _scores(turn, case)],
+    }
+
+
+def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
+    """The score of each rule that the turn gave occasion to keep or break."""
+    for rule in case.all_rules:
+        if not rule.when.applies(turn.done, turn.user, turn.role):
+            continue
+        probe = {
+            "round": turn.number,
+            "kind": KIND,
+            **({"rule": rule.id} if rule.id else {}),
+            "probe": 0,
+            "question": _shown(turn.user),
+            "mass": None,
+        }
+        if rule.measure.judged and turn.done.text.strip():
+            judge = rule.measure.arguments["model"]
+            yield {**probe, "reply": turn.done.text, "score": None, "reason": "", "judge": judge}
+        elif not rule.measure.judged and (score := rule.measure.score_turn(turn.done)):
+            reply = _shown(turn.done.text)
+            yield {**probe, "reply": reply, "score": score.value, "reason": score.reason}
+
+
+def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
+    """The case whose rules a dialog is scored by: the one whose prompt stands in the dialog, or
+    else the only one; None where several could be meant.
+    """
+    prompts = [(case.system_prompt.strip(), case) for case in suite.cases]
+    same = [case for prompt, case in prompts if prompt == dialog.system.strip()]
+    within = [case for prompt, case in prompts if prompt in dialog.system]
+    only = suite.cases if len(suite.cases) == 1 else ()
+    return next(iter([*same, *within, *only]), None)
+
+
+def _fingerprint(suite: Suite) -> str:
+    """SHA-256, in hexadecimal, of everything in the suite that can change a score."""
+    content = [
+        [case.id, case.system_prompt, rule.id, rule.measure.spec, asdict(rule.when)]
+        for case in suite.cases
+        for rule in case.all_rules
+    ]
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

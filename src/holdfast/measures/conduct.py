@@ -1,0 +1,302 @@
+"""Measures of what an agent did in a turn: the tools it called, the commands it ran, the files it
+changed. `holdfast logs` scores them; a reply to a probe has no tool calls.
+
+Each returns None where the turn gave no occasion to keep or break its rule.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any
+
+from holdfast.errors import UsageError
+from holdfast.measures.arguments import takes
+from holdfast.measures.patterns import compiled, matches
+from holdfast.measures.registry import Score, measure
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+Pattern = Annotated[str, takes("a regular expression", "git push")]
+Arguments = Annotated[
+    Mapping[str, Any],
+    takes("regular expressions by the name of an argument", {"path": r"\.py$"}, min_length=1),
+]
+Schema = Annotated[Mapping[str, Any], takes("a JSON Schema", {"required": ["path"]}, min_length=1)]
+Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
+
+
+def commands_of(calls: Sequence[ToolCall]) -> list[list[str]]:
+    """The words of every shell command among the calls, in order: of what stands under `command`,
+    `cmd` or `script`, parted at ; & | and line ends, without assignments before a command and
+    without here-documents.
+    """
+    commands = []
+    for call in calls:
+        for words in map(_without_assignments, _parts(_script_of(call))):
+            if words:
+                commands.append(words)
+    return commands
+
+
+def _script_of(call: ToolCall) -> str:
+    for name in ("command", "cmd", "script"):
+        value = call.arguments.get(name)
+        if isinstance(value, list) and all(isinstance(word, str) for word in value):
+            shell = len(value) == 3 and value[1] in ("-c", "-lc")
+            return value[2] if shell else shlex.join(value)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n(?P<text>.*?)\n\s*\2\b", re.DOTALL)
+
+
+def _parts(script: str) -> Iterator[list[str]]:
+    """The words of each command of a script."""
+    lexer = shlex.shlex(
+        _HEREDOC.sub("\\g<rest>", script), posix=True, punctuation_chars=_PARTS + "<>"
+    )
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    part: list[str] = []
+    try:
+        for word in lexer:
+            if set(word) <= set(_PARTS):
+                yield part
+                part = []
+            else:
+                part.append(word)
+    except ValueError:  # a quote that is never closed: what stands before it counts
+        pass
+    yield part
+
+
+_PARTS = "();&|\n"
+
+
+def _without_assignments(words: list[str]) -> list[str]:
+    count = next((n for n, word in enumerate(words) if not re.match(r"\w+=", word)), len(words))
+    return words[count:]
+
+
+def _matching(pattern: str, words: Sequence[str]) -> bool:
+    """Whether a command begins as a regular expression says."""
+    return matches(rf"\A(?:{pattern})", " ".join(words))
+
+
+_PATHS = ("file_path", "path", "filename", "notebook_path", "target_file")
+_READERS = re.compile("read|view|open|list|ls|glob|grep|search|find|fetch|get|cat", re.IGNORECASE)
+_WRITERS = {"rm", "mv", "cp", "tee", "touch", "truncate", "chmod", "ln", "install", "patch"}
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.M)
+
+
+def files_changed(calls: Sequence[ToolCall]) -> list[str]:
+    """The paths that calls write, as far as their arguments and commands tell: the path of an
+    editing tool, those in the headers of a patch, and what a command redirects into or gives to
+    `rm`, `mv`, `sed -i` and the like.
+    """
+    paths = []
+    for call in calls:
+        for value in call.arguments.values():
+            if isinstance(value, str) and "*** " in value:
+                paths += [a or b for a, b in _PATCHED.findall(value)]
+        if not _READERS.search(call.name):
+            values = (call.arguments.get(name) for name in _PATHS)
+            paths += [value for value in values if isinstance(value, str)]
+    for words in commands_of(calls):
+        paths += _written_by(words)
+    return list(dict.fromkeys(paths))
+
+
+def _written_by(words: list[str]) -> Iterator[str]:
+    for before, word in itertools.pairwise(words):
+        if before in (">", ">>", "&>", ">|"):
+            yield word
+    program = words[0].rsplit("/", 1)[-1]
+    options = [word for word in words[1:] if word.startswith("-")]
+    in_place = any(re.match("-[a-z]*i|--in-place", option) for option in options)
+    if program in _WRITERS or (program in ("sed", "perl") and in_place):
+        yield from (word for word in words[1:] if word not in options)
+
+
+def _among(calls: Sequence[ToolCall], name: str, arguments: Mapping | None, schema: Any) -> bool:
+    """Whether a tool was called, with arguments that match."""
+    return any(
+        fnmatch.fnmatchcase(call.name, name)
+        and all(
+            key in call.arguments and matches(str(pattern), _as_text(call.arguments[key]))
+            for key, pattern in (arguments or {}).items()
+        )
+        and (schema is None or _validator(json.dumps(schema)).is_valid(dict(call.arguments)))
+        for call in calls
+    )
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@cache
+def _validator(schema: str) -> Any:
+    """A JSON Schema, by its text.
+
+    Raises:
+        UsageError: it is none.
+    """
+    import jsonschema
+
+    value = json.loads(schema)
+    try:
+        kind = jsonschema.validators.validator_for(value)
+        kind.check_schema(value)
+    except jsonschema.SchemaError as error:
+        raise UsageError(
+            f"The JSON Schema {schema[:60]} is not valid ({error.message}); correct it."
+        ) from error
+    return kind(value)
+
+
+def _check_call(
+    tool: str,
+    arguments: Mapping[str, Any] | None = None,
+    arguments_schema: Mapping[str, Any] | None = None,
+) -> None:
+    for pattern in (arguments or {}).values():
+        compiled(str(pattern), "")
+    if arguments_schema is not None:
+        _validator(json.dumps(arguments_schema))
+
+
+@measure(check=_check_call)
+def tool_called(
+    turn: AssistantTurn,
+    tool: Glob,
+    arguments: Arguments | None = None,
+    arguments_schema: Schema | None = None,
+) -> Score | None:
+    """1 if a tool of this name (with * and ?) was called, with arguments that match."""
+    done = _among(turn.calls, tool, arguments, arguments_schema)
+    return Score(float(done), f"{tool} was {'called' if done else 'not called'}")
+
+
+@measure(check=_check_call)
+def tool_not_called(
+    turn: AssistantTurn,
+    tool: Glob,
+    arguments: Arguments | None = None,
+    arguments_schema: Schema | None = None,
+) -> Score | None:
+    """0 if a tool of this name (with * and ?) was called, with arguments that match; turns without
+    any tool call do not count."""
+    if not turn.calls:
+        return None
+    done = _among(turn.calls, tool, arguments, arguments_schema)
+    return Score(float(not done), f"{tool} was {'called' if done else 'not called'}")
+
+
+@measure(check=lambda command: compiled(command, ""))
+def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
+    """0 if a shell command begins as the regular expression says; turns without a command do not
+    count."""
+    run = commands_of(turn.calls)
+    if not run:
+        return None
+    broken = next((words for words in run if _matching(command, words)), None)
+    return Score(1.0, "not run") if broken is None else Score(0.0, f"ran {_short(broken)}")
+
+
+@measure(check=lambda command: compiled(command, ""))
+def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
+    """1 if a shell command begins as the regular expression says."""
+    run = next((words for words in commands_of(turn.calls) if _matching(command, words)), None)
+    return Score(0.0, "not run") if run is None else Score(1.0, f"ran {_short(run)}")
+
+
+@measure
+def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
+    """0 if a file with this path (* and ? match any text, also /) was written, moved or deleted;
+    turns that change no file do not count."""
+    changed = files_changed(turn.calls)
+    if not changed:
+        return None
+    touched = next((name for name in changed if _is_path(name, path)), None)
+    return Score(1.0, "not touched") if touched is None else Score(0.0, f"changed {touched}")
+
+
+def _is_path(name: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, f"*/{pattern}")
+
+
+@measure(check=lambda first, then: (compiled(first, ""), compiled(then, "")))
+def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | None:
+    """1 if a command that begins as `first` says came before every one that begins as `then` says,
+    since the last of these; turns without such a command do not count. Another tool's call reads as
+    its name and its arguments in JSON."""
+    ready, kept = False, list[bool]()
+    before = len(list(_events(turn.earlier)))
+    for number, words in enumerate(_events((*turn.earlier, *turn.calls))):
+        if _matching(first, words):
+            ready = True
+        if _matching(then, words):
+            kept += [ready] if number >= before else []
+            ready = False
+    if not kept:
+        return None
+    return Score(
+        float(all(kept)), f"{first} {'came' if all(kept) else 'did not come'} before {then}"
+    )
+
+
+def _events(calls: Sequence[ToolCall]) -> Iterator[list[str]]:
+    """Commands and other calls, in order."""
+    for call in calls:
+        if _script_of(call):
+            yield from commands_of([call])
+        else:
+            yield [call.name, json.dumps(dict(call.arguments), ensure_ascii=False)]
+
+
+@measure(check=lambda pattern: compiled(pattern, ""))
+def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | None:
+    """Share of the turn's commit messages that match the regular expression; turns without a
+    commit do not count."""
+    messages = [message for call in turn.calls for message in _commit_messages(call)]
+    if not messages:
+        return None
+    kept = [matches(pattern, message) for message in messages]
+    broken = next((m for m, ok in zip(messages, kept, strict=True) if not ok), None)
+    reason = "all messages match" if broken is None else f"{_short([broken])} does not match"
+    return Score(sum(kept) / len(kept), reason)
+
+
+def _commit_messages(call: ToolCall) -> Iterator[str]:
+    script = _script_of(call)
+    documents = [match["text"].strip() for match in _HEREDOC.finditer(script)]
+    for words in commands_of([call]):
+        if words[0] != "git" or "commit" not in words:
+            continue
+        message = next(_messages_among(words), None)
+        if message is not None and documents and message.lstrip().startswith("$("):
+            message = documents.pop(0)  # the command is written as "$(cat <<EOF ...)"
+        if message is not None:
+            yield message
+
+
+def _messages_among(words: list[str]) -> Iterator[str]:
+    for before, word in itertools.pairwise(words):
+        if before == "--message" or re.fullmatch("-[a-zA-Z]*m", before):
+            yield word
+        elif word.startswith("--message="):
+            yield word.partition("=")[2]
+
+
+def _short(words: Sequence[str]) -> str:
+    line = " ".join(" ".join(words).split())
+    return repr(line if len(line) <= 60 else line[:59] + "…")

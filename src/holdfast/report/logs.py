@@ -1,0 +1,399 @@
+"""The table, the figures, the page and the JUnit file of `holdfast logs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.summary import NAME, json_text, spread, summary_of
+from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.files import write_whole
+from holdfast.logs.adherence import TOKEN_BINS, TURN_BINS, Adherence
+from holdfast.records import RunData
+from holdfast.report.figures import COLOURS, legend_below, panels, save, styled
+from holdfast.report.junit import xml_text
+from holdfast.report.page import Table, json_file, pictures, render_study, table_files
+from holdfast.report.wording import aligned, count_of, plain, signed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_BROKEN = 50  # turns that the page shows of a rule
+_MOST_DRAWN = 12  # rules in a figure, those kept least
+_MOST_TOLD = 3  # turns that a test case shows
+_LINES = ("-", "--")
+_KINDS = {FAIL: "failure", UNDECIDED: "error"}
+
+
+def table(run: RunData, rows: Sequence[Adherence], bar: float | None) -> str:
+    """The text for the terminal: a row for each rule, under the sentences of the page's head."""
+    compared = any(row.earlier for row in rows)
+    head = ["rule", "kept [95 %]", "turns", "first to last turn", "half broken by"]
+    cells = [[*head, *(["against"] if compared else []), *(["verdict"] if _judged(rows) else [])]]
+    for row in rows:
+        line = [
+            row.rule,
+            plain(row.overall),
+            f"{row.applied} of {row.turns}",
+            signed(row.change) if row.change.n else "–",
+            _median(row),
+        ]
+        if compared:
+            line.append(signed(row.earlier.difference) if row.earlier else "–")
+        if _judged(rows):
+            line.append(row.verdict)
+        cells.append(line)
+    return "\n".join([headline(run, rows), *lines(run, rows, bar), "", *aligned(cells)])
+
+
+def headline(run: RunData, rows: Sequence[Adherence]) -> str:
+    """The first line: the rule that is kept least."""
+    if not rows:
+        return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
+    least, low = _least(rows), _least(rows).overall
+    share = f"{100 * (low.mean or 0):.0f} %"
+    if low.low is not None and low.high is not None and not low.alike:
+        share += f" (95 % interval {100 * low.low:.0f} to {100 * low.high:.0f})"
+    share += f" of the turns it is for, over {count_of(low.n, 'dialog')}"
+    if len(rows) == 1:
+        return f"The rule {least.rule} is kept in {share}."
+    return f"Of {len(rows)} rules, {least.rule} is kept least: in {share}."
+
+
+def _least(rows: Sequence[Adherence]) -> Adherence:
+    """The rule that is kept least, of those with enough dialogs to tell, if there are any."""
+    enough = [row for row in rows if row.overall.n >= MIN_SAMPLES] or rows
+    return min(enough, key=lambda row: row.overall.mean or 0)
+
+
+def lines(run: RunData, rows: Sequence[Adherence], bar: float | None) -> list[str]:
+    """The lines under the headline: when that rule is lost, verdicts, and what was left out."""
+    sentences = []
+    if rows:
+        least = _least(rows)
+        total = least.overall.n
+        if least.survival.broken:
+            sentences.append(
+                f"{least.survival.broken} of {count_of(total, 'dialog')} break it at least once; "
+                + (
+                    f"half have by turn {least.survival.median}."
+                    if least.survival.median
+                    else "more than half never do."
+                )
+            )
+    if _judged(rows):
+        verdicts = [row.verdict for row in rows]
+        counted = ", ".join(
+            f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
+        )
+        sentences.append(f"{counted}{f' at a bar of {bar:g}' if bar is not None else ''}.")
+    manifest = run.manifest
+    if unmatched := manifest.get("unmatched"):
+        sentences.append(
+            f"{count_of(unmatched, 'dialog')} of {manifest['dialogs']} are under none of the"
+            " suite's prompts, and are not scored."
+        )
+    if problems := manifest.get("problems"):
+        sentences.append(f"{count_of(len(problems), 'line')} could not be read, and left out.")
+    return sentences
+
+
+def _judged(rows: Sequence[Adherence]) -> bool:
+    return any(row.verdict for row in rows)
+
+
+def _median(row: Adherence) -> str:
+    if not row.survival.broken:
+        return "never broken"
+    return f"turn {row.survival.median}" if row.survival.median else "–"
+
+
+def write_logs_summary(
+    run: RunData, rows: Sequence[Adherence], bar: float | None, error: float
+) -> Path:
+    """Writes `summary.json` into the run's folder."""
+    return write_whole(run.folder / NAME, json_text(_summary(run, rows, bar, error)))
+
+
+def _summary(
+    run: RunData, rows: Sequence[Adherence], bar: float | None, error: float
+) -> dict[str, Any]:
+    results = {
+        "min_adherence": bar,
+        "error": error,
+        "rules": [_as_json(row) for row in rows],
+        "unmatched": run.manifest.get("unmatched", 0),
+        "problems": run.manifest.get("problems", []),
+    }
+    return summary_of("logs", run.manifest["identity"], len(run.records), results)
+
+
+def _as_json(row: Adherence) -> dict[str, Any]:
+    return {
+        "rule": row.rule,
+        "applied": row.applied,
+        "turns": row.turns,
+        "adherence": spread(row.overall),
+        "bounds": [round(end, 6) for end in row.bounds],
+        "change": spread(row.change),
+        "by_turn": _binned(TURN_BINS, row.by_turn),
+        "by_tokens": _binned(TOKEN_BINS, row.by_tokens),
+        "first_broken": {
+            "dialogs": row.overall.n,
+            "broken": row.survival.broken,
+            "median_turn": row.survival.median,
+            "turns": list(row.survival.turns),
+            "unbroken": [round(share, 6) for share in row.survival.share],
+            "low": [round(end, 6) for end in row.survival.low],
+            "high": [round(end, 6) for end in row.survival.high],
+        },
+        "broken_turns": len(row.broken),
+        "verdict": row.verdict or None,
+        "against": None
+        if row.earlier is None
+        else {
+            "before": spread(row.earlier.before),
+            "difference": spread(row.earlier.difference),
+            "certain": row.earlier.certain,
+        },
+    }
+
+
+def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> list[dict[str, Any]]:
+    return [
+        {"from": start, **spread(item)}
+        for start, item in zip(bins, estimates, strict=True)
+        if item.n
+    ]
+
+
+def write_logs_figures(rows: Sequence[Adherence], folder: Path) -> list[Path]:
+    """Writes `by_turn`, `by_tokens` and `survival` as SVG and PNG; returns the files."""
+    drawn = sorted(rows, key=lambda row: row.overall.mean or 0)[:_MOST_DRAWN]
+    with styled():
+        return save(
+            {
+                "by_turn": _binned_figure(drawn, "by_turn", TURN_BINS, "turn of the dialog"),
+                "by_tokens": _binned_figure(
+                    drawn, "by_tokens", TOKEN_BINS, "tokens before the turn (4 bytes each)"
+                ),
+                "survival": _survival_figure(drawn),
+            },
+            folder,
+        )
+
+
+def _binned_figure(rows: Sequence[Adherence], name: str, bins: Sequence[int], label: str) -> Figure:
+    figure, (axis,) = panels(1, 1, 6.4, 3.6)
+    last = 0
+    for number, row in enumerate(rows):
+        points = [(x, item) for x, item in enumerate(getattr(row, name)) if item.mean is not None]
+        x = [column for column, _ in points]
+        axis.plot(x, [item.mean for _, item in points], marker="o", markersize=3, **_look(number))
+        low = [item.low if item.low is not None else item.mean for _, item in points]
+        high = [item.high if item.high is not None else item.mean for _, item in points]
+        axis.fill_between(x, low, high, color=COLOURS[number % len(COLOURS)], alpha=0.12, lw=0)
+        last = max([last, *x])
+    names = [_bin_name(bins, column) for column in range(last + 1)]
+    axis.set_xticks(range(last + 1), names)
+    _finish(figure, axis, rows, label, "share kept", "band: 95 % bootstrap interval over dialogs")
+    return figure
+
+
+def _bin_name(bins: Sequence[int], column: int) -> str:
+    start = bins[column]
+    after = bins[column + 1] if column + 1 < len(bins) else None
+    if bins is TOKEN_BINS:
+        low = f"{start // 1000}k" if start else "0"
+        return f"{low}+" if after is None else f"{low}–{after // 1000}k"
+    if after is None:
+        return f"{start}+"
+    return str(start) if after == start + 1 else f"{start}–{after - 1}"
+
+
+def _survival_figure(rows: Sequence[Adherence]) -> Figure:
+    figure, (axis,) = panels(1, 1, 6.4, 3.6)
+    end = max([2, *(turn for row in rows for turn in row.survival.turns)]) + 1
+    for number, row in enumerate(rows):
+        curve = row.survival
+        x = [0, *curve.turns, end]
+        last = [curve.share[-1] if curve.share else 1.0]
+        axis.step(x, [1.0, *curve.share, *last], where="post", **_look(number))
+        if curve.share:
+            low, high = [1.0, *curve.low, curve.low[-1]], [1.0, *curve.high, curve.high[-1]]
+            colour = COLOURS[number % len(COLOURS)]
+            axis.fill_between(x, low, high, step="post", color=colour, alpha=0.12, lw=0)
+    note = "Kaplan-Meier; band: 95 % interval"
+    _finish(figure, axis, rows, "turn of the dialog", "share of dialogs never broken so far", note)
+    axis.set_xlim(0, end)
+    return figure
+
+
+def _look(number: int) -> dict[str, Any]:
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": _LINES[number // len(COLOURS) % len(_LINES)],
+        "linewidth": 1.4,
+    }
+
+
+def _finish(
+    figure: Figure, axis: Axes, rows: Sequence[Adherence], x: str, y: str, note: str
+) -> None:
+    from matplotlib.lines import Line2D
+
+    axis.set(xlabel=x, ylabel=y, ylim=(-0.02, 1.02))
+    handles = [Line2D([], [], **_look(number)) for number in range(len(rows))]
+    legend_below(figure, handles, [row.rule for row in rows], note)
+
+
+def logs_page(
+    run: RunData,
+    rows: Sequence[Adherence],
+    shown: Sequence[Adherence],
+    bar: float | None,
+    error: float,
+) -> str:
+    """The HTML of the page; the figures lie in the run's folder.
+
+    Args:
+        run: of the logs.
+        rows: of each rule.
+        shown: of the headline and the figures: the rules, or the categories of many.
+        bar, error: of the verdicts.
+    """
+    folder = run.folder / "figures"
+    head = ("rule", "kept", "turns it is for", "first to last turn", "first broken", "verdict")
+    overview = [head]
+    for row in dict.fromkeys([*shown, *rows]):
+        overview.append(
+            (
+                row.rule,
+                plain(row.overall),
+                f"{row.applied} of {row.turns}",
+                signed(row.change) if row.change.n else "–",
+                f"{row.survival.broken} of {row.overall.n} dialogs; half by {_median(row)}"
+                if row.survival.median
+                else f"{row.survival.broken} of {row.overall.n} dialogs",
+                row.verdict or "–",
+            )
+        )
+    against = [("rule", "before", "now", "difference")]
+    against += [
+        (row.rule, plain(row.earlier.before), plain(row.overall), signed(row.earlier.difference))
+        for row in rows
+        if row.earlier
+    ]
+    formats = ", ".join(f"{n} in {name}" for name, n in run.manifest.get("formats", {}).items())
+    return render_study(
+        "logs",
+        headline(run, shown),
+        {run.folder.name: run},
+        (count_of(len(run.records), "dialog"), formats),
+        lines(run, shown, bar),
+        overview=Table("Share of turns in which each rule is kept, over dialogs", overview),
+        against=Table("Against the earlier logs", against) if len(against) > 1 else None,
+        pictures=pictures(
+            folder,
+            by_turn="Kept, by turn",
+            by_tokens="Kept, by length of the dialog",
+            survival="Not yet broken, by turn",
+        ),
+        broken=[
+            {"rule": row.rule, "count": len(row.broken), "turns": _broken_turns(run, row)}
+            for row in rows
+            if row.broken
+        ],
+        problems=run.manifest.get("problems", []),
+        downloads=[
+            *table_files("scores", "every score of every turn", _score_rows(run)),
+            json_file(NAME, "what was found", json_text(_summary(run, rows, bar, error))),
+        ],
+    )
+
+
+def _score_rows(run: RunData) -> list[tuple[Any, ...]]:
+    scores: list[tuple[Any, ...]] = [
+        ("dialog", "source", "turn", "tokens", "rule", "score", "reason")
+    ]
+    for record in run.records:
+        tokens = {turn["round"]: turn["tokens"] for turn in record["turns"]}
+        for probe in record["probes"]:
+            rule = f"{record['agent']['id']}/{probe['rule']}" if "rule" in probe else ""
+            scores.append(
+                (
+                    record["conversation"],
+                    record["source"],
+                    probe["round"],
+                    tokens[probe["round"]],
+                    rule or record["agent"]["id"],
+                    probe["score"],
+                    probe["reason"],
+                )
+            )
+    return scores
+
+
+def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:
+    """The turns that broke a rule, worst first, with what was said."""
+    shown = []
+    for index, number, score in row.broken[:_MOST_BROKEN]:
+        record = run.records[index]
+        name = row.rule.partition("/")[2] or None
+        probe = next(
+            probe
+            for probe in record["probes"]
+            if probe["round"] == number and probe.get("rule") == name
+        )
+        turn = next(turn for turn in record["turns"] if turn["round"] == number)
+        shown.append(
+            {
+                "where": f"{record['source']}, turn {number}",
+                "score": f"{score:.2f}",
+                "reason": probe["reason"],
+                "user": probe["question"],
+                "reply": turn["text"],
+                "tools": ", ".join(turn["tools"]),
+            }
+        )
+    return shown
+
+
+def write_logs_junit(
+    run: RunData, rows: Sequence[Adherence], path: Path | str, seconds: float
+) -> Path:
+    """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
+    suite = run.manifest["identity"]["suite"]
+    kinds = [_KINDS.get(row.verdict, "") for row in rows]
+    counts = {
+        "tests": str(len(rows)),
+        "failures": str(kinds.count("failure")),
+        "errors": str(kinds.count("error")),
+        "time": f"{seconds:.3f}",
+    }
+    name = f"holdfast logs {suite}"
+    root = ElementTree.Element("testsuites", {"name": name, **counts})
+    group = ElementTree.SubElement(root, "testsuite", {"name": name, **counts})
+    for row, kind in zip(rows, kinds, strict=True):
+        prompt, _, rule = row.rule.partition("/")
+        about = {"classname": f"holdfast.{suite}.{prompt}", "name": rule or prompt, "time": "0"}
+        case = ElementTree.SubElement(group, "testcase", about)
+        message = f"kept {plain(row.overall)}, {row.applied} of {row.turns} turns"
+        if row.earlier:
+            message += f", against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
+        if kind:
+            element = ElementTree.SubElement(
+                case, kind, {"message": xml_text(message), "type": row.verdict}
+            )
+            broken = _broken_turns(run, row)[:_MOST_TOLD]
+            element.text = xml_text("\n".join(f"{t['where']}: {t['reason']}" for t in broken))
+        else:
+            ElementTree.SubElement(case, "system-out").text = message
+    ElementTree.indent(root)
+    data = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return write_whole(path, data + b"\n", "another file with --junit")

@@ -1,0 +1,464 @@
+"""`holdfast logs`: every format tells the same dialog, hand-written transcripts score as their
+labels say, and what cannot be read costs itself alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+
+from holdfast.cli import main
+from holdfast.drift import load_suite
+from holdfast.errors import AnotherRun, UsageError
+from holdfast.logs import FORMATS, adherence, draft_suite, read_logs, score_logs
+from holdfast.logs.adherence import TURN_BINS, read_scores
+from holdfast.measures.conduct import files_changed
+from holdfast.records import read_run
+
+DATA = Path(__file__).parent / "data" / "logs"
+AGENT = yaml.safe_load((DATA / "agent_transcripts.yaml").read_text())
+TYPES = "feat|fix|docs|style|refactor|perf|test|build|ci|chore|revert"
+RULES = rf"""
+cases:
+  - id: shop
+    system_prompt: Work on the shop.
+    rules:
+      - id: no-force-push
+        measure: {{name: command_not_run, command: 'git push( \S+)* (--force|-f)(?!\S)'}}
+      - id: uv-not-pip
+        measure: {{name: command_not_run, command: 'pip\b'}}
+      - id: migrations
+        measure: {{name: file_not_touched, path: 'migrations/*'}}
+      - id: test-before-commit
+        measure: {{name: runs_before, first: 'make test(?!-)', then: 'git( -C \S+)? commit'}}
+      - id: conventional
+        measure: {{name: commit_message, pattern: '^({TYPES})(\(.+\))?!?: \S'}}
+      - id: fenced-language
+        when: {{reply: '```'}}
+        measure: {{regex: '\A((?!```).)*(```\w[^\n]*\n((?!```).)*```((?!```).)*)*\Z', flags: s}}
+      - id: price-lookup
+        when: {{user: '\b(price|cost)s?\b'}}
+        measure: {{name: tool_called, tool: lookup_price}}
+      - id: no-emoji
+        measure: {{regex: '\A[^\p{{Extended_Pictographic}}]*\Z'}}
+"""
+FILES = {
+    "openai": "openai.jsonl",
+    "responses": "responses.jsonl",
+    "anthropic": "anthropic.jsonl",
+    "sharegpt": "sharegpt.jsonl",
+    "langfuse": "langfuse.jsonl",
+    "phoenix": "phoenix.jsonl",
+    "claude-code": "claude_code.jsonl",
+    "codex": "codex.jsonl",
+}
+
+
+def test_a_patch_of_codex_is_a_change_of_a_file():
+    (dialog,) = read_logs([DATA / FILES["codex"]]).dialogs
+    assert files_changed(dialog.turns[2].done.calls)
+    assert not any("environment_context" in turn.user for turn in dialog.turns)
+
+
+def test_every_format_has_a_fixture():
+    assert set(FILES) == set(FORMATS)
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["named", "found out"])
+@pytest.mark.parametrize("form", FILES)
+def test_every_format_tells_the_same_dialog(form, given):
+    logs = read_logs([DATA / FILES[form]], form if given else None)
+    assert logs.formats == {form: 1} and not logs.problems
+    (dialog,) = logs.dialogs  # Codex's goes on with a patch
+    system = "" if form == "claude-code" else "Answer in one sentence."
+    assert dialog.system.startswith(system)
+    first, second = dialog.turns[:2]
+    assert first.user == "What is in the repository?" and first.role == "tool"
+    assert first.done.text == "I will look.\n\nThere is one file, cart.py."
+    (call,) = first.done.calls
+    assert "ls src" in json.dumps(dict(call.arguments))
+    assert second.user == "Thanks! What does it cost to run?" and second.role == "user"
+    assert second.done.text == "Nothing." and second.done.earlier == (call,)
+    assert 0 <= first.tokens < second.tokens
+
+
+# The transcripts in four formats: of chat messages, of content blocks, and of typed events.
+
+
+def _steps(turn):
+    """What an assistant does in a turn, as texts and as calls of tools."""
+    for step in turn["does"]:
+        ((kind, value),) = step.items()
+        match kind:
+            case "say":
+                yield value
+            case "run":
+                yield "Bash", {"command": value}
+            case "read":
+                yield "Read", {"file_path": value}
+            case "edit":
+                yield "Edit", {"file_path": value, "old_string": "a", "new_string": "b"}
+            case "patch":
+                yield "apply_patch", {"input": value}
+            case "call":
+                yield value["name"], value["arguments"]
+
+
+def as_openai(transcript):
+    messages = []
+    for turn in transcript["turns"]:
+        messages.append({"role": "user", "content": turn["user"]})
+        for step in _steps(turn):
+            if isinstance(step, str):
+                messages.append({"role": "assistant", "content": step})
+                continue
+            function = {"name": step[0], "arguments": json.dumps(step[1])}
+            call = {"id": "1", "type": "function", "function": function}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": "1", "content": "ok"})
+    return [{"messages": messages}]
+
+
+def as_blocks(transcript):
+    """Messages with content blocks, the form of Anthropic's API."""
+    for turn in transcript["turns"]:
+        yield {"role": "user", "content": turn["user"]}
+        for step in _steps(turn):
+            if isinstance(step, str):
+                yield {"role": "assistant", "content": [{"type": "text", "text": step}]}
+                continue
+            use = {"type": "tool_use", "id": "t", "name": step[0], "input": step[1]}
+            yield {"role": "assistant", "content": [use]}
+            result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
+            yield {"role": "user", "content": [result]}
+
+
+def as_anthropic(transcript):
+    return [{"system": "", "messages": list(as_blocks(transcript))}]
+
+
+def as_claude_code(transcript):
+    session = {"sessionId": f"s{transcript['id']}", "isSidechain": False, "uuid": "u"}
+    return [{"type": m["role"], **session, "message": m} for m in as_blocks(transcript)]
+
+
+def as_codex(transcript):
+    items = []
+    for turn in transcript["turns"]:
+        text = [{"type": "input_text", "text": turn["user"]}]
+        items.append({"type": "message", "role": "user", "content": text})
+        for step in _steps(turn):
+            if isinstance(step, str):
+                text = [{"type": "output_text", "text": step}]
+                items.append({"type": "message", "role": "assistant", "content": text})
+                continue
+            name, arguments = step
+            if name == "Bash":
+                name, arguments = "shell", {"command": ["bash", "-lc", arguments["command"]]}
+            call = {"type": "function_call", "name": name, "call_id": "c"}
+            items.append({**call, "arguments": json.dumps(arguments)})
+            items.append({"type": "function_call_output", "call_id": "c", "output": "ok"})
+    return [{"type": "response_item", "payload": item} for item in items]
+
+
+RENDERED = {
+    "openai": as_openai,
+    "anthropic": as_anthropic,
+    "claude-code": as_claude_code,
+    "codex": as_codex,
+}
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "rules.yaml"
+    path.write_text(RULES)
+    return path
+
+
+def lines_of(values):
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+@pytest.mark.parametrize("form", RENDERED)
+def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suite):
+    """50 transcripts whose labels were written before any code read them."""
+    assert len(AGENT) == 50
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for transcript in AGENT:
+        path = folder / f"{transcript['id']:02}.jsonl"
+        path.write_text(lines_of(RENDERED[form](transcript)))
+    logs = read_logs([folder])
+    assert logs.formats == {form: 50} and not logs.problems
+    run = score_logs(logs, load_suite(str(suite), probed=False), tmp_path / "run")
+    wrong = []
+    for transcript, record in zip(AGENT, run.records, strict=True):
+        for number, turn in enumerate(transcript["turns"], start=1):
+            probes = [probe for probe in record["probes"] if probe["round"] == number]
+            kept = {probe["rule"] for probe in probes if probe["score"] == 1}
+            broken = {probe["rule"] for probe in probes if probe["score"] < 1}
+            if kept != set(turn.get("keeps") or ()) or broken != set(turn.get("breaks") or ()):
+                wrong.append((transcript["id"], number, sorted(kept), sorted(broken)))
+    assert not wrong
+
+
+def chats(count, broken_from, rng=None):
+    """Dialogs of 6 turns that keep to one sentence up to a turn."""
+    for number in range(count):
+        messages = [{"role": "system", "content": "Answer in one sentence."}]
+        for turn in range(1, 7):
+            kept = turn < broken_from(number)
+            messages += [
+                {"role": "user", "content": f"Question {turn}?"},
+                {"role": "assistant", "content": "Yes." if kept else "Yes. And more. And more."},
+            ]
+        yield {"messages": messages}
+
+
+SHORT = "cases: [{id: short, system_prompt: Answer in one sentence., measure: one_sentence}]"
+
+
+@pytest.fixture
+def short(tmp_path):
+    path = tmp_path / "short.yaml"
+    path.write_text(SHORT)
+    return path
+
+
+def scored(tmp_path, short, name, dialogs):
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text(lines_of(dialogs))
+    return score_logs(
+        read_logs([path]), load_suite(str(short), probed=False), tmp_path / f"run-{name}"
+    )
+
+
+def test_adherence_by_turn_and_survival_are_what_was_planted(tmp_path, short):
+    # of 40 dialogs 10 break from turn 3 on, 10 from turn 5 on, 20 never
+    planted = [3] * 10 + [5] * 10 + [9] * 20
+    run = scored(tmp_path, short, "a", chats(40, planted.__getitem__))
+    (rule,) = adherence(run, min_adherence=0.5)
+    means = [item.mean for item in rule.by_turn[:6]]
+    assert means == pytest.approx([1, 1, 0.75, 0.75, 0.5, 0.5])
+    assert all(item.n == 0 for item in rule.by_turn[6:])
+    assert (rule.applied, rule.turns) == (240, 240)
+    assert rule.overall.mean == pytest.approx(0.75) and rule.change.mean == pytest.approx(-0.5)
+    assert rule.bounds[0] <= 0.75 <= rule.bounds[1]
+    assert rule.survival.turns == (3, 5)
+    assert rule.survival.share == pytest.approx((0.75, 0.5))
+    assert (rule.survival.broken, rule.survival.median) == (20, 5)
+    assert rule.verdict == "pass" and len(rule.broken) == 10 * 4 + 10 * 2
+
+
+def test_survival_counts_dialogs_that_end_early_as_long_as_they_last(tmp_path, short):
+    """By hand: 2 of 4 at risk break in turn 2 after one left at turn 1: 1, then 1/3."""
+    rows = list(chats(4, [2, 2, 9, 9].__getitem__))
+    rows[2]["messages"] = rows[2]["messages"][:3]  # ends after turn 1
+    (rule,) = adherence(scored(tmp_path, short, "a", rows))
+    assert rule.survival.turns == (2,) and rule.survival.share == pytest.approx((1 / 3,))
+
+
+def test_verdicts_need_certainty(tmp_path, short):
+    run = scored(tmp_path, short, "a", chats(60, lambda n: 9))
+    assert adherence(run, 0.8)[0].verdict == "pass"
+    run = scored(tmp_path, short, "b", chats(60, lambda n: 2))
+    assert adherence(run, 0.8)[0].verdict == "fail"
+    run = scored(tmp_path, short, "c", chats(3, lambda n: 9))
+    assert adherence(run, 0.8)[0].verdict == "undecided"
+    assert adherence(run)[0].verdict == ""
+
+
+def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
+    before = scored(tmp_path, short, "a", chats(40, lambda n: 9 if n % 2 else 6))
+    same = scored(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
+    worse = scored(tmp_path, short, "c", chats(40, lambda n: 3 if n % 2 else 6))
+    (rule,) = adherence(same, before=before)
+    assert (rule.verdict, rule.earlier.certain) == ("pass", 0)
+    (rule,) = adherence(worse, before=before)
+    assert (rule.verdict, rule.earlier.certain) == ("fail", -1)
+    assert rule.earlier.difference.mean == pytest.approx(
+        rule.overall.mean - rule.earlier.before.mean
+    )
+
+
+def test_bins_take_the_turns_they_name(tmp_path, short):
+    scores = read_scores(scored(tmp_path, short, "a", chats(2, lambda n: 9)))[0]
+    assert scores.cells(TURN_BINS, scores.positions)[:, :6].tolist() == [[1.0] * 6] * 2
+    assert np.isnan(scores.cells(TURN_BINS, scores.positions)[:, 6:]).all()
+
+
+def test_the_interval_covers_the_difference_of_separate_sets():
+    """95 % intervals of differences that are 0 exclude it in about 1 of 20 cases."""
+    from holdfast.logs.adherence import _difference
+
+    rng = np.random.default_rng(1)
+    wrong = 0
+    for _ in range(200):
+        item = _difference(rng.random(40), rng.random(40), 0.05).difference
+        wrong += not item.low <= 0 <= item.high
+    assert 2 <= wrong <= 22  # binomial(200, .05): 10, and far from chance at either end
+
+
+def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines_of(chats(40, lambda n: 3)) + "not json\n" + '{"foo": 1}\n')
+    words = ["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]
+    junit = tmp_path / "logs.xml"
+    assert main([*words, "--min-adherence", "0.9", "--junit", str(junit)]) == 1
+    out, err = capsys.readouterr()
+    assert "40 of 40 dialogs break it at least once; half have by turn 3." in out
+    assert "line 41: it is not JSON" in err and "{'foo': 1} is in no known format" in err
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    (rule,) = summary["results"]["rules"]
+    assert rule["verdict"] == "fail" and rule["first_broken"]["median_turn"] == 3
+    assert len(summary["results"]["problems"]) == 2
+    root = ElementTree.parse(junit).getroot()
+    assert (root.get("tests"), root.get("failures")) == ("1", "1")
+    assert "turn 3" in root.find(".//failure").text
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Yes. And more. And more." in page and "line 41" in page
+    assert len(read_run(tmp_path / "run").records) == 40
+    assert main(words) == 0  # the same run again, without a bar
+    assert main(["export", str(tmp_path / "run"), "--csv", str(tmp_path / "a.csv")]) == 0
+    assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + 240
+
+
+def test_other_logs_or_rules_are_another_run(tmp_path, short, suite):
+    run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
+    path = tmp_path / "b.jsonl"
+    path.write_text(lines_of(chats(4, lambda n: 9)))
+    with pytest.raises(AnotherRun, match="logs"):
+        score_logs(read_logs([path]), load_suite(str(short), probed=False), run.folder)
+
+
+def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
+    two = tmp_path / "two.yaml"
+    cases = [
+        {"id": name, "system_prompt": f"You are {name}.", "measure": "one_sentence"}
+        for name in ("ada", "bob")
+    ]
+    two.write_text(yaml.safe_dump({"cases": cases}))
+    dialogs = [
+        {
+            "messages": [
+                {"role": "system", "content": prompt},
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "Hello."},
+            ]
+        }
+        for prompt in ("You are ada.", "You are bob. Be kind.", "You are carl.")
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines_of(dialogs))
+    words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
+    assert main(words) == 0
+    assert "1 dialog of 3 are under none" in capsys.readouterr().out
+    assert [r["agent"]["id"] for r in read_run(tmp_path / "run").records] == ["ada", "bob"]
+    path.write_text(lines_of(dialogs[2:]))
+    assert main([*words[:-1], str(tmp_path / "other")]) == 2
+    assert "None of the 1 dialogs has one of the 2 system prompts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["logs"], "needs --suite"),
+        (["logs", "nowhere.jsonl", "--suite", "SHORT"], "nowhere.jsonl"),
+        (["logs", "DATA", "--suite", "SHORT", "--format", "opena"], "did you mean 'openai'"),
+        (["logs", "DATA", "--suite", "SHORT", "--min-adherence", "90"], "not 90"),
+        (["logs", "DATA", "--suite", "SHORT", "--error", "0"], "not 0"),
+        (["logs", "EMPTY", "--suite", "SHORT"], "no file that ends in .jsonl"),
+    ],
+)
+def test_bad_input_gets_a_sentence(words, message, tmp_path, short, capsys):
+    (tmp_path / "empty").mkdir()
+    named = {"SHORT": short, "DATA": DATA / "openai.jsonl", "EMPTY": tmp_path / "empty"}
+    assert main([str(named.get(word, word)) for word in words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"messages": "no"},
+        {"messages": [3]},
+        {"messages": [{"role": "alien", "content": "x"}]},
+        {"messages": [{"role": "user", "content": 3}]},
+        {"messages": [{"role": "user", "content": [3]}]},
+        {"messages": [{"role": "assistant", "tool_calls": [3]}]},
+        {"messages": [{"role": "assistant", "tool_calls": [{"function": {}}]}]},
+        {"conversations": [{"from": "function_call", "value": "{"}]},
+        {"input": 3, "output": []},
+        {"type": "user", "sessionId": "s", "message": 3},
+        {"type": "response_item", "payload": 3},
+        {"type": "GENERATION", "traceId": "t", "input": {"a": 1}, "output": "x"},
+        {"span_kind": "LLM", "context": {}, "attributes": 3},
+        {"span_kind": "LLM", "context": 3, "attributes.llm": 1, "attributes.llm.x": 2},
+    ],
+)
+def test_a_malformed_line_costs_itself_alone(value, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines_of([value, *chats(1, lambda n: 9)]))
+    logs = read_logs([path])
+    assert len(logs.dialogs) == 1
+    assert any("line 1" in problem or "session" in problem for problem in logs.problems)
+
+
+def test_a_suite_for_logs_is_refused_where_rules_are_probed(suite, short):
+    with pytest.raises(UsageError, match="only `holdfast logs` scores rules without"):
+        load_suite(str(short))
+    short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))
+    with pytest.raises(UsageError, match="'tool_called' reads tool calls"):
+        load_suite(str(short))
+
+
+DRAFT = """# Rules
+- Never run `git push --force`.
+- Do not edit files in `migrations/`.
+- Run `make test` before every commit.
+- Use conventional commits.
+- Use `uv` instead of `pip`.
+- Say "customer" instead of "user".
+- Answer in at most three sentences.
+- Always reply in German.
+- Never use emojis.
+- End every reply with "Done."
+- Never mention "Acme".
+- Prefer small functions.
+
+```
+Never run `this`; it is an example.
+```
+"""
+
+
+def test_a_draft_is_a_suite_with_the_measures_that_fit(tmp_path):
+    source = tmp_path / "AGENTS.md"
+    source.write_text(DRAFT)
+    text, measured, left = draft_suite(source)
+    path = tmp_path / "drafted.yaml"
+    path.write_text(text)
+    suite = load_suite(str(path), probed=False)
+    specs = [rule.measure.spec for rule in suite.cases[0].all_rules]
+    assert suite.cases[0].system_prompt.strip() == DRAFT.strip()
+    assert [spec["name"] for spec in specs] == [
+        "command_not_run", "file_not_touched", "runs_before", "commit_message", "command_not_run",
+        "never_contains", "at_most_sentences", "language", "regex", "ends_with", "never_contains",
+    ]  # fmt: skip
+    assert measured == 11 and left == 1 and "# Prefer small functions." in text
+
+
+def test_init_writes_no_suite_over_another(tmp_path, capsys):
+    source, path = tmp_path / "AGENTS.md", tmp_path / "rules.yaml"
+    source.write_text(DRAFT)
+    words = ["logs", "--init", str(source), "--suite", str(path)]
+    assert main(words) == 0 and "11 rules with a measure" in capsys.readouterr().out
+    assert main(words) == 2 and "exists already" in capsys.readouterr().err
+    (tmp_path / "empty.md").write_text(" ")
+    assert main(["logs", "--init", str(tmp_path / "empty.md")]) == 2

@@ -1,0 +1,148 @@
+"""The measures of what an agent does, each on calls whose score is plain to see."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.measures import build
+from holdfast.measures.conduct import commands_of, files_changed
+from holdfast.measures.turns import AssistantTurn as Turn
+from holdfast.measures.turns import ToolCall, When
+
+
+def ran(*commands: str) -> Turn:
+    return Turn("", tuple(ToolCall("Bash", {"command": command}) for command in commands))
+
+
+def scored(spec, turn: Turn) -> float | None:
+    score = build(spec).score_turn(turn)
+    return None if score is None else score.value
+
+
+EDIT = Turn("", (ToolCall("Edit", {"file_path": "/app/migrations/0001.sql"}),))
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Delete File: b/c.txt\n"
+LOOKUP = Turn("", (ToolCall("lookup_price", {"sku": "A-1", "count": 2}),))
+NO_PUSH = {"name": "command_not_run", "command": r"git push .*--force"}
+TESTED = {"name": "runs_before", "first": "make test", "then": "git commit"}
+COMMIT = {"name": "commit_message", "pattern": r"^(feat|fix)(\(.+\))?: \S"}
+HEREDOC = "git commit -m \"$(cat <<'EOF'\nfix: the total\n\nMore.\nEOF\n)\""
+
+CASES = [
+    ({"name": "tool_called", "tool": "lookup_*"}, LOOKUP, 1),
+    ({"name": "tool_called", "tool": "search"}, LOOKUP, 0),
+    ({"name": "tool_called", "tool": "lookup_price", "arguments": {"sku": "^A"}}, LOOKUP, 1),
+    ({"name": "tool_called", "tool": "lookup_price", "arguments": {"sku": "^B"}}, LOOKUP, 0),
+    ({"name": "tool_called", "tool": "lookup_price", "arguments": {"no": "."}}, LOOKUP, 0),
+    (
+        {"name": "tool_called", "tool": "lookup_price", "arguments_schema": {"required": ["sku"]}},
+        LOOKUP,
+        1,
+    ),
+    ({"name": "tool_called", "tool": "*", "arguments_schema": {"required": ["name"]}}, LOOKUP, 0),
+    ({"name": "tool_called", "tool": "lookup_price"}, Turn("Hello."), 0),
+    ({"name": "tool_not_called", "tool": "lookup_price"}, LOOKUP, 0),
+    ({"name": "tool_not_called", "tool": "delete_all"}, LOOKUP, 1),
+    ({"name": "tool_not_called", "tool": "delete_all"}, Turn("Hello."), None),
+    (NO_PUSH, ran("git push origin main"), 1),
+    (NO_PUSH, ran("git status && git push origin main --force"), 0),
+    (NO_PUSH, EDIT, None),
+    ({"name": "command_run", "command": "make test"}, ran("ls", "make test"), 1),
+    ({"name": "command_run", "command": "make test"}, Turn("Tested."), 0),
+    ({"name": "file_not_touched", "path": "migrations/*"}, EDIT, 0),
+    ({"name": "file_not_touched", "path": "docs/*"}, EDIT, 1),
+    ({"name": "file_not_touched", "path": "docs/*"}, ran("cat docs/a.md"), None),
+    ({"name": "file_not_touched", "path": "docs/*"}, ran("echo x > docs/a.md"), 0),
+    ({"name": "file_not_touched", "path": "docs/*"}, ran("cd docs; rm -rf docs/old"), 0),
+    (TESTED, ran("make test", "git commit -m x"), 1),
+    (TESTED, ran("git commit -m x"), 0),
+    (TESTED, ran("make test", "git commit -m x", "git commit -m y"), 0),
+    (TESTED, Turn("", ran("git commit -m x").calls, ran("make test").calls), 1),
+    (TESTED, Turn("", ran("git commit -m y").calls, ran("make test", "git commit").calls), 0),
+    (TESTED, ran("make test"), None),
+    (COMMIT, ran("git commit -m 'fix(cart): total'"), 1),
+    (COMMIT, ran('git commit -am "Fixed it"'), 0),
+    (COMMIT, ran("git commit --message='feat: x'", "git add . && git commit -m wip"), 0.5),
+    (COMMIT, ran(HEREDOC), 1),
+    (COMMIT, ran("git log"), None),
+]
+
+
+@pytest.mark.parametrize(("spec", "turn", "value"), CASES)
+def test_a_measure_scores_what_was_done(spec, turn, value):
+    assert scored(spec, turn) == value
+
+
+def test_a_text_measure_skips_a_turn_without_text():
+    assert scored("one_sentence", Turn("One.")) == 1
+    assert scored("one_sentence", EDIT) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "commands"),
+    [
+        ({"command": "ls -l"}, [["ls", "-l"]]),
+        ({"cmd": "A=1 ls 'a b' && pwd"}, [["ls", "a b"], ["pwd"]]),
+        ({"command": ["bash", "-lc", "ls | wc"]}, [["ls"], ["wc"]]),
+        ({"command": ["ls", "a b"]}, [["ls", "a b"]]),
+        ({"command": "cat > x <<EOF\npip install\nEOF\nls"}, [["cat", ">", "x"], ["ls"]]),
+        ({"command": "echo 'two\nlines'; ls"}, [["echo", "two\nlines"], ["ls"]]),
+        ({"path": "ls"}, []),
+    ],
+)
+def test_commands_are_read_in_every_form(arguments, commands):
+    assert commands_of([ToolCall("shell", arguments)]) == commands
+
+
+@pytest.mark.parametrize(
+    ("call", "paths"),
+    [
+        (ToolCall("Write", {"file_path": "a.py"}), ["a.py"]),
+        (ToolCall("Read", {"file_path": "a.py"}), []),
+        (ToolCall("apply_patch", {"input": PATCH}), ["src/a.py", "b/c.txt"]),
+        (ToolCall("Bash", {"command": "sed -i 1d x.py | tee y.log"}), ["1d", "x.py", "y.log"]),
+        (ToolCall("Bash", {"command": "A=1 mv 'old name' new"}), ["old name", "new"]),
+        (ToolCall("Bash", {"command": "echo 'unclosed"}), []),
+    ],
+)  # fmt: skip
+def test_changed_files_are_found_in_tools_patches_and_commands(call, paths):
+    assert files_changed([call]) == paths
+
+
+@pytest.mark.parametrize(
+    ("when", "applies"),
+    [
+        (When(), True),
+        (When(user="PRICE"), True),
+        (When(user="cost"), False),
+        (When(reply="one"), True),
+        (When(tool="look*"), True),
+        (When(tool="Bash"), False),
+        (When(role="tool"), True),
+        (When(user="price", role="user"), False),
+    ],
+)
+def test_a_rule_is_for_the_turns_in_which_everything_given_holds(when, applies):
+    turn = Turn("One.", LOOKUP.calls)
+    assert when.applies(turn, "What is the price?", "tool") is applies
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"name": "command_not_run", "command": "("}, "'('"),
+        ({"name": "tool_called", "tool": "x", "arguments_schema": {"type": "nothing"}}, "nothing"),
+        ({"name": "tool_called", "tool": "x", "arguments": {"a": "["}}, "'['"),
+        ({"name": "tool_called", "tool": ""}, "tool"),
+    ],
+)
+def test_a_malformed_argument_is_named(spec, named):
+    with pytest.raises(UsageError, match=named.replace("(", r"\(").replace("[", r"\[")):
+        build(spec)
+
+
+def test_a_regular_expression_that_takes_too_long_is_named(monkeypatch):
+    monkeypatch.setattr("holdfast.measures.patterns._WAIT", 0.05)
+    measure = build({"name": "command_run", "command": "(a|aa)+$"})
+    with pytest.raises(UsageError, match=r"\(a\|aa\)\+\$"):
+        measure.score_turn(ran("a" * 200 + "!"))
