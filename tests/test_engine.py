@@ -712,7 +712,7 @@ def test_rows_of_different_length_go_together_in_float64_under_eager_attention()
 
     from holdfast.engine.batch import StreamState, spans_of
     from holdfast.engine.rows import Stream
-    from holdfast.engine.runner import Runner, forward_slots
+    from holdfast.engine.runner import Runner
 
     shape = {"vocab_size": 64, "n_embd": 48, "n_layer": 2, "n_head": 4, "rotary_dim": 8}
     config = AutoConfig.for_model("gptj", **shape, bos_token_id=0, eos_token_id=1)
@@ -724,7 +724,7 @@ def test_rows_of_different_length_go_together_in_float64_under_eager_attention()
         slots.open(None)
     with torch.inference_mode():
         span = spans_of(rows, runner.device)
-        together = forward_slots(runner, slots, range(2), rows, span).logits[:, -1]
+        together = runner.forward_slots(slots, range(2), rows, span).logits[:, -1]
         for row, logits in zip(rows, together, strict=True):
             alone = runner.hf_model(torch.tensor([row.stream.token_ids])).logits[0, -1]
             assert logits.dtype == torch.float64 and (logits - alone).abs().max() < 1e-12

@@ -13,7 +13,7 @@ import torch
 from holdfast.attention import install
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.rows import Stream
-from holdfast.engine.runner import Runner, forward_slots
+from holdfast.engine.runner import Runner
 from holdfast.models.loading import reuses_cache
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -82,7 +82,7 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
     def forward(slots, readings):
         ends, every = [len(reading) for reading in readings], range(len(readings))
         span = spans_of(readings, runner.device)
-        output = forward_slots(runner, slots, every, readings, span)
+        output = runner.forward_slots(slots, every, readings, span)
         slots.commit(every, ends)
         return output.logits[:, -1]
 

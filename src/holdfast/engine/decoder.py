@@ -21,10 +21,10 @@ from holdfast.engine.drawing import Token, choose, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.processors import Processors, StepOutputs
-from holdfast.engine.runner import Output, Runner, forward_slots
+from holdfast.engine.runner import Output, Runner
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.methods.trials import Outputs
-from holdfast.threads import is_small, one_thread
+from holdfast.threads import one_thread
 
 
 class Decoder:
@@ -38,7 +38,7 @@ class Decoder:
         self._owners: list[tuple[ActiveRow, int]] = []  # by slot: the row, and which of its streams
         self._span: Tensor | None = None  # of all slots; None when rows have come or gone
         self._alone: tuple[ActiveRow, list[Cache | None]] | None = None
-        self._small = is_small(runner.hf_model)
+        self._small = runner.small
 
     def __len__(self) -> int:
         """Streams that are being forwarded."""
@@ -148,7 +148,7 @@ class Decoder:
         span = self._span  # the same one as long as the rows are, by which steering is kept
         if len(slots) < len(self._owners):
             span = span[list(slots)]
-        output = forward_slots(self.runner, self.slots, slots, readings, span)
+        output = self.runner.forward_slots(self.slots, slots, readings, span)
         if commit:
             self.slots.commit(slots, [len(reading) for reading in readings])
         return output

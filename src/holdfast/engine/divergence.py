@@ -15,7 +15,7 @@ from torch import Tensor
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.runner import Runner, forward_alone, forward_slots
+from holdfast.engine.runner import Runner, forward_alone
 from holdfast.engine.scoring import distribution
 
 BLOCK = 64  # tokens of each reply whose logits are held at once
@@ -138,8 +138,7 @@ def _compare_together(runner: Runner, pairs: Sequence[Pair]) -> list[Divergence]
         starts = [slots.lengths[slot] for slot in which]
         every = range(len(streams))
         whole = len(which) == len(every)
-        logits = forward_slots(
-            runner,
+        logits = runner.forward_slots(
             slots,
             every if whole else which,
             states,

@@ -20,6 +20,7 @@ from holdfast.engine.cache import Slots
 from holdfast.engine.slot_layers import DummyLayer, ScaledKeys
 from holdfast.engine.state_layers import ATTENDING, RECURRENT
 from holdfast.states import attention_modules, edited
+from holdfast.threads import is_small
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -80,6 +81,11 @@ class Runner:
         attending = attention_modules(self.hf_model)
         layers = enumerate(self._cache().layers)
         return tuple(n for n, layer in layers if type(layer) in ATTENDING and n in attending)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether a step is too short to be shared out to several threads."""
+        return is_small(self.hf_model)
 
     @property
     def device(self) -> torch.device:
@@ -196,6 +202,46 @@ class Runner:
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 
+    def forward_slots(
+        self,
+        slots: Slots,
+        which: Sequence[int],
+        readings: Sequence[StreamState],
+        span: Tensor,
+        logits: int = 1,
+    ) -> Output:
+        """Forwards what is not computed of some rows, at least the last token of each; it counts as
+        computed once it is committed. Rows that may not share a pass have passes of their own.
+
+        Args:
+            which: slots, in order, and the `readings` in them.
+            span: of these rows, bool [row, column].
+            logits: of how many last tokens they are wanted; in front of a row's first token they
+                are 0.
+        """
+        slots.drop()
+        ends = [len(reading) for reading in readings]
+        starts = [min(slots.lengths[slot], end - 1) for slot, end in zip(which, ends, strict=True)]
+        together: dict[Hashable, list[int]] = {}
+        for index, slot in enumerate(which):
+            batch_key = self.batch_key(starts[index], ends[index], slots.lengths[slot])
+            together.setdefault(batch_key, []).append(index)
+        groups, outputs = list(together.values()), []
+        for places in groups:
+            whole = len(groups) == 1
+            mine = which if whole else [which[index] for index in places]
+            first, last = [starts[index] for index in places], [ends[index] for index in places]
+            some, row_span = [readings[index] for index in places], span if whole else span[places]
+            batch = batch_of(some, first, row_span, self.device, slots, logits)
+            scaled = ScaledKeys.of(
+                [reading.scaled for reading in some], row_span, len(slots.layers)
+            )
+            with slots.writing(mine, first, last, scaled) as kept:
+                outputs.append(self.forward(replace(batch, starts=kept)))
+            if slots.seq_length_read and not batch.level and self.require_equal_positions():
+                return self.forward_slots(slots, which, readings, span, logits)
+        return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
+
     def _spec_of(self, batch: Batch) -> SteeringSpec | None:
         """The steering of a pass; kept while the rows stay, so that a step reads no device."""
         if not (batch.trace or any(batch.methods)):
@@ -229,47 +275,6 @@ class Runner:
             return seen
         dtype = self.hf_model.dtype
         return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
-
-
-# Rows of the slots: in one pass, or in as many as rows that may not share one
-
-
-def forward_slots(
-    runner: Runner,
-    slots: Slots,
-    which: Sequence[int],
-    readings: Sequence[StreamState],
-    span: Tensor,
-    logits: int = 1,
-) -> Output:
-    """Forwards what is not computed of some rows, at least the last token of each; it counts as
-    computed once it is committed. Rows that may not share a pass have passes of their own.
-
-    Args:
-        which: slots, in order, and the `readings` in them.
-        span: of these rows, bool [row, column].
-        logits: of how many last tokens they are wanted; in front of a row's first token they are 0.
-    """
-    slots.drop()
-    ends = [len(reading) for reading in readings]
-    starts = [min(slots.lengths[slot], end - 1) for slot, end in zip(which, ends, strict=True)]
-    together: dict[Hashable, list[int]] = {}
-    for index, slot in enumerate(which):
-        batch_key = runner.batch_key(starts[index], ends[index], slots.lengths[slot])
-        together.setdefault(batch_key, []).append(index)
-    groups, outputs = list(together.values()), []
-    for places in groups:
-        whole = len(groups) == 1
-        mine = which if whole else [which[index] for index in places]
-        first, last = [starts[index] for index in places], [ends[index] for index in places]
-        some, row_span = [readings[index] for index in places], span if whole else span[places]
-        batch = batch_of(some, first, row_span, runner.device, slots, logits)
-        scaled = ScaledKeys.of([reading.scaled for reading in some], row_span, len(slots.layers))
-        with slots.writing(mine, first, last, scaled) as kept:
-            outputs.append(runner.forward(replace(batch, starts=kept)))
-        if slots.seq_length_read and not batch.level and runner.require_equal_positions():
-            return forward_slots(runner, slots, which, readings, span, logits)
-    return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
 
 def forward_alone(runner: Runner, reading: StreamState, logits: int) -> Tensor:

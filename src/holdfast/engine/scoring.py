@@ -14,7 +14,7 @@ from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.runner import Runner, forward_alone, forward_slots
+from holdfast.engine.runner import Runner, forward_alone
 from holdfast.engine.scheduler import Handle, Scheduler
 from holdfast.sampling import Sampling
 
@@ -138,7 +138,7 @@ def _forward_all(
         ends = [len(state) for state in group]
         longest = max(end - start for start, end in zip(starts, ends, strict=True))
         span, last = spans_of(group, runner.device), 1 if keep else longest
-        logits = forward_slots(runner, slots, every, group, span, last).logits
+        logits = runner.forward_slots(slots, every, group, span, last).logits
         slots.commit(every, ends)
         for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
             wanted = 1 if keep else end - start

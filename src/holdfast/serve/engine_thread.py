@@ -22,7 +22,7 @@ from holdfast.models.local import LocalModel
 from holdfast.models.rehearsals import Answer
 from holdfast.models.requests import Request
 from holdfast.serve.generation import LiveReply, Token, Update
-from holdfast.threads import is_small, one_thread
+from holdfast.threads import one_thread
 
 _LOG = logging.getLogger("holdfast")
 _FAILURES = 3  # steps that fail without a reply in between, before the thread gives up
@@ -136,7 +136,7 @@ class EngineThread:
     # In the engine's thread
 
     def _work(self) -> None:
-        small = is_small(self.model.hf_model)  # then the other processors are the clients'
+        small = self.model.runner.small  # then the other processors are the clients'
         try:
             with one_thread() if small else nullcontext():
                 while self._take_up():
