@@ -107,7 +107,21 @@ def test_a_study_says_what_a_model_lacks_and_not_what_it_is(study, tmp_path):
     assert "endpoint" not in str(caught.value)
 
 
-@pytest.mark.parametrize("words", [["fit", "seka", "--out", "x.safetensors"], ["serve"]])
-def test_a_command_that_loads_a_model_here_refuses_one_in_an_engine(words, capsys):
-    assert main([*words, "--model", "vllm:tiny"]) == 2
+def test_a_command_that_loads_a_model_here_refuses_one_in_an_engine(capsys):
+    assert main(["fit", "seka", "--out", "x.safetensors", "--model", "vllm:tiny"]) == 2
     assert "vllm:tiny runs in vllm, and this command needs a model" in capsys.readouterr().err
+
+
+def test_an_engine_is_served_if_its_sessions_share_prefixes_here(monkeypatch, capsys):
+    """One that is not is refused before anything is loaded."""
+    loads = {
+        "vllm": lambda name, **options: pytest.fail("it was loaded"),
+        "llama": lambda name, *, prefix_memory=None, **options: (name, prefix_memory),
+    }
+    points = [
+        SimpleNamespace(name=name, load=lambda load=load: load) for name, load in loads.items()
+    ]
+    monkeypatch.setattr("holdfast.models.engines.entry_points", lambda **_: points)
+    assert main(["serve", "--port", "0", "--model", "vllm:tiny"]) == 2
+    assert "vllm:tiny runs in vllm, which has a server of its own" in capsys.readouterr().err
+    assert load_in_engine("llama:tiny", to_serve=True, prefix_memory=9) == ("tiny", 9)

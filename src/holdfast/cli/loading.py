@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import functools
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.options import EndpointOptions, option_of
@@ -92,8 +92,10 @@ def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: st
             raise UsageError(f"{option_of(name)} {value} {why}.")
 
 
-def load_named(arguments: argparse.Namespace):
-    """As `load_model`, without a look at the other models that the command names."""
+def load_named(arguments: argparse.Namespace, **more: Any):
+    """As `load_model`, without a look at the other models that the command names; `more` are
+    options of an engine.
+    """
     from holdfast.models.engines import engine_in
 
     for name in ("batch_size", "replicas"):
@@ -105,7 +107,7 @@ def load_named(arguments: argparse.Namespace):
         why = f"is for a model loaded in this process, and {model} is not; leave it out"
         _refuse_options(arguments, ["chat_template"], why)
     if engine:
-        return _load_in_engine(arguments, engine)
+        return _load_in_engine(arguments, engine, more)
     why = f"is for a model in an engine, as vllm:MODEL, which {model} is not; leave it out"
     _refuse_options(arguments, ["engine"], why)
     if on_ray and is_url(model):
@@ -159,12 +161,12 @@ def _load_on_ray(arguments: argparse.Namespace):
     return model
 
 
-def _load_in_engine(arguments: argparse.Namespace, engine: str):
+def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[str, Any]):
     from holdfast.models.engines import load_in_engine, read_options
 
     why = f"is for models that holdfast places, and {engine} places its own; leave it out"
     _refuse_options(arguments, ["device", "device_map", "ray"], why)
-    options = read_options(arguments.engine or ())
+    options = {**read_options(getattr(arguments, "engine", None) or ()), **more}
     note(f"loading {arguments.model} ...")
     return load_in_engine(
         arguments.model,

@@ -135,6 +135,7 @@ class RunFolder(argparse.Action):
 
 
 OutFolder = Annotated[Path, Arg(action=RunFolder)]
+EngineOptions = Annotated[list[str] | None, Arg("NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
 SuiteName = Annotated[str, Arg("starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml")]
@@ -169,12 +170,15 @@ class EndpointOptions(Options):
 
 
 class _NamedModel(Options):
-    model: Annotated[str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL")] = "default"
+    model: Annotated[
+        str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL|llama:FILE.gguf")
+    ] = "default"
     """the chat model (default: the one in the package; after `make real-models` also smollm2 and
-    gemma-3-270m); of several servers of one model, each has a part of the conversations; vllm:
-    runs it in vLLM, in process"""
-    engine: Annotated[list[str] | None, Arg("NAME=VALUE")] = None
-    """with vllm:MODEL: an option of its engine, as in max_model_len=4096; repeat for more"""
+    gemma-3-270m); of several servers of one model, each has a part of the conversations; vllm: and
+    llama: run it in vLLM or llama.cpp, in process"""
+    engine: EngineOptions = None
+    """with vllm:MODEL or llama:FILE: an option of the engine, as in max_model_len=4096; repeat for
+    more"""
 
 
 class _RowOptions(Options):

@@ -8,8 +8,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from holdfast.cli.loading import begin_loading, check_extra, is_url, load_here
-from holdfast.cli.options import Arg, Command, LocalModelOptions, Options, PlacementOptions, Spec
+from holdfast.cli.loading import begin_loading, check_extra, is_url, load_here, load_named
+from holdfast.cli.options import (
+    Arg,
+    Command,
+    EngineOptions,
+    LocalModelOptions,
+    Options,
+    PlacementOptions,
+    Spec,
+)
 from holdfast.cli.progress import ending_at_once
 from holdfast.errors import UsageError
 from holdfast.version import __version__
@@ -46,6 +54,8 @@ def _bytes(text: str) -> int:
 
 
 class _ServeOptions(Options):
+    engine: EngineOptions = None
+    """with llama:FILE.gguf: an option of llama.cpp, as in context=8192; repeat for more"""
     host: str = "127.0.0.1"
     """others than loopback need a key"""
     port: int = 8000
@@ -111,6 +121,7 @@ def _service(arguments: argparse.Namespace) -> Service:
     from holdfast.drift.suites import load_suite
     from holdfast.methods import parse
     from holdfast.methods.fitted import read_any_fitted
+    from holdfast.models.engines import engine_in
     from holdfast.ranges import Range, whole_number
     from holdfast.serve.service import Limits
 
@@ -130,12 +141,17 @@ def _service(arguments: argparse.Namespace) -> Service:
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
             " name on the hub."
         )
-    begin_loading(arguments.model)
+    if not (in_engine := bool(engine_in(arguments.model))):
+        begin_loading(arguments.model)
     from holdfast.serve.engine_thread import EngineThread
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.service import Service
 
-    model = load_here(arguments, prefix_memory=arguments.prefix_memory)
+    memory = arguments.prefix_memory
+    if in_engine:
+        model = load_named(arguments, to_serve=True, prefix_memory=memory)
+    else:
+        model = load_here(arguments, prefix_memory=memory)
     if default:
         model.check(default)
     engine = EngineThread(model, queue)

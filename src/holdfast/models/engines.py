@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
+from inspect import signature
 from typing import Any
 
 from holdfast.errors import ModelError, UsageError
@@ -28,12 +29,18 @@ def engine_in(model: str) -> str:
     return named[1] if named and not os.path.exists(model) else ""
 
 
-def load_in_engine(model: str, **options: Any) -> ChatModel:
-    """The model that a name such as "vllm:default" asks for; `options` are those of the engine's
-    `load`.
+def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> ChatModel:
+    """The model that a name such as "vllm:default" asks for.
+
+    Args:
+        model: its name.
+        to_serve: whether `holdfast serve` needs it. An engine whose `load` takes `prefix_memory`
+            gives models whose sessions take requests at any time.
+        options: of the engine's `load`.
 
     Raises:
         ModelError: the engine's package is not installed, or the model cannot be loaded or run.
+        UsageError: the engine is not one for `holdfast serve`.
     """
     engine, _, name = model.partition(":")
     points = {point.name: point for point in entry_points(group=GROUP)}
@@ -49,7 +56,13 @@ def load_in_engine(model: str, **options: Any) -> ChatModel:
             f"{model!r} needs the engine {engine!r}, which is not installed here (installed:"
             f" {installed}); {cure}, or give the model as {name!r}."
         )
-    made: ChatModel = points[engine].load()(name, **options)
+    load = points[engine].load()
+    if to_serve and "prefix_memory" not in signature(load).parameters:
+        raise UsageError(
+            f"{model} runs in {engine}, which has a server of its own; start that one, or give a"
+            " folder or a name on the hub."
+        )
+    made: ChatModel = load(name, **options)
     return made
 
 

@@ -83,17 +83,16 @@ def settings_for(sizes: Sizes) -> drift.Settings:
 
 def check(model: LocalModel, head: Head | None = None) -> None:
     """Refuses what cannot be traced, before anything runs."""
-    require_layers(model, "layers, so there is no attention mass to read")
+    if not hasattr(model, "steerable"):  # an engine that steers shows it too, but no layers
+        require_layers(model, "layers, so there is no attention mass to read")
     if not model.steerable:
         raise ModelError(
             f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so"
             " there is no mass to read; give another model."
         )
-    config = model.hf_model.config.get_text_config()
-    if head is not None and not (
-        0 <= head[0] < config.num_hidden_layers and 0 <= head[1] < config.num_attention_heads
-    ):
+    shape = model.shape
+    if head is not None and not (0 <= head[0] < shape.layers and 0 <= head[1] < shape.heads):
         raise UsageError(
             f"There is no head {head[0]}.{head[1]} in {model.name}: it has layers 0 to"
-            f" {config.num_hidden_layers - 1} with heads 0 to {config.num_attention_heads - 1}."
+            f" {shape.layers - 1} with heads 0 to {shape.heads - 1}."
         )
