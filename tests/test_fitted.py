@@ -28,7 +28,7 @@ from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets
 from holdfast.study.fitting.keys import learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
-from holdfast.study.fitting.run import fit, fitted_methods
+from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
 
 ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
 LAYER = 1
@@ -502,3 +502,26 @@ def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "takes a .safetensors file, not 's.pt'" in err and "boost" in err
     assert "is an endpoint, whose hidden states nobody sees" in err
+
+
+def test_a_vector_is_written_as_llama_cpp_reads_control_vectors(tmp_path, monkeypatch, capsys):
+    """What `vector` adds with its defaults, by the layers that it chose; of others, nothing."""
+    gguf = pytest.importorskip("gguf")
+    fitted = write_for(model(), tmp_path / "vector.safetensors", "vector")
+    write_control_vector(fitted, tmp_path / "vector.gguf")
+    read = gguf.GGUFReader(tmp_path / "vector.gguf")
+    assert read.fields["general.architecture"].contents() == "controlvector"
+    assert read.fields["controlvector.layer_count"].contents() == fitted.on.layers
+    directions = {tensor.name: torch.from_numpy(tensor.data.copy()) for tensor in read.tensors}
+    assert directions.keys() == {f"direction.{layer}" for layer in fitted.chosen}
+    for layer in fitted.chosen:
+        nothing = torch.zeros(1, 1, fitted.on.hidden_size)
+        added = Vector(fitted).edit_hidden(nothing, layer)[0, 0]
+        assert torch.equal(directions[f"direction.{layer}"], added)
+
+    first = dataclasses.replace(fitted, chosen=(0,))
+    with pytest.raises(UsageError, match="fitted for layer 0"):
+        write_control_vector(first, tmp_path / "first.gguf")
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "seka", "--out", "s.safetensors", "--gguf", "s.gguf"]) == 2
+    assert "--gguf s.gguf takes a vector, and seka is no direction" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -78,6 +79,8 @@ class _FitOptions(Options):
     """seka, ada-seka, prism, capping, vector or gcad"""
     out: Annotated[Path, Arg("FILE.safetensors")]
     """where it goes"""
+    gguf: Annotated[Path | None, Arg("FILE.gguf")] = None
+    """of vector: write it as a control vector for llama.cpp too (llama-server --control-vector)"""
     data: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """examples of your own (default: those in the package)"""
     batch_size: Annotated[int | None, Arg("ROWS")] = None
@@ -183,7 +186,7 @@ def _write_heads(
 
 def run_fit(arguments: argparse.Namespace) -> None:
     from holdfast.methods.fitted import SUFFIX
-    from holdfast.study.fitting.run import fit, fitted_methods
+    from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
 
     if arguments.method not in fitted_methods():
         raise UnknownName("fitted method", arguments.method, fitted_methods())
@@ -194,12 +197,23 @@ def run_fit(arguments: argparse.Namespace) -> None:
         )
     if arguments.out.suffix != SUFFIX:
         raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
+    if arguments.gguf is not None:
+        if find_spec("gguf") is None:
+            raise UsageError("--gguf needs the package gguf; pip install 'holdfast[gguf]'.")
+        if arguments.method != "vector":
+            raise UsageError(
+                f"--gguf {arguments.gguf} takes a vector, and {arguments.method} is no direction"
+                " that llama.cpp could add; leave it out."
+            )
     begin_loading(arguments.model)
     model = load_here(arguments)
     watch = Bar.of("example")
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
     print(f"Fitted on {model.name}: {arguments.out.resolve()}")
     print(f"--method {fitted.method}:file={arguments.out}   (in records: file={fitted.digest})")
+    if arguments.gguf is not None:
+        write_control_vector(fitted, arguments.gguf)
+        print(f"llama-server --control-vector {arguments.gguf.resolve()}")
 
 
 COMMAND = Command(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UnknownName
-from holdfast.methods import Fitted, FittedOn, write_fitted
+from holdfast.errors import UnknownName, UsageError
+from holdfast.methods import Fitted, FittedOn, Vector, write_fitted
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.progress import Progress, Watch, unwatched
@@ -94,6 +94,33 @@ def fit(
         chosen=learned.chosen,
         made_from=_made_from(data, len(examples)) | dict(learned.facts),
     )
+
+
+def write_control_vector(fitted: Fitted, out: Path) -> None:
+    """Writes a fitted vector as a control vector of llama.cpp: at scale 1 it does there what
+    `vector:file=FILE` does here, with the default factor and layer.
+
+    Raises:
+        UsageError: the layer is the first one, behind which llama.cpp adds nothing.
+    """
+    from gguf import GGUFWriter
+
+    vector = Vector(fitted)
+    if 0 in vector.touched_layers:
+        raise UsageError(
+            f"{fitted.path} was fitted for layer 0, and llama.cpp adds control vectors behind later"
+            " layers only; fit it on other --data."
+        )
+    writer = GGUFWriter(out, "controlvector")
+    writer.add_string("controlvector.model_hint", fitted.on.model)
+    writer.add_uint32("controlvector.layer_count", fitted.on.layers)
+    for layer in sorted(vector.touched_layers):
+        difference = fitted.tensor("difference")[fitted.index_of(layer)]
+        writer.add_tensor(f"direction.{layer}", (vector.factor * difference).float().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def _made_from(data: Path | str | None, examples: int) -> dict[str, Any]:
