@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-real serve real-models test test-all lint docs integrations records vllm-test clean
+.PHONY: demo demo-real serve real-models test test-all lint docs integrations records vllm-test llama-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -77,9 +77,22 @@ integrations: .venv-integrations/ready
 vllm-test: .venv-vllm/ready
 	HF_HUB_OFFLINE=1 .venv-vllm/bin/python -m pytest plugins/holdfast-vllm/tests
 
+# llama.cpp has an environment of its own, as it is compiled: about 7 CPU minutes, once. The wheel
+# stays in the environment, and serves again when that is made anew.
+LLAMA_WHEELS := .venv-llama/wheels
+
+.venv-llama/ready: pyproject.toml constraints.txt plugins/holdfast-llama/pyproject.toml
+	$(PYTHON) -m venv .venv-llama
+	ls $(LLAMA_WHEELS)/llama_cpp_python-0.3.36-*.whl >/dev/null 2>&1 || CMAKE_ARGS='-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAVA_BUILD=OFF' .venv-llama/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(LLAMA_WHEELS) llama-cpp-python==0.3.36
+	.venv-llama/bin/pip install --quiet --disable-pip-version-check --find-links $(LLAMA_WHEELS) --constraint constraints.txt --editable '.[serve]' --editable 'plugins/holdfast-llama[test]'
+	touch $@
+
+llama-test: .venv-llama/ready
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 .venv-llama/bin/python -m pytest plugins/holdfast-llama/tests
+
 # Hours. SELF_DIALOGUE=FILE (see training/README.md) measures the ablation too.
 records: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/records.py $(if $(SELF_DIALOGUE),--self-dialogue $(SELF_DIALOGUE))
 
 clean:
-	rm -rf .venv .venv-docs .venv-integrations .venv-vllm site
+	rm -rf .venv .venv-docs .venv-integrations .venv-vllm .venv-llama site

@@ -42,7 +42,8 @@ INSTEAD = {
     'run(model, "core"': 'run(model, "starter", settings=drift.Settings(2, 2)',
 }
 ADDRESS = "http://127.0.0.1:8000"
-NEEDS = {"scaling.md": "ray", "integrations.md": "lm_eval"}  # which `make integrations` installs
+# What other environments install: `make integrations` and `make llama-test`.
+NEEDS = {"scaling.md": "ray", "integrations.md": "lm_eval", "llama.md": "llama_cpp"}
 
 
 def with_code(*languages: str) -> list[Path]:
@@ -100,7 +101,7 @@ def names_for(page: Path, url: str) -> dict[str, Any]:
 def test_python_blocks_run(page, folder, server, capsys):
     """The blocks of a page run one after the other, as a reader would run them."""
     if page.name in NEEDS:
-        pytest.importorskip(NEEDS[page.name], reason="make integrations installs it")
+        pytest.importorskip(NEEDS[page.name], reason="of another environment")
     names = {"__name__": "__main__", **names_for(page, server.url)}
     promised = []
     for block in blocks_of(page, "python"):

@@ -1,0 +1,30 @@
+"""Attention steering inside unmodified llama.cpp.
+
+    weights.py    attention weights, read and rewritten between two nodes of the graph
+    native.py     llama.cpp's models and contexts, through llama-cpp-python's bindings
+    slots.py      llama.cpp as Holdfast's engine sees a model
+    model.py      `llama:FILE.gguf`: a chat model
+    block.py      `steering`: for code that uses llama-cpp-python
+    versions.py   the releases that this is known to work with
+
+The methods and their mathematics are `holdfast.methods`, dialogs, batches and draws are
+`holdfast.models` and `holdfast.engine`. Importing this package imports no llama.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast_llama.block import SteeringBlock, steering
+
+__version__ = "0.1.0"
+__all__ = ["SteeringBlock", "steering"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from holdfast_llama import block
+
+    return getattr(block, name)

@@ -1,0 +1,297 @@
+"""`steering`: a llama-cpp-python model steered inside a block, with its own API."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import llama_cpp
+import numpy as np
+import torch
+from llama_cpp._internals import LlamaContext
+
+from holdfast.attention import AttentionTrace
+from holdfast.chat.messages import Message, check_message
+from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.methods import Method, attention_methods, read_methods, spell
+from holdfast.methods.protocols import ShiftsAttention
+from holdfast_llama.model import check_steering
+from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
+from holdfast_llama.weights import AttentionWeights, SteeredRow
+
+Range = tuple[int, int]  # first and last token (exclusive)
+_PIECE = 1024  # bytes of a token at most
+_REPLACED = ("eval", "generate", "_create_completion")
+
+
+@contextmanager
+def steering(
+    llama: llama_cpp.Llama,
+    hold: Sequence[Message] | Sequence[Range],
+    methods: Sequence[Method | str] | Method | str,
+    *,
+    trace: bool = False,
+) -> Iterator[SteeringBlock]:
+    """Steers whatever `llama` generates inside the block.
+
+    The block has a context of its own, as llama.cpp takes a callback only when it makes one: what
+    was computed before plays no part, and afterwards the model is as fast as before, with flash
+    attention where it had that. Keys and values of the block are dropped at its end.
+
+    Args:
+        llama: of llama-cpp-python.
+        hold: what to hold on to: the messages of a chat, of which the system prompt's words are
+            looked for in each prompt; or tokens of each prompt as (first, last (exclusive)).
+        methods: attention methods, or their spec strings, as "boost:factor=4".
+        trace: whether the attention mass on them is recorded.
+
+    Yields:
+        The block, which has the trace of the latest reply.
+
+    Raises:
+        UsageError: methods that are no attention methods; heads that the model lacks; a chat
+            without a system prompt; a model that is steered already, or drafts tokens.
+        ModelError: attention cannot be steered: another version of llama-cpp-python, a quantised
+            cache, recurrent layers.
+        PromptError: inside, a prompt does not have the system prompt's words.
+    """
+    block = SteeringBlock(llama, hold, methods, trace=trace)
+    block.open()
+    try:
+        yield block
+    finally:
+        block.close()
+
+
+class SteeringBlock:
+    """An open block; see `steering`."""
+
+    def __init__(self, llama: llama_cpp.Llama, hold: Any, methods: Any, *, trace: bool = False):
+        check_library()
+        self._llama = llama
+        self._methods = _attention_methods(methods)
+        self._trace, self._open = trace, False
+        self._texts, self._ranges, self._is_first = _read_hold(hold)
+        self._known: list[int] = []  # tokens of the context
+        self._span: tuple[bool, ...] = ()
+        self._masses: list[np.ndarray] = []
+        self._uniform: list[np.ndarray] = []
+        model = llama._model.model
+        check_architecture(model, llama.model_path)
+        layers = llama_cpp.llama_model_n_layer(model)
+        heads = llama_cpp.llama_model_n_head(model)
+        check_steering(self._methods, layers, heads)
+        self._weights = AttentionWeights(
+            layers, heads, on_host=llama.model_params.n_gpu_layers == 0
+        )
+
+    @property
+    def span(self) -> list[int]:
+        """The tokens of the latest prompt that are held on to."""
+        return [place for place, inside in enumerate(self._span) if inside]
+
+    @property
+    def trace(self) -> AttentionTrace | None:
+        """The mass on the span of the latest reply's tokens; None where it was not asked for."""
+        if not self._masses:
+            return None
+        mass, uniform = np.stack(self._masses, -1), np.stack(self._uniform, -1)
+        return AttentionTrace(torch.from_numpy(mass), torch.from_numpy(uniform))
+
+    def open(self) -> None:
+        """Puts a context of the block's own into the model.
+
+        Raises:
+            UsageError, ModelError: as `steering`.
+        """
+        llama = self._llama
+        if isinstance(vars(llama).get("eval"), _Replaced):
+            raise UsageError(
+                f"{llama.model_path} is steered by another block; leave that one first, or give all"
+                " methods to one."
+            )
+        if llama.draft_model is not None:
+            raise UsageError(
+                "A model with a draft_model cannot be steered, as tokens that it drafts are"
+                " forwarded before they are drawn; make the Llama without one."
+            )
+        if (kind := llama.context_params.type_v) not in CACHE_TYPES.values():
+            raise ModelError(
+                f"Values of ggml's type {kind} are quantised and need flash attention, whose"
+                " weights cannot be steered; make the Llama with type_v="
+                f"{CACHE_TYPES['f16']} (float16)."
+            )
+        parameters = type(llama.context_params).from_buffer_copy(llama.context_params)
+        parameters.flash_attn_type = FLASH_OFF
+        parameters.n_ubatch = parameters.n_batch
+        parameters.cb_eval = self._weights.callback
+        context = LlamaContext(model=llama._model, params=parameters, verbose=llama.verbose)
+        if llama._lora_adapter is not None:
+            adapters: Any = (llama_cpp.llama_adapter_lora_p_ctypes * 1)()
+            adapters[0] = llama._lora_adapter
+            scales = (ctypes.c_float * 1)(llama.lora_scale)
+            llama_cpp.llama_set_adapters_lora(context.ctx, adapters, 1, scales)
+        self._context, self._stock = context, llama._ctx
+        self._eval = llama.eval
+        llama._ctx = context
+        llama.reset()
+        for name in _REPLACED:
+            original = getattr(llama, name)
+            replaced = self._forward if name == "eval" else self._guarded(original)
+            setattr(llama, name, _Replaced(replaced))
+        self._open = True
+
+    def close(self) -> None:
+        """Puts the model's own context back."""
+        self._open = False
+        for name in _REPLACED:
+            delattr(self._llama, name)
+        self._llama._ctx = self._stock
+        self._context.close()
+        self._llama.reset()
+
+    def _guarded(self, original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        """A generator that refuses to go on once the block is left: it would go on unsteered."""
+
+        def steps(*arguments: Any, **options: Any) -> Iterator[Any]:
+            self._require_open()
+            generator: Any = original(*arguments, **options)
+            given = None
+            while True:
+                try:
+                    item = generator.send(given)
+                except StopIteration:
+                    return
+                given = yield item
+                self._require_open()
+
+        return steps
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise UsageError(
+                f"A reply under {spell(self._methods)} was read on after its block had ended, where"
+                " nothing is steered; read the whole stream inside the block."
+            )
+
+    def _forward(self, tokens: Sequence[int]) -> None:
+        """`Llama.eval`: forwards tokens behind those that the context has."""
+        llama, tokens = self._llama, list(tokens)
+        past = llama.n_tokens
+        if not tokens:  # the prompt of before is asked again, and its logits are still there
+            self._masses, self._uniform = self._masses[-1:], self._uniform[-1:]
+            return
+        ids = [*llama.input_ids[:past].tolist(), *tokens]
+        if past != len(self._known) or len(tokens) > 1 or not past:
+            span = self._find(ids)
+            apart = any(method.span_includes_generated for method in self._methods)
+            if self._span[:past] != span[:past] or (apart and past):
+                llama.n_tokens, tokens = 0, ids  # its keys were made under another span
+            self._span = span
+            self._masses, self._uniform = [], []
+        for start in range(0, len(tokens), llama.n_batch):
+            piece = tokens[start : start + llama.n_batch]
+            begin = llama.n_tokens
+            row = SteeredRow(0, begin, self._span, self._methods, self._trace)
+            self._weights.begin([row], [begin + len(piece)])
+            try:
+                self._eval(piece)
+                self._weights.finish()
+            except BaseException:
+                self._weights.abandon()
+                llama.n_tokens = begin
+                self._known = ids[:begin]
+                raise
+        self._known = ids
+        if self._trace:
+            self._masses.append(self._weights.mass[0])
+            self._uniform.append(self._weights.uniform[0])
+
+    def _find(self, ids: Sequence[int]) -> tuple[bool, ...]:
+        """True on the tokens of a prompt that are held on to.
+
+        Raises:
+            PromptError: they are not in it.
+        """
+        span = np.zeros(len(ids), bool)
+        for first, last in self._ranges:
+            if not 0 <= first < last <= len(ids):
+                raise PromptError(
+                    f"The span ({first}, {last}) is not inside of a prompt of {len(ids)} tokens;"
+                    " give first and last (exclusive) token, counted from 0."
+                )
+            span[first:last] = True
+        if self._texts:
+            pieces = [self._piece(token) for token in ids]
+            ends = np.cumsum([len(piece) for piece in pieces])
+            starts = ends - [len(piece) for piece in pieces]
+            text = b"".join(pieces)
+            for wanted in self._texts:
+                count, at = text.count(wanted), text.find(wanted)
+                if not count or (count > 1 and not self._is_first):
+                    raise PromptError(
+                        f"The system prompt {wanted.decode()[:60]!r} is in the prompt {count} times"
+                        " and not once; give the chat that is asked, or its tokens as"
+                        " [(first, last)]."
+                    )
+                span |= (starts < at + len(wanted)) & (ends > at)
+        return tuple(span.tolist())
+
+    def _piece(self, token: int) -> bytes:
+        vocab = llama_cpp.llama_model_get_vocab(self._llama._model.model)
+        buffer = ctypes.create_string_buffer(_PIECE)
+        size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _PIECE, 0, True)
+        return buffer.raw[:size]
+
+
+class _Replaced:
+    """A function in place of a method, by which an open block is known."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self._function = function
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._function(*arguments, **options)
+
+
+def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
+    read = read_methods(methods)
+    steering_methods = attention_methods(read)
+    if len(steering_methods) != len(read):
+        other = next(method for method in read if method not in steering_methods)
+        raise UsageError(
+            f"{other!r} is no attention method, which is all a block of llama.cpp can do; load the"
+            " model as llama:FILE.gguf with Holdfast for the others that it offers."
+        )
+    return steering_methods
+
+
+def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
+    """The texts and the ranges to hold on to, and whether the first text begins the chat.
+
+    Raises:
+        UsageError: neither, or a chat without a system prompt.
+    """
+    items = list(hold) if isinstance(hold, (list, tuple)) else []
+    if items and all(isinstance(item, dict) for item in items):
+        for number, message in enumerate(items, 1):
+            check_message(number, message)
+        texts = [
+            message["content"].strip().encode()
+            for message in items
+            if message["role"] == "system" and message["content"].strip()
+        ]
+        if not texts:
+            raise UsageError(
+                "The chat has no system prompt to hold on to; add a message with the role 'system',"
+                " or give tokens as [(first, last)]."
+            )
+        return texts, [], len(texts) == 1 and items[0]["role"] == "system"
+    pairs = [tuple(item) for item in items if isinstance(item, (list, tuple))]
+    if not items or len(pairs) != len(items) or any(len(pair) != 2 for pair in pairs):
+        raise UsageError(
+            f"steering takes the messages of a chat or tokens as [(first, last)], not {hold!r:.80}."
+        )
+    return [], pairs, False

@@ -1,0 +1,298 @@
+"""Chat models in llama.cpp, as `holdfast drift --model llama:FILE.gguf` runs them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import torch
+
+from holdfast import ranges
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Message
+from holdfast.chat.prompt import Pieces
+from holdfast.engine.scheduler import Scheduler, Serving
+from holdfast.engine.scoring import Scored
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import (
+    Ability,
+    Kind,
+    Method,
+    Shape,
+    attention_methods,
+    of_kind,
+    read_methods,
+    spell,
+)
+from holdfast.methods.table import table_row
+from holdfast.models.capabilities import ENDPOINT, check_needs
+from holdfast.models.checkpoint import explained, find_source
+from holdfast.models.protocol import Generates
+from holdfast.models.requests import Reply, Request
+from holdfast.models.session import LocalSession
+from holdfast_llama.native import NativeModel, cache_type
+from holdfast_llama.slots import LlamaRunner, Pool
+from holdfast_llama.weights import SteeredRow
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from holdfast.engine.runner import Runner
+    from holdfast.models.reader import SessionModel
+
+_CONTEXT = 4096  # tokens of a row, of models that were trained on more
+_ROWS = 8
+_PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  # it's"
+_OFFERS = ENDPOINT | {
+    Ability.LOG_ODDS,
+    Ability.REHEARSAL,
+    Ability.SECOND_STREAM,
+    Ability.REPLY_SCORES,
+    Ability.DISTRIBUTIONS,
+}
+
+
+@dataclass(frozen=True)
+class LlamaModel(Generates):
+    """A GGUF model in llama.cpp, with its attention steered.
+
+    Args:
+        name: as it was asked for.
+        fingerprint: a digest of the file, the type of the cache and the chat template.
+        runner: the model as the engine sees it.
+        tokenizer: the file's, as transformers reads it.
+        stop_ids: tokens that end a reply.
+        batch_size: rows forwarded together at most.
+        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
+            of the memory here.
+    """
+
+    name: str
+    fingerprint: str
+    runner: LlamaRunner
+    tokenizer: PreTrainedTokenizerFast
+    stop_ids: frozenset[int]
+    batch_size: int = _ROWS
+    prefix_memory: int | None = None
+    independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
+    steerable: ClassVar[bool] = True
+    offers: ClassVar[frozenset[Ability]] = _OFFERS
+
+    @property
+    def context(self) -> int:
+        """Tokens that a row may have."""
+        return self.runner.context
+
+    @property
+    def prefix_bytes(self) -> int:
+        """Bytes of keys and values that a session keeps of its dialogs."""
+        if self.prefix_memory is not None:
+            return self.prefix_memory
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+
+    @property
+    def shape(self) -> Shape:
+        """The shape that head sets made on this model are for."""
+        return Shape(self.runner.layers, self.runner.heads, self.name, self.fingerprint)
+
+    @property
+    def runtime(self) -> dict[str, str | int]:
+        """Versions and devices that rounding depends on."""
+        import llama_cpp
+
+        pool = self.runner.pool
+        return {
+            "device": "gpu" if pool.model.gpu_layers else "cpu",
+            "llama-cpp-python": llama_cpp.__version__,
+            "batch_size": self.batch_size,
+            "context": self.context,
+            "cache": pool.cache,
+        }
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that cannot be applied.
+
+        Raises:
+            ModelError: a method that needs what llama.cpp does not let others change.
+            UsageError: heads that the model does not have, or a list of methods that three numbers
+                per head do not tell.
+        """
+        methods = read_methods(methods)
+        cure = "use another method, or load the model with holdfast.load()"
+        check_needs(methods, self.offers, f"{self.name} in llama.cpp", cure)
+        check_steering(methods, self.runner.layers, self.runner.heads)
+
+    def session(self, *, long_lived: bool = False) -> LocalSession:
+        """Opens a session; see `LocalModel.session`."""
+        model = cast("SessionModel", self)  # its runner has what the engine uses of a `Runner`
+        return LocalSession(model, long_lived=long_lived)
+
+    def scheduler(self, serving: Serving | None = None) -> Scheduler:
+        """A scheduler of this model's own, without rows."""
+        runner = cast("Runner", self.runner)
+        return Scheduler(runner, self.stop_ids, self.batch_size, serving)
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats, in the order given."""
+        return self.session().generate_batch(requests)
+
+    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
+        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
+        are the reply.
+        """
+        text = Pieces(self.tokenizer, tell)
+        reply = self.session().generate(request, drawn=text.add)
+        text.finish(reply.text)
+        return reply
+
+    def score(
+        self,
+        messages: Sequence[Message],
+        replies: Sequence[str],
+        methods: Sequence[Method] = (),
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
+    ) -> Scored:
+        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
+        request = Request(messages, methods, emphasis=emphasis, marks=marks)
+        return self.session().score([request], [replies])[0]
+
+
+def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
+    """Refuses methods that cannot be applied to the attention weights of llama.cpp.
+
+    Raises:
+        UsageError: heads that the model does not have, or a list of methods that three numbers per
+            head do not tell.
+    """
+    steering = attention_methods(methods)
+    named = [*steering, *of_kind(methods, Kind.REHEARSED)]
+    for method in named:
+        for layer, head in sorted(getattr(method, "heads", None) or ()):
+            if layer >= layers or head >= heads:
+                raise UsageError(
+                    f"{method.name} names head {head} in layer {layer}, and the model has {layers}"
+                    f" layers of {heads} heads, counted from 0."
+                )
+    if steering and table_row(steering) is None:
+        raise UsageError(
+            f"{spell(steering)} cannot be told by three numbers per head, which is all that"
+            " llama.cpp's attention is steered by; use one of the methods, or put a bias before a"
+            " power."
+        )
+
+
+def load(
+    name: str,
+    dtype: str | None = None,
+    *,
+    batch_size: int | None = None,
+    trust_remote_code: bool = False,
+    context: int | None = None,
+    cache: str = "f16",
+    threads: int | None = None,
+    gpu_layers: int = 0,
+    prefix_memory: int | None = None,
+    verbose: bool = False,
+) -> LlamaModel:
+    """Loads a GGUF file into llama.cpp.
+
+    Args:
+        name: the file, or "smollm2" and "gemma-3-270m" after `make real-models`.
+        dtype: None, as llama.cpp computes with the weights as they are in the file.
+        batch_size: rows that run together at most; None: 8.
+        trust_remote_code: plays no part, as a GGUF file has no code.
+        context: tokens that a row may have; None: what the model was trained on, at most 4,096.
+        cache: the type of keys and values: "f16", "bf16" or "f32".
+        threads: of a pass; None: as many as torch has.
+        gpu_layers: how many layers go to the GPU, of a llama.cpp that was built for one; -1: all.
+        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
+            of the memory here.
+        verbose: whether llama.cpp writes its log to stderr.
+
+    Raises:
+        ModelError: no GGUF file, one that llama.cpp or the tokenizer of transformers cannot read,
+            or a model whose attention cannot be steered here; or another version of llama.cpp.
+        UsageError: a dtype.
+        ParameterOutOfRange: a number outside its range.
+    """
+    import llama_cpp._logger
+
+    if dtype is not None:
+        raise UsageError(
+            f"--dtype {dtype} is for models that holdfast computes; llama.cpp takes the weights as"
+            " they are in the file, so leave it out, or give a file of that type."
+        )
+    rows = ranges.whole_number("a model", "batch_size", batch_size or _ROWS, 1)
+    cache_type(cache)
+    source = find_source(name)
+    if source.gguf is None:
+        raise ModelError(
+            f"llama.cpp runs GGUF files, and {name!r} is none; give a file, as"
+            " llama:model.gguf, or holdfast without llama:."
+        )
+    llama_cpp._logger.set_verbose(verbose)
+    native = NativeModel(source.location, gpu_layers)
+    tokens = ranges.whole_number(
+        "a model", "context", context or min(native.trained_context, _CONTEXT), 1
+    )
+    if tokens > native.trained_context:
+        raise UsageError(
+            f"{name} was trained on {native.trained_context:,} tokens, fewer than context={tokens};"
+            " give at most that."
+        )
+    with source.opened() as (location, file), explained(source, "tokenizer"):
+        tokenizer = _read_tokenizer(location, file)
+    _check_tokens(native, tokenizer, name)
+    threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
+    runner = LlamaRunner(Pool(native, rows, tokens, threads, cache), f"llama:{name}")
+    check_layers(runner.pool)
+    content = source.gguf.fingerprint(torch.float32)
+    identity = f"{content} llama.cpp {cache} {tokenizer.chat_template}"
+    return LlamaModel(
+        f"llama:{name}",
+        hashlib.sha256(identity.encode()).hexdigest()[:32],
+        runner,
+        tokenizer,
+        source.gguf.stop_ids | {tokenizer.eos_token_id} - {None},
+        rows,
+        prefix_memory,
+    )
+
+
+def _read_tokenizer(location: str, file: dict[str, str]) -> PreTrainedTokenizerFast:
+    from transformers import PreTrainedTokenizerFast
+
+    kind: Any = PreTrainedTokenizerFast
+    tokenizer: PreTrainedTokenizerFast = kind.from_pretrained(location, **file)
+    return tokenizer
+
+
+def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
+    """Warns of a tokenizer that cuts text in another way than llama.cpp's does."""
+    ours = list(tokenizer(_PROBE, add_special_tokens=False).input_ids)
+    theirs = native.tokenize(_PROBE)
+    if ours != theirs:
+        warnings.warn(
+            f"transformers cuts text into other tokens than llama.cpp does for {name}"
+            f" ({len(ours)} and {len(theirs)} of a probe), so replies may be worse than in"
+            " llama-server; the model's safetensors repository has the right tokenizer.",
+            stacklevel=3,
+        )
+
+
+def check_layers(pool: Pool) -> None:
+    """Forwards one token, to see that every layer lets its attention weights be read.
+
+    Raises:
+        ModelError: some layer does not.
+    """
+    place = pool.take(True)
+    row = SteeredRow(place.stream, 0, (True,), trace=True)
+    place.context.decode([row], [[0]])
+    pool.give_back([place])

@@ -1,0 +1,330 @@
+"""llama.cpp through llama-cpp-python's bindings: a model, and contexts with one stream per row.
+
+A context has `rows` streams of `columns` cells. Tokens are only ever removed from the end of a
+stream, so a token's cell is its position; `weights.py` checks that in every pass.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llama_cpp
+import numpy as np
+
+from holdfast.errors import ModelError
+from holdfast_llama.versions import check_version
+from holdfast_llama.weights import AttentionWeights, SteeredRow
+
+FLASH_OFF, FLASH_ON = 0, 1
+CHUNK = 512  # tokens of one pass; a longer prompt takes several
+CACHE_TYPES = {"f32": 0, "f16": 1, "bf16": 30}  # of keys and values, by ggml's numbers
+_QUANTISED = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0")
+_CONTEXT = {
+    "n_ctx": 512,
+    "n_batch": 2048,
+    "n_ubatch": 512,
+    "n_seq_max": 1,
+    "flash_attn_type": -1,
+    "type_k": 1,
+    "type_v": 1,
+    "yarn_ext_factor": -1.0,
+    "defrag_thold": -1.0,
+    "embeddings": False,
+    "offload_kqv": True,
+    "no_perf": True,
+    "op_offload": True,
+    "swa_full": True,
+    "kv_unified": False,
+}
+_MODEL = {
+    "n_gpu_layers": -1,
+    "split_mode": 1,
+    "vocab_only": False,
+    "use_extra_bufts": True,
+    "load_mtp": False,
+}
+
+
+@cache
+def check_library() -> None:
+    """Refuses a library whose version or structs are not the known ones; asked once.
+
+    A struct that the binding lays out in another way than the library would be read silently: its
+    defaults tell.
+
+    Raises:
+        ModelError: names the version, or the field.
+    """
+    check_version(llama_cpp.__version__)
+    for known, defaults in (
+        (_CONTEXT, llama_cpp.llama_context_default_params()),
+        (_MODEL, llama_cpp.llama_model_default_params()),
+    ):
+        for field, value in known.items():
+            if (found := getattr(defaults, field)) != value:
+                raise ModelError(
+                    f"llama.cpp's default of {field} is {found!r} here and not {value!r}, so its"
+                    " binding does not match the library; install llama-cpp-python"
+                    f" {llama_cpp.__version__} anew, and unset LLAMA_CPP_LIB_PATH."
+                )
+    llama_cpp.llama_backend_init()
+
+
+def cache_type(name: str) -> int:
+    """ggml's number of a type of keys and values.
+
+    Raises:
+        ModelError: another one; values that are quantised need flash attention.
+    """
+    if name in CACHE_TYPES:
+        return CACHE_TYPES[name]
+    why = "its values need flash attention, whose weights cannot be steered"
+    raise ModelError(
+        f"A cache of {name!r} cannot be steered ({why}); use {', '.join(CACHE_TYPES)}."
+        if name in _QUANTISED
+        else f"There is no cache of {name!r}; use {', '.join(CACHE_TYPES)}."
+    )
+
+
+class NativeModel:
+    """The weights of a GGUF file, as llama.cpp has them.
+
+    Args:
+        path: of the file.
+        gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
+
+    Attributes:
+        layers, heads: how many there are, heads of the first layer.
+        trained_context: tokens that it was trained on.
+        vocabulary: tokens of its vocabulary.
+
+    Raises:
+        ModelError: llama.cpp cannot read the file, or it holds no causal attention model.
+    """
+
+    def __init__(self, path: str, gpu_layers: int = 0):
+        check_library()
+        parameters = llama_cpp.llama_model_default_params()
+        parameters.n_gpu_layers = gpu_layers
+        self.gpu_layers = gpu_layers
+        self.pointer = llama_cpp.llama_model_load_from_file(path.encode(), parameters)
+        if not self.pointer:
+            raise ModelError(
+                f"llama.cpp cannot read {path!r}; it says why in its log (--engine verbose=true)."
+            )
+        weakref.finalize(self, llama_cpp.llama_model_free, self.pointer)
+        check_architecture(self.pointer, path)
+        self.layers = int(llama_cpp.llama_model_n_layer(self.pointer))
+        self.heads = int(llama_cpp.llama_model_n_head(self.pointer))
+        self.trained_context = int(llama_cpp.llama_model_n_ctx_train(self.pointer))
+        self.vocab = llama_cpp.llama_model_get_vocab(self.pointer)
+        self.vocabulary = int(llama_cpp.llama_vocab_n_tokens(self.vocab))
+
+    def tokenize(self, text: str) -> list[int]:
+        """The tokens of a text with special tokens in it, none added."""
+        given = text.encode()
+        room = len(given) + 8
+        tokens = (llama_cpp.llama_token * room)()
+        arguments = self.vocab, given, len(given), tokens, room, False, True
+        return list(tokens[: llama_cpp.llama_tokenize(*arguments)])
+
+
+def check_architecture(model: Any, name: str) -> None:
+    """Refuses models of which attention to all earlier tokens is not all that they keep.
+
+    Raises:
+        ModelError: names the kind.
+    """
+    kinds: dict[str, Callable[[Any], bool]] = {
+        "has recurrent layers": llama_cpp.llama_model_is_recurrent,
+        "has recurrent layers beside attention": llama_cpp.llama_model_is_hybrid,
+        "has an encoder": llama_cpp.llama_model_has_encoder,
+        "is a diffusion model": llama_cpp.llama_model_is_diffusion,
+    }
+    for kind, holds in kinds.items():
+        if holds(model):
+            raise ModelError(
+                f"{name!r} {kind}, which holdfast-llama cannot run; use a model whose layers all"
+                " have attention, or holdfast without llama:."
+            )
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The outputs of a pass.
+
+    Args:
+        logits: float32 [row, token, vocabulary] of the last tokens.
+        mass: on the span at the last query, float32 [row, layer, head]; NaN unless traced.
+        uniform: the same if each layer attended evenly, float32 [row, layer].
+    """
+
+    logits: np.ndarray
+    mass: np.ndarray
+    uniform: np.ndarray
+
+
+class NativeContext:
+    """Streams of cells, and passes over them.
+
+    Args:
+        model: the weights.
+        rows: streams.
+        columns: cells of each.
+        threads: of a pass.
+        steers: whether attention weights are written out, and can be rewritten and read.
+        flash: whether flash attention is used; None: where nothing can be steered.
+        cache: the type of keys and values, of `CACHE_TYPES`.
+
+    Raises:
+        ModelError: there is no memory for it.
+    """
+
+    def __init__(
+        self,
+        model: NativeModel,
+        rows: int,
+        columns: int,
+        threads: int,
+        *,
+        steers: bool,
+        flash: bool | None = None,
+        cache: str = "f16",
+    ):
+        self.model, self.rows, self.columns, self.steers = model, rows, columns, steers
+        self.weights = AttentionWeights(model.layers, model.heads, on_host=model.gpu_layers == 0)
+        parameters = llama_cpp.llama_context_default_params()
+        parameters.n_ctx, parameters.n_seq_max, parameters.kv_unified = columns * rows, rows, False
+        parameters.n_batch = parameters.n_ubatch = CHUNK
+        parameters.n_outputs_max_per_seq = CHUNK
+        parameters.n_threads = parameters.n_threads_batch = threads
+        parameters.type_k = parameters.type_v = cache_type(cache)
+        parameters.swa_full = True
+        parameters.flash_attn_type = (
+            FLASH_ON if (not steers if flash is None else flash) else FLASH_OFF
+        )
+        if steers:
+            parameters.cb_eval = self.weights.callback
+        self.pointer = llama_cpp.llama_init_from_model(model.pointer, parameters)
+        if not self.pointer:
+            raise ModelError(
+                f"llama.cpp has no memory for {rows} rows of {columns} tokens; use a smaller"
+                " --batch-size or --engine context=TOKENS."
+            )
+        # the model and the callback have to outlive it
+        weakref.finalize(self, _free_context, self.pointer, model, self.weights.callback)
+        self._memory = llama_cpp.llama_get_memory(self.pointer)
+        self._batch = llama_cpp.llama_batch_init(max(CHUNK, rows), 0, 1)
+        weakref.finalize(self, llama_cpp.llama_batch_free, self._batch)
+        if (known := llama_cpp.llama_n_seq_max(self.pointer)) != rows:
+            raise ModelError(
+                f"llama.cpp made {known} streams instead of {rows}, so its binding does not match"
+                " the library; install llama-cpp-python anew."
+            )
+
+    def crop(self, stream: int, length: int) -> None:
+        """Forgets what is behind a stream's first tokens."""
+        llama_cpp.llama_memory_seq_rm(self._memory, stream, length, -1)
+
+    def save(self, stream: int) -> np.ndarray:
+        """Keys and values of a stream, as bytes."""
+        size = llama_cpp.llama_state_seq_get_size(self.pointer, stream)
+        state = np.empty(size, np.uint8)
+        _check_size(
+            size, llama_cpp.llama_state_seq_get_data(self.pointer, _at(state), size, stream)
+        )
+        return state
+
+    def restore(self, stream: int, state: np.ndarray) -> None:
+        """Puts saved keys and values into a stream, in place of what it has."""
+        self.crop(stream, 0)
+        size = state.nbytes
+        _check_size(
+            size, llama_cpp.llama_state_seq_set_data(self.pointer, _at(state), size, stream)
+        )
+
+    def decode(
+        self, rows: Sequence[SteeredRow], tokens: Sequence[Sequence[int]], logits: int = 1
+    ) -> Passed:
+        """Forwards tokens of some rows.
+
+        Args:
+            rows: of streams that follow one another.
+            tokens: of each row, behind those that it has; several rows have equally many.
+            logits: of how many last tokens they are wanted; in front of the first token they are 0.
+
+        Raises:
+            Exception: what was raised while the weights were rewritten; the streams are as before.
+            ModelError: llama.cpp cannot make the pass, or it computes attention in another way.
+        """
+        count = len(tokens[0])
+        shape = len(rows), logits, self.model.vocabulary
+        wanted = np.zeros(shape, np.float32)
+        try:
+            for start in range(0, count, CHUNK):
+                stop = min(start + CHUNK, count)
+                self._pass(rows, tokens, start, stop, count - logits)
+                for place in range(max(start, count - logits), stop):
+                    for number in range(len(rows)):
+                        at = number * (stop - start) + place - start
+                        pointer = llama_cpp.llama_get_logits_ith(self.pointer, at)
+                        read = np.ctypeslib.as_array(pointer, (self.model.vocabulary,))
+                        wanted[number, place - count + logits] = read
+        except BaseException:
+            for row in rows:
+                self.crop(row.stream, row.start)
+            raise
+        return Passed(wanted, self.weights.mass, self.weights.uniform)
+
+    def _pass(
+        self,
+        rows: Sequence[SteeredRow],
+        tokens: Sequence[Sequence[int]],
+        start: int,
+        stop: int,
+        first_logits: int,
+    ) -> None:
+        """Forwards the tokens [start, stop) of each row."""
+        batch, width = self._batch, stop - start
+        if width * len(rows) > max(CHUNK, self.rows):
+            raise ModelError(
+                f"{len(rows)} rows of {width} tokens do not fit into one pass; forward them apart."
+            )
+        for number, (row, given) in enumerate(zip(rows, tokens, strict=True)):
+            for place in range(start, stop):
+                at = number * width + place - start
+                batch.token[at], batch.pos[at] = given[place], row.start + place
+                batch.n_seq_id[at], batch.seq_id[at][0] = 1, row.stream
+                batch.logits[at] = place >= first_logits
+        batch.n_tokens = width * len(rows)
+        if self.steers:
+            self.weights.begin(rows, [row.start + stop for row in rows])
+        code = llama_cpp.llama_decode(self.pointer, batch)
+        if self.steers:
+            self.weights.finish()
+        if code:
+            raise ModelError(
+                f"llama.cpp could not forward {batch.n_tokens} tokens (it returned {code}, 1 for"
+                " no free cells); use a larger --engine context=TOKENS."
+            )
+
+
+def _free_context(pointer: Any, *_: object) -> None:
+    llama_cpp.llama_free(pointer)
+
+
+def _at(state: np.ndarray) -> Any:
+    return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+
+
+def _check_size(expected: int, found: int) -> None:
+    if found != expected:
+        raise ModelError(
+            f"llama.cpp saved or restored {found:,} of {expected:,} bytes of a stream; ask again,"
+            " with a larger --engine context=TOKENS."
+        )

@@ -1,0 +1,295 @@
+"""llama.cpp as Holdfast's engine sees a model: slots for rows that come and go, and passes.
+
+A slot is a stream of some context. Rows that are steered or traced live in contexts that write
+attention weights out; all others live in contexts with flash attention. Both kinds share the
+model's weights, and are made when the first row needs one.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.engine.batch import StreamState
+from holdfast.engine.runner import Output
+from holdfast_llama.native import NativeContext, NativeModel
+from holdfast_llama.weights import SteeredRow
+
+
+@dataclass(frozen=True, eq=False)
+class SavedStream:
+    """Keys and values of a row's first tokens, as the engine's `KeysValues`.
+
+    Args:
+        tokens: how many of them are used.
+        state: of all that were saved, as llama.cpp writes them.
+        steers: the kind of context that they are for.
+    """
+
+    tokens: int
+    state: np.ndarray
+    steers: bool
+    least: int = 0
+    start: int = 0
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.state.nbytes
+
+    def first(self, count: int) -> SavedStream:
+        """Those of the first `count` tokens."""
+        return replace(self, tokens=count)
+
+    def copied(self) -> SavedStream:
+        """The same; nothing is a view of it."""
+        return self
+
+
+@dataclass(eq=False)
+class _Place:
+    """A stream of a context, and how many tokens it has."""
+
+    context: NativeContext
+    stream: int
+    tokens: int = 0
+
+
+@dataclass(eq=False)
+class Pool:
+    """Contexts of one model.
+
+    Args:
+        model: the weights.
+        rows: streams of each context.
+        columns: tokens that a row may have.
+        threads: of a pass.
+        cache: the type of keys and values.
+    """
+
+    model: NativeModel
+    rows: int
+    columns: int
+    threads: int
+    cache: str
+    _free: dict[bool, list[_Place]] = field(default_factory=lambda: {True: [], False: []})
+
+    def take(self, steers: bool) -> _Place:
+        """A free stream; the first ones of a context first, so that rows share passes.
+
+        Raises:
+            ModelError: there is no memory for another context.
+        """
+        steers = steers or self.cache == "f32"  # flash attention would read it as float16
+        free = self._free[steers]
+        if not free:
+            free += self._new_context(steers)
+        place = min(free, key=lambda place: place.stream)
+        free.remove(place)
+        return place
+
+    def give_back(self, places: Sequence[_Place | None]) -> None:
+        """Empties streams, for others."""
+        for place in places:
+            if place is not None:
+                place.context.crop(place.stream, 0)
+                place.tokens = 0
+                self._free[place.context.steers].append(place)
+
+    def _new_context(self, steers: bool) -> list[_Place]:
+        context = NativeContext(
+            self.model, self.rows, self.columns, self.threads, steers=steers, cache=self.cache
+        )
+        return [_Place(context, stream) for stream in range(self.rows)]
+
+
+class Slots:
+    """Rows that come and go; the last one takes the number of one that is closed.
+
+    Attributes:
+        lengths: tokens that count as computed, by slot.
+    """
+
+    def __init__(self, pool: Pool):
+        self._pool = pool
+        self.lengths: list[int] = []
+        self._saved: list[SavedStream | None] = []  # until the row's first pass
+        self._places: list[_Place | None] = []  # None before it
+        # not at the end of the process, when contexts may be gone
+        weakref.finalize(self, pool.give_back, self._places).atexit = False
+
+    def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
+        """Takes the next slot for a row that has computed these tokens, or none."""
+        self._saved.append(computed)
+        self._places.append(None)
+        self.lengths.append(0 if computed is None else computed.tokens)
+
+    def place(self, slot: int, *, steers: bool) -> _Place:
+        """The stream of a row. It is chosen at the row's first pass: one that is steered or traced
+        cannot go on from keys and values of a context with flash attention, and forwards all of its
+        tokens.
+        """
+        place, saved = self._places[slot], self._saved[slot]
+        if place is None:
+            place = self._pool.take(steers or (saved is not None and saved.steers))
+            self._places[slot], self._saved[slot] = place, None
+            self.lengths[slot] = 0
+            if saved is not None and saved.steers == place.context.steers:
+                place.context.restore(place.stream, saved.state)
+                place.context.crop(place.stream, saved.tokens)
+                place.tokens = self.lengths[slot] = saved.tokens
+        return place
+
+    def computed(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
+        """Keys and values of a row's first `count` tokens (None: of all), copied."""
+        place = self._places[slot]
+        if place is None:
+            return self._saved[slot]
+        length = self.lengths[slot] if count is None else min(count, self.lengths[slot])
+        return SavedStream(length, place.context.save(place.stream), place.context.steers)
+
+    def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
+        """Counts the tokens in front of `ends` as computed."""
+        for slot, end in zip(slots, ends, strict=True):
+            self.lengths[slot] = end
+
+    def close(self, slot: int, *, wipe: bool = False) -> None:
+        """Closes a row; the last one moves into its slot."""
+        self._pool.give_back([self._places[slot]])
+        lists: list[list[Any]] = [self.lengths, self._saved, self._places]
+        for of_slots in lists:
+            of_slots[slot] = of_slots[-1]
+            of_slots.pop()
+
+    def shrink(self) -> None:
+        """Contexts keep their memory."""
+
+    @contextmanager
+    def restored(self, slots: Sequence[int]) -> Iterator[None]:
+        """Inside, passes may read the last tokens of some rows again; afterwards these count as not
+        computed.
+        """
+        yield
+        for slot in slots:
+            self.lengths[slot] -= 1
+
+
+class LlamaRunner:
+    """A model in llama.cpp, as `holdfast.engine` uses a `Runner`.
+
+    Args:
+        pool: of its contexts.
+        name: of the model, for errors.
+    """
+
+    batched = supports_chunked_prefill = True
+    recurrent = sees_all = small = False  # saved streams are whole, and so not put together
+    scored_layers: tuple[int, ...] = ()
+    device = torch.device("cpu")
+
+    def __init__(self, pool: Pool, name: str):
+        self.pool, self.name = pool, name
+        self.layers, self.heads = pool.model.layers, pool.model.heads
+        self.context = pool.columns
+        self._lock = threading.Lock()  # a context makes one pass at a time
+
+    def batch_key(self, start: int, end: int, computed: int) -> Hashable:
+        """Equal for rows that may share a pass: all may."""
+        return None
+
+    def slots(self) -> Slots:
+        """Room for rows, of which there are none yet."""
+        return Slots(self.pool)
+
+    def forward_slots(
+        self,
+        slots: Slots,
+        which: Sequence[int],
+        readings: Sequence[StreamState],
+        span: Tensor,
+        logits: int = 1,
+    ) -> Output:
+        """Forwards what is not computed of some rows, at least the last token of each.
+
+        One row with several tokens has passes of its own; rows with one token each share one where
+        their streams follow one another.
+
+        Args:
+            slots: where the rows live.
+            which: slots, in order, and the `readings` in them.
+            span: not read, as each reading has its own.
+            logits: of how many last tokens they are wanted; in front of a row's first token they
+                are 0.
+        """
+        traced = any(reading.trace for reading in readings)
+        shape = len(which), logits, self.pool.model.vocabulary
+        wanted = np.zeros(shape, np.float32)
+        mass = np.zeros((len(which), self.layers, self.heads), np.float32)
+        uniform = np.zeros((len(which), self.layers), np.float32)
+        with self._lock:
+            rows = [self._row(slots, *pair) for pair in zip(which, readings, strict=True)]
+            for group in _groups(rows):
+                tokens = [rows[number].tokens for number in group]
+                steered = [rows[number].steered for number in group]
+                passed = rows[group[0]].place.context.decode(steered, tokens, logits)
+                wanted[group] = passed.logits
+                if passed.mass.size:
+                    mass[group], uniform[group] = passed.mass, passed.uniform
+                for number in group:
+                    rows[number].place.tokens = rows[number].steered.start + len(tokens[0])
+        return Output(
+            torch.from_numpy(wanted),
+            torch.from_numpy(mass) if traced else None,
+            None,
+            torch.from_numpy(uniform) if traced else None,
+        )
+
+    def _row(self, slots: Slots, slot: int, reading: StreamState) -> _Row:
+        stream = reading.stream
+        traced = reading.trace and any(stream.span)
+        place = slots.place(slot, steers=bool(stream.attention) or traced)
+        start = min(slots.lengths[slot], len(reading) - 1)
+        if place.tokens > start:
+            place.context.crop(place.stream, start)
+            place.tokens = start
+        steered = SteeredRow(place.stream, start, stream.span, stream.attention, traced)
+        return _Row(place, steered, reading.behind(start))
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """A row of a pass, and the tokens that it forwards."""
+
+    place: _Place
+    steered: SteeredRow
+    tokens: Sequence[int]
+
+
+def _groups(rows: Sequence[_Row]) -> list[list[int]]:
+    """The numbers of the rows that share a pass."""
+    by_context: dict[NativeContext, list[int]] = {}
+    for number, row in enumerate(rows):
+        by_context.setdefault(row.place.context, []).append(number)
+    groups: list[list[int]] = []
+    for numbers in by_context.values():
+        last: _Row | None = None
+        for number in sorted(numbers, key=lambda number: rows[number].steered.stream):
+            row = rows[number]
+            if (
+                last is not None
+                and last.steered.stream + 1 == row.steered.stream
+                and len(last.tokens) == len(row.tokens) == 1
+            ):
+                groups[-1].append(number)
+            else:
+                groups.append([number])
+            last = row
+    return groups

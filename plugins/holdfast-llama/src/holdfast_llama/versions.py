@@ -1,0 +1,24 @@
+"""The releases of llama-cpp-python that the plug-in is known to work with.
+
+Each release bundles another llama.cpp, and with it other structs and other names of tensors:
+0.3.4 called the attention weights `kq_soft_max_ext`. So whole releases are pinned.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import ModelError
+
+SUPPORTED = ("0.3.36",)
+
+
+def check_version(version: str) -> None:
+    """Refuses a llama-cpp-python that was not tested.
+
+    Raises:
+        ModelError: names the version, and the ones that are known.
+    """
+    if version not in SUPPORTED:
+        raise ModelError(
+            f"holdfast-llama works with llama-cpp-python {' and '.join(SUPPORTED)}, not {version},"
+            f" which bundles another llama.cpp; pip install llama-cpp-python=={SUPPORTED[-1]}."
+        )

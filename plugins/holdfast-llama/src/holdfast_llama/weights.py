@@ -1,0 +1,379 @@
+"""Attention weights, read and rewritten between two nodes of llama.cpp's graph.
+
+Without flash attention, each layer N computes a tensor `kq_soft_max-N` of shape [key, query, head,
+stream] (ggml's order, fastest first). llama.cpp calls the callback behind it, before the next node
+reads it, and what is written into it counts. A row's weights on the span are multiplied by one
+factor per query and head, those on the rest by another: so any method of the steering table works.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import llama_cpp
+import numpy as np
+
+from holdfast.errors import ModelError
+from holdfast.methods.protocols import ShiftsAttention
+from holdfast.methods.table import LayerTable, layer_table
+
+NAME = "kq_soft_max"
+_FLOAT32, _FLOAT16 = 0, 1  # ggml's types of a mask
+_PLANS = 16  # that are kept; each is for other rows
+
+
+class _Tensor(ctypes.Structure):
+    """`ggml_tensor`, of which the shape, the data and the sources are read."""
+
+    _fields_ = [
+        ("type", ctypes.c_int),
+        ("buffer", ctypes.c_void_p),
+        ("ne", ctypes.c_int64 * 4),
+        ("nb", ctypes.c_size_t * 4),
+        ("op", ctypes.c_int),
+        ("op_params", ctypes.c_int32 * 16),
+        ("flags", ctypes.c_int32),
+        ("src", ctypes.c_void_p * 10),
+        ("view_src", ctypes.c_void_p),
+        ("view_offs", ctypes.c_size_t),
+        ("data", ctypes.c_void_p),
+        ("name", ctypes.c_char * 64),
+    ]
+
+
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    function = getattr(llama_cpp.llama_cpp._lib, name)  # ggml's, through libllama's dependencies
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+_get_name = _function("ggml_get_name", ctypes.c_char_p, ctypes.c_void_p)
+_get_data = _function("ggml_get_data", ctypes.c_void_p, ctypes.c_void_p)
+_count = _function("ggml_nelements", ctypes.c_int64, ctypes.c_void_p)
+_copy = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
+_tensor_get = _function("ggml_backend_tensor_get", None, *_copy)
+_tensor_set = _function("ggml_backend_tensor_set", None, *_copy)
+
+
+@dataclass(frozen=True, eq=False)
+class SteeredRow:
+    """A row of a pass.
+
+    Args:
+        stream: where its keys and values are.
+        start: tokens that are computed of it.
+        span: True on the tokens of its prompt to hold on to; generated ones are behind it.
+        methods: all of which the steering table has.
+        trace: whether the mass on the span is wanted.
+    """
+
+    stream: int
+    start: int
+    span: Sequence[bool]
+    methods: tuple[ShiftsAttention, ...] = ()
+    trace: bool = False
+
+    @cached_property
+    def runs(self) -> list[tuple[int, int | None, bool]]:
+        """First and last column (exclusive; None: of all that follow) of each run of columns inside
+        of the span or outside.
+        """
+        generated = any(method.span_includes_generated for method in self.methods)
+        flags = np.array([*self.span, generated])
+        starts = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()]
+        stops: list[int | None] = [*starts[1:], None]
+        return [(a, b, bool(flags[a])) for a, b in zip(starts, stops, strict=True)]
+
+    def runs_until(self, end: int) -> list[tuple[int, int, bool]]:
+        """The runs in front of a column."""
+        cut = [(a, end if b is None else min(b, end), inside) for a, b, inside in self.runs]
+        return [(a, b, inside) for a, b, inside in cut if a < b]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerMoves:
+    """The steering table of one layer, in the form that factors of weights are computed from: a
+    layer is steered between two nodes of a graph, where each operation of torch would be felt.
+
+    Args:
+        steered: bool [row, head, 1], on the heads that are steered.
+        gain: exp(bias), float64 [row, head, 1], as the others.
+        exponent: of the mass.
+        least, most: sigmoid(floor) and sigmoid(-floor).
+        powers, floors: whether there is an exponent other than 1, and a floor.
+    """
+
+    steered: np.ndarray
+    gain: np.ndarray
+    exponent: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    powers: bool
+    floors: bool
+
+    @classmethod
+    def of(cls, table: LayerTable, rows: int, heads: int) -> LayerMoves:
+        """From the entries of `holdfast.methods.table`."""
+        numbers = np.broadcast_to(table.numbers.numpy(), (3, rows, heads))
+        bias, exponent, floor = numbers.astype(np.float64)[..., None]
+        with np.errstate(over="ignore"):
+            return cls(
+                (bias != 0) | (exponent != 1) | (floor > -np.inf),
+                np.exp(bias),
+                exponent,
+                1 / (1 + np.exp(-floor)),
+                1 / (1 + np.exp(floor)),
+                table.powers,
+                table.floors,
+            )
+
+    def factors(self, mass: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What weights on the rest and on the span are multiplied by, float32 [row, head, query];
+        1 where nothing is steered, or a query sees no span or nothing else.
+
+        Args:
+            mass, rest: what the span and all others have, [row, head, query].
+        """
+        moves = self.steered & (mass > 0) & (rest > 0)
+        with np.errstate(all="ignore"):
+            odds = mass * self.gain / rest
+            after, left = 1 / (1 + 1 / odds), 1 / (1 + odds)
+            if self.powers:
+                log = self.exponent * np.where(left < 0.5, np.log1p(-left), np.log(after))
+                raised = self.exponent != 1
+                after = np.where(raised, np.exp(log), after)
+                left = np.where(raised, -np.expm1(log), left)
+            if self.floors:
+                lower = after < self.least
+                after = np.where(lower, self.least, after)
+                left = np.where(lower, self.most, left)
+            outside = np.where(moves, left / rest, 1.0)
+            return outside.astype(np.float32), np.where(moves, after / mass, 1.0).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What is done with the weights of rows with these methods.
+
+    Args:
+        methods: per row.
+        layers: per layer, its moves; None where nothing is steered.
+    """
+
+    methods: tuple[tuple[ShiftsAttention, ...], ...]
+    layers: list[LayerMoves | None]
+
+    @classmethod
+    def of(cls, methods: tuple[tuple[ShiftsAttention, ...], ...], layers: int, heads: int) -> _Plan:
+        tables = (layer_table(methods, layer, heads) for layer in range(layers))
+        moves = [LayerMoves.of(table, len(methods), heads) for table in tables]
+        return cls(methods, [layer if layer.steered.any() else None for layer in moves])
+
+
+class AttentionWeights:
+    """The callback of a context, and what it does in the pass under way.
+
+    Args:
+        layers, heads: of the model.
+        on_host: whether llama.cpp computes in this processor's memory, so that the weights are
+            rewritten where they are; else they are copied here and back.
+
+    Attributes:
+        mass, uniform: of the latest pass, float32 [row, layer, head] and [row, layer]: as
+            `AttentionTrace` has them of one token. NaN of rows that are not traced.
+    """
+
+    def __init__(self, layers: int, heads: int, *, on_host: bool = True):
+        self.layers, self.heads, self.on_host = layers, heads, on_host
+        # an attribute, as it has to live as long as the context
+        self.callback = llama_cpp.ggml_backend_sched_eval_callback(self._called)
+        self.mass, self.uniform = np.empty((0, layers, heads)), np.empty((0, layers))
+        self._names = {f"{NAME}-{layer}".encode(): layer for layer in range(layers)}
+        self._plans: list[_Plan] = []
+        self._rows: Sequence[SteeredRow] = ()
+        self._ends: Sequence[int] = ()
+        self._runs: list[list[tuple[int, int, bool]]] = []
+        self._wanted: dict[bytes, int] = {}
+        self._reached: set[int] = set()
+        self._masks: dict[int, np.ndarray] = {}
+        self._columns = np.empty(0, np.float32)
+        self._error: BaseException | None = None
+
+    def begin(self, rows: Sequence[SteeredRow], ends: Sequence[int]) -> None:
+        """Begins a pass.
+
+        Args:
+            rows: in the order of their streams; each forwards equally many tokens.
+            ends: per row, its tokens once the pass is made.
+        """
+        self._rows, self._ends = rows, ends
+        self._error, self._reached, self._masks = None, set(), {}
+        self._columns = np.empty(0, np.float32)
+        traced = any(row.trace for row in rows)
+        self._plan = self._plan_of(tuple(row.methods for row in rows))
+        layers = self._plan.layers
+        self._wanted = {
+            name: layer
+            for name, layer in self._names.items()
+            if traced or layers[layer] is not None
+        }
+        pairs = zip(rows, ends, strict=True)
+        self._runs = [row.runs_until(end) for row, end in pairs]
+        self.mass = np.full((len(rows), self.layers, self.heads), np.nan, np.float32)
+        self.uniform = np.full((len(rows), self.layers), np.nan, np.float32)
+
+    def finish(self) -> None:
+        """Ends the pass.
+
+        Raises:
+            Exception: what was raised in the callback: llama.cpp only skips what follows it.
+            ModelError: a layer that was to be steered or traced did not compute its weights.
+        """
+        error, self._error = self._error, None
+        self.abandon()
+        if error is not None:
+            raise error
+        if missed := sorted(set(self._wanted.values()) - self._reached):
+            raise ModelError(
+                f"Layers {', '.join(map(str, missed))} of {self.layers} computed no {NAME}, so"
+                " their attention cannot be steered or traced in llama.cpp; use another model, or"
+                " holdfast without llama:."
+            )
+
+    def abandon(self) -> None:
+        """Ends a pass that was not made."""
+        self._rows = ()
+
+    def _called(self, tensor: int, asks: bool, _: Any) -> bool:
+        """llama.cpp's callback: whether it wants a tensor, and then what it holds.
+
+        Where nothing is wanted, whole graphs run without a stop.
+        """
+        layer = self._wanted.get(_get_name(tensor)) if self._rows else None
+        if asks or layer is None:
+            return layer is not None
+        try:
+            self._rewrite(tensor, layer)
+        except BaseException as error:  # no exception passes through C
+            self._error = error
+        return self._error is None
+
+    def _plan_of(self, methods: tuple[tuple[ShiftsAttention, ...], ...]) -> _Plan:
+        for plan in self._plans:
+            if plan.methods == methods:
+                return plan
+        self._plans = [*self._plans[1 - _PLANS :], _Plan.of(methods, self.layers, self.heads)]
+        return self._plans[-1]
+
+    def _rewrite(self, address: int, layer: int) -> None:
+        tensor = _Tensor.from_address(address)
+        weights = self._read(tensor, address)
+        heads, width = weights.shape[1], weights.shape[3]
+        if heads != self.heads:
+            raise ModelError(
+                f"Layer {layer} has {heads} heads, and the first has {self.heads}, which"
+                " holdfast-llama cannot steer; use another model, or holdfast without llama:."
+            )
+        visible = self._visible(tensor, width)
+        columns = self._span_columns(width)
+        held, rest, traced = np.moveaxis(weights @ columns, -1, 0)  # [row, head, query]
+        if tensor.src[2]:  # a sink takes part in the softmax: one more score of the rest
+            rest = np.maximum(1 - held, rest)
+        moves = self._plan.layers[layer]
+        if moves is not None:
+            traced = traced * self._steer(weights, held, rest, moves)
+            if not self.on_host:
+                _tensor_set(address, weights.ctypes.data, 0, weights.nbytes)
+        self.mass[:, layer] = traced[:, :, -1]
+        self.uniform[:, layer] = (columns[:, 0, :, 2] * visible).sum(1) / visible.sum(1)
+        self._reached.add(layer)
+
+    def _steer(
+        self, weights: np.ndarray, mass: np.ndarray, rest: np.ndarray, moves: LayerMoves
+    ) -> np.ndarray:
+        """Rewrites the weights; returns the factors of those on the span, [row, head, query]."""
+        factors = moves.factors(mass, rest)
+        for number, steered in enumerate(moves.steered[..., 0]):
+            heads: list[Any] = [slice(None)] if steered.all() else [*np.flatnonzero(steered)]
+            for head in heads:
+                for start, stop, is_span in self._runs[number]:
+                    weights[number, head, :, start:stop] *= factors[is_span][number, head, :, None]
+        return factors[True]
+
+    def _read(self, tensor: _Tensor, address: int) -> np.ndarray:
+        """The weights, float32 [row, head, query, column]; in place on the host.
+
+        Raises:
+            ModelError: the tensor is not what it is taken for.
+        """
+        width, queries, heads, streams = tensor.ne
+        laid_out = (
+            tensor.data == _get_data(address)
+            and tensor.name == _get_name(address)
+            and width * queries * heads * streams == _count(address)
+        )
+        if not laid_out or tensor.type != _FLOAT32:
+            raise ModelError(
+                f"{NAME} is laid out in another way than holdfast-llama knows; install a"
+                " llama-cpp-python that it was tested with."
+            )
+        if streams != len(self._rows):
+            raise ModelError(
+                f"llama.cpp forwards {streams} streams where {len(self._rows)} rows were given;"
+                " this is a fault of holdfast-llama, please report it."
+            )
+        shape = streams, heads, queries, width
+        if self.on_host:
+            given = (ctypes.c_float * _count(address)).from_address(tensor.data)
+            return np.frombuffer(given, np.float32).reshape(shape)
+        weights = np.empty(shape, np.float32)
+        _tensor_get(address, weights.ctypes.data, 0, weights.nbytes)
+        return weights
+
+    def _span_columns(self, width: int) -> np.ndarray:
+        """1 on the columns of what is held on to, on the others, and on the span of the prompt,
+        which a trace is of; float32 [row, 1, column, 3].
+        """
+        if self._columns.shape[-2:-1] != (width,):
+            self._columns = np.zeros((len(self._rows), 1, width, 3), np.float32)
+            for number, (row, end) in enumerate(zip(self._rows, self._ends, strict=True)):
+                for start, stop, inside in self._runs[number]:
+                    self._columns[number, 0, start:stop, 0 if inside else 1] = 1
+                prompt = min(len(row.span), end)
+                self._columns[number, 0, :prompt, 2] = row.span[:prompt]
+        return self._columns
+
+    def _visible(self, tensor: _Tensor, width: int) -> np.ndarray:
+        """The columns that the last query of each row sees, bool [row, column].
+
+        Raises:
+            ModelError: these are not the row's latest tokens in their order.
+        """
+        address = tensor.src[1]
+        if address in self._masks:
+            return self._masks[address]
+        mask = _Tensor.from_address(address)
+        known = {_FLOAT32: np.float32, _FLOAT16: np.float16}
+        if mask.type not in known or mask.ne[0] != width or mask.ne[3] != len(self._rows):
+            raise ModelError(
+                f"The attention mask beside {NAME} is not as holdfast-llama knows it; install a"
+                " llama-cpp-python that it was tested with."
+            )
+        read = np.empty((len(self._rows), width), known[mask.type])
+        for number, line in enumerate(read):
+            place = number * mask.nb[3] + (tensor.ne[1] - 1) * mask.nb[1]
+            _tensor_get(address, line.ctypes.data, place, line.nbytes)
+        visible: np.ndarray = read > -np.inf
+        for line, end in zip(visible, self._ends, strict=True):
+            seen = np.flatnonzero(line)
+            if not len(seen) or seen[-1] != end - 1 or len(seen) != end - seen[0]:
+                raise ModelError(
+                    f"llama.cpp does not keep {end} tokens in the order of their positions; this is"
+                    " a fault of holdfast-llama, please report it."
+                )
+        self._masks[address] = visible
+        return visible

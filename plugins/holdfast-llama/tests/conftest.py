@@ -1,0 +1,75 @@
+"""The model in the package as GGUF files: in llama.cpp, and as Holdfast itself runs them."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"})
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gguf_files import write_default
+from holdfast_llama.model import LlamaModel, load
+
+import holdfast
+
+# Every method of the steering table, on all heads and on chosen ones.
+METHODS = (
+    "boost:factor=4",
+    "boost:factor=8,heads=1.2/2.3/3.0",
+    "pasta:alpha=0.05",
+    "pasta:alpha=0.05,generated=keep",
+    "split-softmax:exponent=0.5",
+    "split-softmax:exponent=0.3,heads=0.1/3.7",
+    "spotlight:target=0.3",
+    "hold",
+    "boost:factor=2+split-softmax:exponent=0.7",
+)
+
+
+def chat(system: str, user: str) -> list[dict[str, str]]:
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+CHATS = [
+    chat("Answer in uppercase letters only.", "Tell me about gardens."),
+    chat("End every sentence with an exclamation mark! Speak of music.", "What is new?"),
+    chat("You are a pirate, and you talk like one. Never say yes. " * 6, "Is bread good?"),
+]
+
+
+@pytest.fixture(scope="session")
+def file_of(tmp_path_factory) -> Callable[[str], Path]:
+    """The model as a file of some type of weights."""
+    folder = tmp_path_factory.mktemp("gguf")
+
+    @cache
+    def made(kind: str = "F32") -> Path:
+        return write_default(folder / f"default-{kind}.gguf", kind)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def in_llama(file_of) -> Callable[..., LlamaModel]:
+    """It in llama.cpp."""
+
+    @cache
+    def loaded(kind: str = "F32", **options: Any) -> LlamaModel:
+        standard = {"cache": "f32" if kind == "F32" else "f16", "context": 1024, "threads": 1}
+        return load(str(file_of(kind)), **{**standard, **options})
+
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def here(file_of) -> holdfast.LocalModel:
+    """It as Holdfast runs it, in float32."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its size
+        return holdfast.load(str(file_of("F32")), dtype="float32")

@@ -1,0 +1,133 @@
+"""Bits: what is not steered is stock llama.cpp, and no row depends on another."""
+
+from __future__ import annotations
+
+import llama_cpp
+import numpy as np
+import pytest
+from conftest import CHATS
+from gguf_files import bits
+from holdfast_llama.native import NativeContext
+from holdfast_llama.weights import AttentionWeights, SteeredRow
+
+from holdfast.chat.prompt import render
+from holdfast.methods import parse
+
+
+@pytest.fixture(scope="module")
+def prompts(here):
+    return [render(messages, here.tokenizer) for messages in CHATS]
+
+
+def context_of(model, rows=4, **options):
+    standard = {"steers": True, "cache": model.runner.pool.cache}
+    return NativeContext(model.runner.pool.model, rows, 1024, 1, **{**standard, **options})
+
+
+def forward(context, stream, prompt, spec="none", trace=False, follow=()):
+    """The logits behind a prompt, and behind each of some tokens that follow."""
+    methods, logits = parse(spec), []
+    row = SteeredRow(stream, 0, prompt.span_mask, methods, trace)
+    count = len(prompt.token_ids)  # all of them, as rows of one product, which rounding depends on
+    logits.append(context.decode([row], [prompt.token_ids], count).logits[0, -1])
+    for place, token in enumerate(follow, len(prompt.token_ids)):
+        row = SteeredRow(stream, place, prompt.span_mask, methods, trace)
+        logits.append(context.decode([row], [[token]]).logits[0, 0])
+    return np.stack(logits)
+
+
+def stock(path, prompt, follow, flash):
+    """The same of llama-cpp-python's own model."""
+    llama = llama_cpp.Llama(
+        str(path), n_ctx=1024, n_batch=512, n_threads=1, n_threads_batch=1, logits_all=True,
+        flash_attn=flash, verbose=False,
+    )  # fmt: skip
+    llama.eval(list(prompt.token_ids))
+    for token in follow:
+        llama.eval([token])
+    return llama.scores[len(prompt.token_ids) - 1 : llama.n_tokens].copy()
+
+
+@pytest.mark.parametrize("kind", ("Q8_0", "Q4_1", "BF16"))
+def test_neutral_is_stock_to_the_bit(in_llama, file_of, prompts, kind):
+    """With and without a trace; and with nothing to steer, with flash attention."""
+    model, prompt, follow = in_llama(kind), prompts[2], (70, 80, 90)
+    want = stock(file_of(kind), prompt, follow, flash=False)
+    context = context_of(model)
+    for spec, trace in (("none", False), ("none", True), ("boost:factor=1", True)):
+        assert bits(forward(context, 0, prompt, spec, trace, follow)) == bits(want)
+        context.crop(0, 0)
+    flash = context_of(model, steers=False)
+    assert bits(forward(flash, 0, prompt, follow=follow)) == bits(
+        stock(file_of(kind), prompt, follow, flash=True)
+    )
+
+
+def test_a_row_alone_is_the_row_in_a_batch_to_the_bit(in_llama, prompts):
+    context, follow = context_of(in_llama("Q8_0"), 3), (70, 80, 90, 100)
+    specs = ("boost:factor=4", "none", "split-softmax:exponent=0.5,heads=1.2")
+    alone = []
+    for prompt, spec in zip(prompts, specs, strict=True):
+        alone.append(forward(context, 0, prompt, spec, True, follow))
+        context.crop(0, 0)
+    for stream, (prompt, spec) in enumerate(zip(prompts, specs, strict=True)):
+        forward(context, stream, prompt, spec, True)
+    for step, token in enumerate(follow):
+        rows = [
+            SteeredRow(n, len(prompt.token_ids) + step, prompt.span_mask, parse(spec), True)
+            for n, (prompt, spec) in enumerate(zip(prompts, specs, strict=True))
+        ]
+        together = context.decode(rows, [[token]] * 3).logits[:, 0]
+        assert bits(together) == bits(np.stack([row[step + 1] for row in alone]))
+
+
+def test_a_saved_stream_goes_on_to_the_bit(in_llama, prompts):
+    context, prompt, follow = context_of(in_llama("Q8_0")), prompts[1], (70, 80, 90)
+    want = forward(context, 0, prompt, "boost:factor=4", follow=follow)
+    context.crop(0, len(prompt.token_ids))
+    saved = context.save(0)
+    for stream in (0, 3):
+        context.crop(stream, 0)
+        forward(context, stream, prompts[2])  # what it holds before plays no part
+        context.restore(stream, saved)
+        for step, token in enumerate(follow):
+            place = len(prompt.token_ids) + step
+            row = SteeredRow(stream, place, prompt.span_mask, parse("boost:factor=4"))
+            assert bits(context.decode([row], [[token]]).logits) == bits(want[step + 1])
+
+
+def test_weights_that_are_copied_are_the_same_to_the_bit(in_llama, prompts):
+    """As they are on a GPU."""
+    context, copied = context_of(in_llama("Q8_0")), context_of(in_llama("Q8_0"))
+    copied.weights.on_host = False
+    found = [
+        forward(each, 0, prompts[0], "boost:factor=4", True, (70,)) for each in (context, copied)
+    ]
+    assert bits(found[0]) == bits(found[1])
+    assert bits(context.weights.mass) == bits(copied.weights.mass)
+
+
+def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
+    in_llama, prompts, monkeypatch
+):
+    context, prompt = context_of(in_llama("Q8_0")), prompts[0]
+    want = forward(context, 0, prompt, "boost:factor=4", follow=(70, 80))
+    context.crop(0, 0)
+    forward(context, 0, prompt, "boost:factor=4", follow=(70,))
+    calls = []
+
+    def failing(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt("in the third layer")
+        return steer(self, *arguments)
+
+    steer = AttentionWeights._steer
+    place = len(prompt.token_ids) + 1
+    row = SteeredRow(0, place, prompt.span_mask, parse("boost:factor=4"))
+    with monkeypatch.context() as patched:
+        patched.setattr(AttentionWeights, "_steer", failing)
+        with pytest.raises(KeyboardInterrupt, match="third layer"):
+            context.decode([row], [[80]])
+    assert len(calls) == 3
+    assert bits(context.decode([row], [[80]]).logits) == bits(want[2])

@@ -1,0 +1,174 @@
+"""`holdfast_llama.steering`: llama-cpp-python's own API, steered inside a block."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import holdfast_llama
+import llama_cpp
+import numpy as np
+import pytest
+from conftest import CHATS, METHODS, chat
+from gguf_files import bits
+from holdfast_llama.weights import AttentionWeights
+
+from holdfast.chat.prompt import render
+from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+
+TOKENS = 24
+MASS = 2e-4  # keys and values in float16, and prompts computed in other chunks
+
+
+@pytest.fixture(scope="module")
+def llama(file_of):
+    return made(file_of)
+
+
+def made(file_of, **options):
+    standard = {"n_ctx": 1024, "n_threads": 1, "n_threads_batch": 1, "verbose": False}
+    return llama_cpp.Llama(str(file_of("F32")), **{**standard, **options})
+
+
+def answer(llama, messages, **options):
+    said = llama.create_chat_completion(messages, temperature=0, max_tokens=TOKENS, **options)
+    return said["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "hold"])
+def test_a_block_says_what_the_engine_says(llama, in_llama, here, method):
+    plain = answer(llama, CHATS[0])
+    for messages in CHATS:
+        request = Request(messages, method, Sampling(0, max_new_tokens=TOKENS), trace=True)
+        (want,) = in_llama(cache="f16").generate_batch([request])
+        with holdfast_llama.steering(llama, messages, method, trace=True) as block:
+            assert answer(llama, messages) == want.text
+        prompt = render(messages, here.tokenizer)
+        assert block.span == [n for n, inside in enumerate(prompt.span_mask) if inside]
+        steps = min(block.trace.mass.shape[-1], want.trace.mass.shape[-1])
+        assert steps >= len(want.token_ids)
+        assert (block.trace.mass - want.trace.mass)[..., :steps].abs().max() < MASS
+    assert answer(llama, CHATS[0]) == plain, "steering is gone"
+
+
+def test_a_second_reply_of_a_block_shares_its_prefix_and_is_the_same(llama, monkeypatch):
+    longer = [*CHATS[1], {"role": "assistant", "content": "Music!"}]
+    longer += [{"role": "user", "content": "More?"}]
+    with holdfast_llama.steering(llama, CHATS[1], "boost:factor=4"):
+        want = answer(llama, longer)
+    forwarded = []
+    begin = AttentionWeights.begin
+    monkeypatch.setattr(
+        AttentionWeights,
+        "begin",
+        lambda self, rows, ends: (
+            forwarded.append(ends[0] - rows[0].start) or begin(self, rows, ends)
+        ),
+    )
+    with holdfast_llama.steering(llama, CHATS[1], "boost:factor=4"):
+        answer(llama, CHATS[1])
+        whole = forwarded[0]
+        del forwarded[:]
+        assert answer(llama, longer) == want
+        assert forwarded[0] < whole
+
+
+def test_tokens_can_be_given(llama, here):
+    messages = CHATS[0]
+    mask = render(messages, here.tokenizer).span_mask
+    first, last = mask.index(True), len(mask) - mask[::-1].index(True)
+    replies = []
+    for hold in (messages, [(first, last)]):
+        with holdfast_llama.steering(llama, hold, "split-softmax:exponent=0.3"):
+            replies.append(answer(llama, messages))
+    assert replies[0] == replies[1] != answer(llama, messages)
+
+
+def test_a_prompt_without_the_words_is_refused_and_the_block_goes_on(llama):
+    with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
+        want = answer(llama, CHATS[0])
+        with pytest.raises(PromptError, match=r"uppercase letters only.* 0 times"):
+            answer(llama, CHATS[1])
+        assert answer(llama, CHATS[0]) == want
+    with (
+        holdfast_llama.steering(llama, [(3, 400)], "boost:factor=4"),
+        pytest.raises(PromptError, match=r"\(3, 400\) is not inside of a prompt of \d+ tokens"),
+    ):
+        answer(llama, CHATS[0])
+
+
+def test_a_stream_that_is_read_on_behind_its_block_is_refused(llama):
+    for steps in (0, 3):
+        with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
+            pieces = llama.create_chat_completion(CHATS[0], stream=True, max_tokens=TOKENS)
+            for _ in range(steps):
+                next(pieces)
+        with pytest.raises(UsageError, match="boost:factor=4 was read on after its block"):
+            list(pieces)
+    with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
+        pieces = llama.create_chat_completion(
+            CHATS[0], stream=True, max_tokens=TOKENS, temperature=0
+        )
+        text = "".join(piece["choices"][0]["delta"].get("content") or "" for piece in pieces)
+        assert text == answer(llama, CHATS[0])
+
+
+def test_an_error_reaches_the_caller_and_leaves_the_model_whole(llama, monkeypatch):
+    want = answer(llama, CHATS[0])
+
+    def failing(self, *arguments):
+        raise RuntimeError("no more")
+
+    with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
+        steered = answer(llama, CHATS[0])
+        with monkeypatch.context() as patched:
+            patched.setattr(AttentionWeights, "_steer", failing)
+            with pytest.raises(RuntimeError, match="no more"):
+                answer(llama, chat(CHATS[0][0]["content"], "Something else."))
+        assert answer(llama, CHATS[0]) == steered
+    assert answer(llama, CHATS[0]) == want
+
+
+def test_what_cannot_be_steered_is_refused_by_name(llama, file_of):
+    refused = (
+        (CHATS[0], "repetition:probability=0.5", UsageError, "Repetition"),
+        (CHATS[0], "guidance:scale=1.5", UsageError, "Guidance"),
+        (CHATS[0], "boost:factor=2,heads=9.0", UsageError, "layer 9, and the model has 4 layers"),
+        (CHATS[0][1:], "boost:factor=2", UsageError, "no system prompt"),
+        ("words", "boost:factor=2", UsageError, "not 'words'"),
+        (CHATS[0], "split-softmax:exponent=0.5+boost:factor=2", UsageError, "three numbers"),
+    )
+    for hold, method, kind, words in refused:
+        with pytest.raises(kind, match=words), holdfast_llama.steering(llama, hold, method):
+            pass
+    block = holdfast_llama.steering(llama, CHATS[0], "boost:factor=2")
+    second = holdfast_llama.steering(llama, CHATS[0], "boost:factor=2")
+    with block, pytest.raises(UsageError, match="steered by another block"), second:
+        pass
+    quantised = made(file_of, type_v=llama_cpp.GGML_TYPE_Q8_0, flash_attn=True)
+    block = holdfast_llama.steering(quantised, CHATS[0], "boost:factor=2")
+    with pytest.raises(ModelError, match="type 8 are quantised and need flash attention"), block:
+        pass
+
+
+def test_flash_attention_is_back_behind_the_block(file_of):
+    llama = made(file_of, flash_attn=True, logits_all=True)
+    tokens = llama.tokenize(b"Hello there, what is new?", add_bos=False)
+    llama.eval(tokens)
+    want = llama.scores[: llama.n_tokens].copy()
+    with holdfast_llama.steering(llama, [(0, 2)], "boost:factor=4"):
+        llama.eval(tokens)
+        assert np.abs(llama.scores[: llama.n_tokens] - want).max() > 0.01
+    llama.eval(tokens)
+    assert bits(llama.scores[: llama.n_tokens]) == bits(want)
+
+
+def test_the_page_runs_as_it_is_written(file_of, capsys):
+    page = Path(__file__).parents[3] / "docs" / "llama.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    names = {"messages": CHATS[0]}
+    exec(code.replace('"model.gguf"', repr(str(file_of("Q8_0")))), names)
+    mass = names["block"].trace.mass
+    assert mass.shape[:2] == (4, 8) and (mass > 0).any()

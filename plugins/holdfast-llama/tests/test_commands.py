@@ -1,0 +1,176 @@
+"""The commands, with a model in llama.cpp: a drift run, a trace, a server under load."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from conftest import CHATS, METHODS
+from holdfast_llama.model import load
+
+from holdfast import drift
+from holdfast.chat.templates import render_text
+from holdfast.cli import main
+from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
+from holdfast.models.requests import Request
+from holdfast.records import read_run
+from holdfast.sampling import Sampling
+
+REQUESTS = 1000
+
+
+def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
+    settings = drift.Settings(
+        rounds=3, conversations=2, sampling=Sampling(temperature=1.0, max_new_tokens=40)
+    )
+    specs = ["none", "boost:factor=4", "repetition:probability=0.5+spotlight:target=0.2"]
+    runs = [
+        drift.run(model, "starter", tmp_path / name, settings, specs).records
+        for name, model in (("here", here), ("llama", in_llama()))
+    ]
+    said = [
+        {
+            (record["method"], record["conversation"]): [
+                {key: value for key, value in row.items() if key != "mass"}
+                for part in ("turns", "probes")
+                for row in record[part]
+            ]
+            for record in records
+        }
+        for records in runs
+    ]
+    assert said[0] == said[1] and len(said[0]) == 6
+
+
+def test_the_commands(file_of, tmp_path, capsys):
+    model = ["--model", f"llama:{file_of('Q8_0')}", "--engine", "context=1024"]
+    small = ["--conversations", "2", "--rounds", "2"]
+    run = ["drift", *model, *small, "--max-new-tokens", "30", "--out", str(tmp_path / "drift")]
+    assert main([*run, "--method", "none", "--method", "boost:factor=4"]) == 0
+    assert "boost:factor=4" in capsys.readouterr().out
+    identity = read_run(tmp_path / "drift").manifest["identity"]
+    assert identity["runtime"]["llama-cpp-python"] and identity["runtime"]["context"] == 1024
+    assert main([*run, "--method", "none", "--method", "boost:factor=4"]) == 0, "it is resumed"
+    assert main(["trace", *model, *small, "--out", str(tmp_path / "trace"), "--head", "3.0"]) == 0
+    assert "3.0" in capsys.readouterr().out
+    generate = ["generate", *model, "--system", CHATS[0][0]["content"], "--method", "hold"]
+    assert main([*generate, "--max-new-tokens", "12", "--user", "Tell me about gardens."]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+@contextmanager
+def served(*options):
+    command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", *options]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        try:
+            for line in server.stdout:
+                if found := re.search(r"at (http://\S+)", line):
+                    break
+            await_health(found[1])
+            yield found[1]
+        finally:
+            server.terminate()
+            server.communicate(timeout=60)
+    assert server.returncode == 0
+
+
+def await_health(url):
+    for _ in range(300):
+        try:
+            return urllib.request.urlopen(f"{url}/health", timeout=10).close()
+        except urllib.error.URLError:
+            time.sleep(0.2)
+    raise TimeoutError(url)
+
+
+def ask(url, body):
+    request = urllib.request.Request(
+        f"{url}/v1/chat/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=300) as answer:
+        return json.loads(answer.read())
+
+
+def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_llama):
+    """One server, 24 requests at a time: each reply is the one that the request gets alone."""
+    specs = [*METHODS, "none", "none", "guidance:scale=1.5"]
+    requests = []
+    for number in range(60):
+        sampling = Sampling(1.0, 0.9, 4 + number % 9)
+        requests.append(
+            Request(CHATS[number % 3], specs[number % len(specs)], sampling, seed=number)
+        )
+    alone = [in_llama("F32").session().generate(request).text for request in requests]
+    bodies = [
+        {
+            "messages": list(request.messages),
+            "steering": specs[number % len(specs)],
+            "temperature": 1.0,
+            "top_p": 0.9,
+            "max_tokens": request.sampling.max_new_tokens,
+            "seed": request.seed,
+        }
+        for number, request in enumerate(requests)
+    ]
+    file, options = file_of("F32"), ("--engine", "context=1024", "--engine", "cache=f32")
+    order = [(7 * number) % 60 for number in range(REQUESTS)]
+    server = served("--model", f"llama:{file}", "--default-method", "boost:factor=2", *options)
+    with server as url, ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda number: ask(url, bodies[number]), order))
+    texts = [answer["choices"][0]["message"]["content"] for answer in answers]
+    wrong = [number for number, text in zip(order, texts, strict=True) if text != alone[number]]
+    assert len(texts) == REQUESTS and not wrong
+
+
+# Of the real model, where `make real-models` installed it
+
+REAL = real_models_folder() / REAL_MODELS["smollm2"]
+
+
+@pytest.fixture(scope="module")
+def smollm2():
+    if not REAL.exists():
+        pytest.skip("make real-models installs it")
+    return load("smollm2", batch_size=2, context=1024)
+
+
+def test_the_template_gives_the_tokens_of_llama_cpp(smollm2):
+    """Rendered by transformers' template and cut by its tokenizer, they are llama.cpp's."""
+    dialog = [
+        {"role": "system", "content": "Always reply in French. Your name is Zoë; you're 42."},
+        {"role": "user", "content": "Hello!  What's 17 * 23?\n\n- café\n- 你好 🙂"},
+        {"role": "assistant", "content": "Bonjour ! C'est 391."},
+        {"role": "user", "content": "def f(x):\n\treturn x**2  # why?"},
+    ]
+    for messages in (*CHATS, dialog, dialog[1:]):
+        text = render_text(messages, smollm2.tokenizer)
+        (reply,) = smollm2.generate_batch(
+            [Request(messages, sampling=Sampling(0, max_new_tokens=1))]
+        )
+        assert list(reply.prompt_ids) == smollm2.runner.pool.model.tokenize(text)
+
+
+def test_a_real_model_holds_on_to_its_prompt(smollm2):
+    """Steering moves the mass as it says, in every layer."""
+    messages = [
+        {"role": "system", "content": "Always reply in French."},
+        {"role": "user", "content": "How are you?"},
+    ]
+    sampling = Sampling(0, max_new_tokens=8)
+    masses = []
+    for method in ("none", "boost:factor=4"):
+        (reply,) = smollm2.generate_batch([Request(messages, method, sampling, trace=True)])
+        masses.append(reply.trace.mass[:, :, 0])
+    assert (masses[1].mean(1) > masses[0].mean(1)).all()

@@ -1,0 +1,70 @@
+"""A fitted vector in llama.cpp itself: the file of `holdfast fit vector --gguf`."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+
+import gguf
+import llama_cpp
+import numpy as np
+import torch
+from conftest import CHATS
+
+from holdfast.cli import main
+from holdfast.engine.batch import StreamState, spans_of
+from holdfast.models.requests import Request
+from holdfast.sampling import Sampling
+
+LOGITS = 1e-4
+
+
+def control_vector(path):
+    """The data of a file as llama.cpp's `common_control_vector_load_one` lays it out."""
+    directions = {int(t.name.split(".")[1]): t.data for t in gguf.GGUFReader(path).tensors}
+    size = len(next(iter(directions.values())))
+    data = np.zeros((max(directions), size), np.float32)
+    for layer, direction in directions.items():
+        data[layer - 1] += direction  # there is none for layer 0
+    return data
+
+
+def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [{"prompted": messages, "plain": messages[1:]} for messages in (*CHATS, *CHATS[::-1])]
+    data = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "data.jsonl").write_text(data)
+    command = ["fit", "vector", "--model", str(file_of("F32")), "--data", "data.jsonl"]
+    assert main([*command, "--out", "v.safetensors", "--gguf", "v.gguf"]) == 0
+
+    (reply,) = here.generate_batch(
+        [Request(CHATS[0], "vector:file=v.safetensors", Sampling(0, max_new_tokens=1))]
+    )
+    logits = []
+    for spec in ("none", "vector:file=v.safetensors"):
+        session = here.session()
+        ((stream, _),) = session.spell([Request(CHATS[0], spec)], [["x"]])
+        slots = here.runner.slots()
+        slots.open(None)
+        reading = StreamState(stream)
+        with torch.inference_mode():
+            span = spans_of([reading], here.runner.device)
+            output = here.runner.forward_slots(slots, range(1), [reading], span)
+        logits.append(output.logits[0, -1].numpy())
+    llama = llama_cpp.Llama(
+        str(file_of("F32")), n_ctx=512, n_threads=1, n_threads_batch=1, logits_all=True,
+        type_k=0, type_v=0, verbose=False,
+    )  # fmt: skip
+    found = []
+    vector = control_vector(tmp_path / "v.gguf")
+    pointer = vector.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+    for size in (0, vector.size):
+        if size:
+            arguments = pointer, size, vector.shape[1], 1, 4
+            assert llama_cpp.llama_set_adapter_cvec(llama.ctx, *arguments) == 0
+        llama.reset()
+        llama.eval(list(reply.prompt_ids))
+        found.append(llama.scores[llama.n_tokens - 1].copy())
+    for ours, theirs in zip(logits, found, strict=True):
+        assert abs(ours - theirs).max() < LOGITS
+    assert abs(found[1] - found[0]).max() > 0.1

@@ -1,0 +1,114 @@
+"""What cannot be run or steered is refused in one sentence, at start."""
+
+from __future__ import annotations
+
+import llama_cpp
+import pytest
+from conftest import CHATS
+from holdfast_llama import native, weights
+from holdfast_llama.model import load
+
+from holdfast.cli import main
+from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
+from holdfast.methods import parse
+from holdfast.models.engines import load_in_engine
+from holdfast.models.protocol import Job
+from holdfast.models.requests import Request
+
+
+def refusal(act, kind=HoldfastError) -> str:
+    with pytest.raises(kind) as refused:
+        act()
+    words = str(refused.value)
+    assert "\n" not in words and words.endswith(".")
+    return words
+
+
+@pytest.mark.parametrize("version", ("0.3.4", "0.3.37", "0.4.0"))
+def test_another_release_is_refused(monkeypatch, file_of, version):
+    monkeypatch.setattr(llama_cpp, "__version__", version)
+    native.check_library.cache_clear()
+    words = refusal(lambda: load(str(file_of("F32"))), ModelError)
+    assert f"works with llama-cpp-python 0.3.36, not {version}" in words
+    native.check_library.cache_clear()
+
+
+def test_a_struct_that_is_laid_out_in_another_way_is_refused(monkeypatch, file_of):
+    defaults = llama_cpp.llama_context_default_params
+
+    def shifted():
+        parameters = defaults()
+        parameters.kv_unified = True
+        return parameters
+
+    monkeypatch.setattr(llama_cpp, "llama_context_default_params", shifted)
+    native.check_library.cache_clear()
+    words = refusal(lambda: load(str(file_of("F32"))), ModelError)
+    assert "default of kv_unified is True here and not False" in words
+    native.check_library.cache_clear()
+
+
+def test_a_layer_that_is_not_reached_is_refused(monkeypatch, file_of):
+    monkeypatch.setattr(weights, "NAME", "kq_soft_max_ext")
+    words = refusal(lambda: load(str(file_of("F32")), context=512), ModelError)
+    assert words.startswith("Layers 0, 1, 2, 3 of 4 computed no kq_soft_max_ext")
+
+
+def test_options_and_files(file_of, tmp_path):
+    path = str(file_of("F32"))
+    for options, kind, words in (
+        ({"cache": "q8_0"}, ModelError, "'q8_0' cannot be steered (its values need flash"),
+        ({"cache": "f8"}, ModelError, "no cache of 'f8'; use f32, f16, bf16"),
+        ({"dtype": "bfloat16"}, UsageError, "--dtype bfloat16"),
+        ({"context": 5000}, UsageError, "trained on 4,096 tokens, fewer than context=5000"),
+    ):
+        assert words in refusal(lambda options=options: load(path, **options), kind)
+    assert "llama.cpp runs GGUF files, and 'default' is none" in refusal(lambda: load("default"))
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(file_of("F32").read_bytes()[:-9])
+    assert "is cut off" in refusal(lambda: load(str(cut)))
+
+
+def test_methods_that_need_more_are_refused_by_name(in_llama):
+    for spec, words in (
+        ("directer:scale=100", "directer:scale=100 needs scores on the span"),
+        ("boost:factor=2,heads=9.0", "layer 9, and the model has 4 layers of 8 heads"),
+        ("hold:heads=0.8", "hold names head 8 in layer 0"),
+        ("split-softmax:exponent=0.5+boost:factor=2", "three numbers per head"),
+    ):
+        assert words in refusal(lambda spec=spec: in_llama().check(parse(spec)))
+
+
+def test_a_chat_that_fills_the_context(in_llama):
+    chat = [{"role": "user", "content": "word " * 2000}]
+    with pytest.raises(PromptError, match="no room for a reply in the 1024 tokens"):
+        in_llama().generate(chat)
+    replies = []
+    in_llama().session().run([Job(Request(chat), lambda reply: replies.append(reply) or ())])
+    assert replies[0].stop_reason == "context" and replies[0].text == ""
+
+
+def test_rows_whose_pass_fails_end_alone(in_llama, monkeypatch):
+    steer = weights.AttentionWeights._steer
+
+    def failing(self, *arguments):
+        if any(len(set(row.methods)) > 1 for row in self._rows):
+            raise ValueError("two methods")
+        return steer(self, *arguments)
+
+    monkeypatch.setattr(weights.AttentionWeights, "_steer", failing)
+    replies = []
+    jobs = [
+        Job(Request(CHATS[0], spec), lambda reply: replies.append(reply) or ())
+        for spec in ("boost:factor=4", "boost:factor=2+spotlight:target=0.1", "none")
+    ]
+    with pytest.raises(ValueError, match="two methods"):
+        in_llama().session().run(jobs)
+    assert len(replies) == 2
+
+
+def test_the_command_line_says_it_in_a_line(capsys):
+    assert main(["generate", "--model", "llama:nowhere.gguf", "--user", "Hello"]) == 1
+    assert "There is no file 'nowhere.gguf'" in capsys.readouterr().err
+    with pytest.raises(ModelError):
+        load_in_engine("llama:nowhere.gguf")
