@@ -22,6 +22,7 @@ from stamp import ROOT, measured_on
 
 import holdfast
 from holdfast.cli import main as command_line
+from holdfast.measures.repetition import loops
 from holdfast.records import read_run
 
 FIGURE = "drift.png"
@@ -67,6 +68,7 @@ def main() -> None:
                 "stability": row["by_round"]["stability"],
                 "change": row["change"]["stability"],
                 "against": row["against"] and row["against"]["stability"],
+                "collapsed": len(row["collapse"]["collapsed_from_round"]),
             }
             for row in summary["results"]
         ],
@@ -78,7 +80,7 @@ def main() -> None:
 
 def quoted(folder: Path) -> dict:
     """The probes of the first conversation whose prompt is followed in round 1 with both methods,
-    and in the last round with the fix only.
+    and in the last round with the fix only, without a loop in the fix's replies.
     """
     conversations: dict[int, dict[str, dict]] = {}
     for record in read_run(folder).records:
@@ -86,7 +88,8 @@ def quoted(folder: Path) -> dict:
     for number, by_method in sorted(conversations.items()):
         plain, fixed = by_method["none"], next(v for k, v in by_method.items() if k != "none")
         first_and_last = [(record["probes"][0], record["probes"][-1]) for record in (plain, fixed)]
-        if [probe["score"] for pair in first_and_last for probe in pair] == [1, 0, 1, 1]:
+        scores = [probe["score"] for pair in first_and_last for probe in pair]
+        if scores == [1, 0, 1, 1] and not any(loops(probe["reply"]) for probe in first_and_last[1]):
             return {
                 "conversation": number,
                 "rounds": [probe["round"] for probe in first_and_last[0]],

@@ -56,6 +56,13 @@ class Record:
 
 RECORDS = (
     Record("demo", "benchmarks/demo.py --runs {runs} --out {out}", True, 3, ("demo",)),
+    Record(
+        "demo_real",
+        "benchmarks/demo.py --target demo-real --runs {runs} --out {out}",
+        False,
+        7,
+        ("demo_real",),
+    ),
     Record("bot", "benchmarks/bot.py --runs {runs} --out {out}", True, 4),
     Record("default_model", "benchmarks/default_model.py --runs {runs} --out {out}", True, 20),
     Record(

@@ -305,7 +305,20 @@ def quoted_dialog() -> str:
     for number, without, with_fix in zip(quoted["rounds"], plain, fixed, strict=True):
         cells = (" ".join(reply.split()).replace("|", "\\|") for reply in (without, with_fix))
         rows.append([f"round {number}", *(f"“{cell}”" for cell in cells)])
-    return "\n".join([f"The system prompt is “{quoted['system_prompt']}”", "", *markdown(rows)])
+    plain_row, fixed_row = read("demo_real")["methods"]
+    return "\n".join(
+        [
+            f"The system prompt is “{quoted['system_prompt']}”",
+            "",
+            *markdown(rows),
+            "",
+            "It is the first conversation that only the fix keeps on its prompt, and in which its"
+            " replies do not loop. A model of this size does not hold long conversations: the agent"
+            f" ends up repeating itself in {plain_row['collapsed']} of"
+            f" {read('demo_real')['conversations']} without the fix, and in"
+            f" {fixed_row['collapsed']} with it.",
+        ]
+    )
 
 
 def bot_table() -> str:
