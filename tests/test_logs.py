@@ -329,6 +329,14 @@ def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + 240
 
 
+def test_an_id_with_a_slash_is_no_rule_of_another(tmp_path, short):
+    short.write_text(SHORT.replace("id: short", "id: bots/short"))
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines_of(chats(2, lambda n: 2)))
+    assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]) == 0
+    assert "And more." in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_other_logs_or_rules_are_another_run(tmp_path, short, suite):
     run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
     path = tmp_path / "b.jsonl"

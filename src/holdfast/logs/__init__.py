@@ -3,8 +3,9 @@ agents write, and scored turn by turn by the rules of a suite. No model is neede
 """
 
 from holdfast.logs.adherence import Adherence, adherence
-from holdfast.logs.dialogs import FORMATS, LoggedDialog, LoggedTurn, Logs, read_logs
+from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
 from holdfast.logs.drafting import draft_suite
+from holdfast.logs.formats import FORMATS
 from holdfast.logs.scoring import score_logs
 
 __all__ = [

@@ -162,18 +162,19 @@ def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:
     rules_of: dict[str, set[str]] = {}  # by prompt
     for record in run.records:
         names = rules_of.setdefault(record["agent"]["id"], set())
-        names |= {_label(record, score, by_category) for score in record["probes"]}
+        names |= {label_of(record, score, by_category) for score in record["probes"]}
     for row, record in enumerate(run.records):
         tokens = {turn["round"]: turn["tokens"] for turn in record["turns"]}
         for rule in rules_of[record["agent"]["id"]]:
             turns[rule] = turns.get(rule, 0) + len(tokens)
         for score in record["probes"]:
             entry = (row, score["round"], tokens[score["round"]], score["score"])
-            entries.setdefault(_label(record, score, by_category), []).append(entry)
+            entries.setdefault(label_of(record, score, by_category), []).append(entry)
     return [RuleScores(rule, turns[rule], *np.array(listed).T) for rule, listed in entries.items()]
 
 
-def _label(record: dict[str, Any], score: dict[str, Any], by_category: bool) -> str:
+def label_of(record: dict[str, Any], score: dict[str, Any], by_category: bool = False) -> str:
+    """The rule of a score, as `Adherence.rule` names it: PROMPT/RULE, or PROMPT of its only one."""
     agent = record["agent"]
     if by_category:
         return str(agent["category"])

@@ -1,27 +1,25 @@
 """Dialogs from log files, whatever wrote them; docs/logs.md lists the formats.
 
-In some formats each value of a file is a dialog; in others it is an event, and the events of one
-session make a dialog. A line that cannot be read costs that line alone, and is reported.
+A line that cannot be read costs that line alone, and is reported.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.files import read_text
-from holdfast.logs.messages import Malformed, Message, read_messages
+from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
+from holdfast.logs.messages import Message
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.validation import nearest, shortened
 
 BYTES_PER_TOKEN = 4  # of ordinary text, where no tokenizer is at hand
-EVENTS = {"claude-code", "codex"}  # formats of which a value is an event of a session
-Values = list[tuple[str, Any]]  # each with its place
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -74,14 +72,6 @@ class Logs:
     problems: tuple[str, ...]
     formats: Mapping[str, int]
     fingerprint: str
-
-
-@dataclass
-class _Session:
-    """The events of a session, in the order of the file, as messages."""
-
-    key: str
-    messages: list[Message] = field(default_factory=list)
 
 
 def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
@@ -147,7 +137,7 @@ def _values(path: Path, text: str, problems: list[str]) -> Iterator[tuple[str, A
         except (ValueError, RecursionError):
             pass  # lines of JSON under another name
         else:
-            many = isinstance(value, list) and not (value and _is_message(value[0]))
+            many = isinstance(value, list) and not (value and is_message(value[0]))
             if isinstance(value, dict) and isinstance(value.get("data"), list):
                 value, many = value["data"], True  # a page of an API's answer
             values = value if many else [value]
@@ -159,319 +149,6 @@ def _values(path: Path, text: str, problems: list[str]) -> Iterator[tuple[str, A
                 yield f"{path}, line {number}", json.loads(line)
             except (ValueError, RecursionError) as error:
                 problems.append(f"{path}, line {number}: it is not JSON ({error})")
-
-
-def _is_message(value: Any) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    typed = str(value.get("type", "")).startswith(("message", "function_call", "reasoning"))
-    return "role" in value or {"from", "value"} <= value.keys() or typed
-
-
-_CLAUDE_EVENTS = ("user", "assistant", "system", "summary", "progress", "attachment")
-_CODEX_EVENTS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-
-
-def format_of(value: Any) -> str | None:
-    """The format of a value, by its fields; None where it is in none."""
-    if isinstance(value, list):
-        if not value or not _is_message(value[0]):
-            return None
-        if "from" in value[0]:
-            return "sharegpt"
-        return "openai" if any("role" in item for item in value[:1]) else "responses"
-    if not isinstance(value, Mapping):
-        return None
-    fields = value.keys()
-    if value.get("type") in _CODEX_EVENTS and "payload" in fields:
-        return "codex"
-    if "sessionId" in fields and ("type" in fields or "message" in fields):
-        return "claude-code" if "traceId" not in fields else "langfuse"
-    if "context" in fields or "attributes" in fields or "context.trace_id" in fields:
-        return "phoenix"
-    if {"traceId", "trace_id"} & fields or "observations" in fields:
-        return "langfuse"
-    if "conversations" in fields:
-        return "sharegpt"
-    if isinstance(value.get("messages"), list):
-        return "anthropic" if "system" in fields or _has_blocks(value["messages"]) else "openai"
-    if value.get("type") in _CLAUDE_EVENTS and isinstance(value.get("message"), Mapping):
-        return "claude-code"
-    if "input" in fields and ("output" in fields or "instructions" in fields):
-        return "responses"
-    return None
-
-
-def _has_blocks(messages: list[Any]) -> bool:
-    blocks = (
-        block
-        for message in messages
-        if isinstance(message, Mapping) and isinstance(message.get("content"), list)
-        for block in message["content"]
-    )
-    kinds = ("tool_use", "tool_result", "thinking")
-    return any(isinstance(block, Mapping) and block.get("type") in kinds for block in blocks)
-
-
-Dialogs = Iterator[tuple[str, list[Message]]]
-
-
-def _dialog_per_value(
-    read: Callable[[Any], list[Message]],
-) -> Callable[[Values, list[str]], Dialogs]:
-    """A format of which every value is a dialog."""
-
-    def dialogs(values: Values, problems: list[str]) -> Dialogs:
-        for where, value in values:
-            try:
-                yield where, read(value)
-            except Malformed as error:
-                problems.append(f"{where}: {error}")
-
-    return dialogs
-
-
-def _field(value: Any, *names: str) -> Any:
-    """The first of some fields that a value has.
-
-    Raises:
-        Malformed: it has none of them.
-    """
-    if isinstance(value, Mapping):
-        for name in names:
-            if name in value:
-                return value[name]
-    raise Malformed(f"{shortened(value)} has no {' or '.join(map(repr, names))}")
-
-
-def _system(text: Any) -> list[Message]:
-    """A system prompt that stands beside the messages."""
-    return read_messages([{"role": "system", "content": text}]) if text else []
-
-
-def _listed(value: Any) -> list[Message]:
-    items = value if isinstance(value, list) else _field(value, "messages", "conversations")
-    beside = value.get("system") if isinstance(value, Mapping) else None
-    return [*_system(beside), *read_messages(items)]
-
-
-def _responses(value: Any) -> list[Message]:
-    if isinstance(value, list):
-        return read_messages(value)
-    given = _field(value, "input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    output = value.get("output") or []
-    return [*_system(value.get("instructions")), *read_messages(items), *read_messages(output)]
-
-
-def _claude_code(values: Values, problems: list[str]) -> Dialogs:
-    """Claude Code: `~/.claude/projects/*/SESSION.jsonl`, an event per line."""
-    sessions: dict[str, _Session] = {}
-    for where, event in values:
-        kind = event.get("type")
-        if kind not in ("user", "assistant") or event.get("isMeta"):
-            continue  # snapshots, progress, summaries and what the program tells itself
-        agent = event.get("agentId") or ("sidechain" if event.get("isSidechain") else "")
-        key = " ".join(filter(None, (str(event.get("sessionId", "")), agent)))
-        session = sessions.setdefault(key, _Session(f"{_file_of(where)}, session {key}"))
-        try:
-            message = _field(event, "message")
-            session.messages += read_messages([{"role": kind, **message}])
-        except (Malformed, TypeError) as error:
-            problems.append(f"{where}: {error}")
-    yield from ((session.key, session.messages) for session in sessions.values())
-
-
-_CODEX_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
-
-
-def _codex(values: Values, problems: list[str]) -> Dialogs:
-    """Codex CLI: `~/.codex/sessions/**/rollout-*.jsonl`, an event per line."""
-    session = _Session(f"{_file_of(values[0][0])}")
-    for where, event in values:
-        payload = event.get("payload")
-        if event.get("type") == "session_meta" and isinstance(payload, Mapping):
-            base = payload.get("base_instructions") or payload.get("instructions")
-            session.messages += _system(base.get("text") if isinstance(base, Mapping) else base)
-        if event.get("type") != "response_item":
-            continue  # what the program shows, which repeats what was said
-        try:
-            for message in read_messages([payload]):
-                context = message.role == "user" and message.text.startswith(_CODEX_CONTEXT)
-                session.messages.append(Message("system", message.text) if context else message)
-        except Malformed as error:
-            problems.append(f"{where}: {error}")
-    yield session.key, session.messages
-
-
-def _file_of(where: str) -> str:
-    return where.rpartition(", ")[0]
-
-
-@dataclass(frozen=True)
-class _Span:
-    """A call of a model in a trace: everything that it was given, and its answer."""
-
-    where: str
-    session: str
-    start: str
-    messages: tuple[Message, ...]
-
-
-def _spans(
-    read: Callable[[str, Any], Iterable[_Span]],
-) -> Callable[[Values, list[str]], Dialogs]:
-    """A format of traces, in which every call of a model repeats the dialog so far: a call that
-    continues an earlier one of its session replaces it.
-    """
-
-    def dialogs(values: Values, problems: list[str]) -> Dialogs:
-        spans: list[_Span] = []
-        for where, value in values:
-            try:
-                spans += read(where, value)
-            except Malformed as error:
-                problems.append(f"{where}: {error}")
-        by_session: dict[str, list[_Span]] = {}
-        for span in sorted(spans, key=lambda span: span.start):
-            kept = by_session.setdefault(span.session, [])
-            begun = next((n for n, other in enumerate(kept) if _continues(span, other)), None)
-            if begun is None:
-                kept.append(span)
-            else:
-                kept[begun] = span
-        for session, kept in by_session.items():
-            for span in kept:
-                yield f"{_file_of(span.where)}, session {session}", list(span.messages)
-
-    return dialogs
-
-
-def _continues(span: _Span, other: _Span) -> bool:
-    """Whether a call was given what an earlier one had been given, and more."""
-    before = [message for message in other.messages[:-1] if message.role != "system"]
-    now = [message for message in span.messages if message.role != "system"]
-    return len(now) > len(before) and now[: len(before)] == before
-
-
-def _langfuse(where: str, value: Any) -> Iterator[_Span]:
-    """Langfuse: observations, as its API and its exports have them, or traces with theirs."""
-    if isinstance(value, Mapping) and isinstance(value.get("observations"), list):
-        session = value.get("sessionId") or value.get("session_id") or value.get("id")
-        for observation in value["observations"]:
-            yield from _langfuse(where, {"sessionId": session, **_mapping(observation)})
-        return
-    value = _mapping(value)
-    if value.get("type") != "GENERATION":
-        return
-    trace = _field(value, "traceId", "trace_id", "sessionId")
-    session = value.get("sessionId") or value.get("session_id") or trace
-    given, answer = _decoded(value.get("input")), _decoded(value.get("output"))
-    if isinstance(given, Mapping) and not _is_message(given):
-        given = _field(given, "messages", "input", "prompt")
-    messages = _given(given) + _answered(answer)
-    start = str(value.get("startTime") or value.get("start_time") or "")
-    yield _Span(where, str(session), start, tuple(messages))
-
-
-def _phoenix(where: str, value: Any) -> Iterator[_Span]:
-    """Phoenix: spans with OpenInference attributes, nested or with dotted names."""
-    span = _unflattened(_mapping(value))
-    attributes = _mapping(span.get("attributes", {}))
-    kind = span.get("span_kind") or _at(attributes, "openinference", "span", "kind")
-    if kind != "LLM":
-        return
-    given = _at(attributes, "llm", "input_messages") or _decoded(_at(attributes, "input", "value"))
-    if isinstance(given, Mapping) and not _is_message(given):
-        given = _field(given, "messages", "input")
-    answer = _at(attributes, "llm", "output_messages") or _at(attributes, "output", "value")
-    trace = _at(span, "context", "trace_id") or span.get("trace_id")
-    session = _at(attributes, "session", "id") or trace
-    messages = _given(given) + _answered(_decoded(answer))
-    yield _Span(where, str(session), str(span.get("start_time", "")), tuple(messages))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise Malformed(f"{shortened(value)} is no object")
-    return value
-
-
-def _at(value: Any, *path: str) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def _decoded(value: Any) -> Any:
-    """A value that may be JSON in a string, as exports write it."""
-    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
-def _given(value: Any) -> list[Message]:
-    if isinstance(value, str):
-        return [Message("user", value)]
-    return read_messages(value if isinstance(value, list) else [value])
-
-
-def _answered(value: Any) -> list[Message]:
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return [Message("assistant", value)]
-    if isinstance(value, Mapping) and "choices" in value:  # a whole answer of the API
-        value = [_at(choice, "message") for choice in value["choices"][:1]]
-    if isinstance(value, Mapping) and not _is_message(value):
-        value = value.get("output") or [{"role": "assistant", **value}]
-    return read_messages(value if isinstance(value, list) else [value])
-
-
-def _unflattened(span: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted names as nested objects, and numbers among them as places in lists."""
-    tree: dict[str, Any] = {}
-    for name, value in span.items():
-        value = _unflattened(value) if isinstance(value, Mapping) else value
-        *outer, last = name.split(".")
-        here = tree
-        for part in outer:
-            here = here.setdefault(part, {})
-            if not isinstance(here, dict):
-                raise Malformed(f"the field {name!r} stands beside a value of {part!r}")
-        if isinstance(here.get(last), dict) and isinstance(value, dict):
-            here[last].update(value)
-        else:
-            here[last] = value
-    return {name: _listified(value) for name, value in tree.items()}
-
-
-def _listified(value: Any) -> Any:
-    if isinstance(value, list):
-        return [
-            _unflattened(entry) if isinstance(entry, Mapping) else _listified(entry)
-            for entry in value
-        ]
-    if not isinstance(value, dict):
-        return value
-    if value and all(name.isdigit() for name in value):
-        return [_listified(value[name]) for name in sorted(value, key=int)]
-    return {name: _listified(entry) for name, entry in value.items()}
-
-
-FORMATS: dict[str, Callable[[Values, list[str]], Dialogs]] = {
-    "openai": _dialog_per_value(_listed),
-    "responses": _dialog_per_value(_responses),
-    "anthropic": _dialog_per_value(_listed),
-    "sharegpt": _dialog_per_value(_listed),
-    "langfuse": _spans(_langfuse),
-    "phoenix": _spans(_phoenix),
-    "claude-code": _claude_code,
-    "codex": _codex,
-}
 
 
 @dataclass

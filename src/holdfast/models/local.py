@@ -13,7 +13,6 @@ import torch
 from holdfast.attention import check_methods
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.chat.prompt import Pieces
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
@@ -30,7 +29,7 @@ from holdfast.methods import (
 )
 from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
 from holdfast.models.fingerprint import Fingerprint
-from holdfast.models.protocol import Generates
+from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast.states import abilities, check_states
@@ -96,10 +95,7 @@ class LocalModel(Generates):
         """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
         are the reply.
         """
-        text = Pieces(self.tokenizer, tell)
-        reply = self.session().generate(request, drawn=text.add)
-        text.finish(reply.text)
-        return reply
+        return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def rehearse(
         self,

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
+from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.errors import RequestFailed
 from holdfast.methods import Ability, Method
 from holdfast.models.requests import Compared, Reply, Request
 from holdfast.sampling import Sampling
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 if TYPE_CHECKING:
     from holdfast.engine.divergence import Divergence
@@ -196,6 +200,26 @@ def answer_all(
 
     run([Job(request, keep(n), name=names[n], drawn=drawn) for n, request in enumerate(requests)])
     return [replies[index] for index in range(len(requests))]
+
+
+def stream_reply(
+    generate: Callable[..., Reply],
+    tokenizer: PreTrainedTokenizerFast,
+    request: Request,
+    tell: Callable[[str], None],
+) -> Reply:
+    """Answers one chat piece by piece.
+
+    Args:
+        generate: answers a request; `drawn=` takes every token as it is drawn.
+        tokenizer: of the model.
+        request: the chat.
+        tell: takes the text, all of whose pieces are the reply.
+    """
+    text = Pieces(tokenizer, tell)
+    reply = generate(request, drawn=text.add)
+    text.finish(reply.text)
+    return reply
 
 
 def request_names(requests: Sequence[Request]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -33,15 +33,21 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
-class _Test:
+class TestCase:
     """One test case; text is "" of what passes or is skipped."""
 
     classname: str
     name: str
-    kind: str
     verdict: str
     message: str
     text: str = ""
+    skipped: bool = False
+    seconds: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """The element that says how it ended."""
+        return _SKIPPED if self.skipped else _KINDS.get(self.verdict, _KINDS[PASS])
 
 
 def write_junit(
@@ -60,10 +66,24 @@ def write_junit(
     Raises:
         RecordsError: it cannot be written.
     """
-    tests = [list(_tests(checked, terms, suite)) for checked in checks]
-    kinds = [test.kind for of_prompt in tests for test in of_prompt]
+    cases: list[TestCase] = []
+    conversations = sum(len(checked.records) for checked in checks)
+    for checked in checks:
+        of_prompt = list(_tests(checked, terms, suite))
+        share = len(checked.records) / conversations if conversations else 1 / len(checks)
+        cases += [replace(test, seconds=seconds * share / len(of_prompt)) for test in of_prompt]
+    return write_cases(f"holdfast check {suite}", cases, path, seconds)
+
+
+def write_cases(name: str, cases: Sequence[TestCase], path: Path | str, seconds: float) -> Path:
+    """Writes test cases as one suite of JUnit XML, whole or not at all.
+
+    Raises:
+        RecordsError: it cannot be written.
+    """
+    kinds = [case.kind for case in cases]
     about = {
-        "name": xml_text(f"holdfast check {suite}"),
+        "name": xml_text(name),
         "tests": str(len(kinds)),
         "failures": str(kinds.count(_KINDS[FAIL])),
         "errors": str(kinds.count(_KINDS[UNDECIDED])),
@@ -72,17 +92,14 @@ def write_junit(
     }
     root = ElementTree.Element("testsuites", about)
     testsuite = ElementTree.SubElement(root, "testsuite", about)
-    conversations = sum(len(checked.records) for checked in checks)
-    for checked, of_prompt in zip(checks, tests, strict=True):
-        share = len(checked.records) / conversations if conversations else 1 / len(checks)
-        for test in of_prompt:
-            _add(testsuite, test, seconds * share / len(of_prompt))
+    for case in cases:
+        _add(testsuite, case)
     ElementTree.indent(root)
     data = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return write_whole(path, data + b"\n", "another file with --junit")
 
 
-def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[_Test]:
+def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[TestCase]:
     """The test of a prompt, or those of its rules."""
     of_suite = f"holdfast.{suite}"
     rules = rules_of(checked, terms.min_stability)
@@ -92,12 +109,10 @@ def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[_Test]:
     if not rules or checked.verdict not in (*verdicts, PASS):
         names = (f"{of_suite}.{checked.id}", TOGETHER) if rules else (of_suite, checked.id)
         text = "\n".join([*cure(checked, checked.lowest, terms), *details(checked, terms)])
-        yield _Test(
-            *names, _KINDS[checked.verdict], checked.verdict, sentence(checked, terms), text
-        )
+        yield TestCase(*names, checked.verdict, sentence(checked, terms), text)
 
 
-def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> _Test:
+def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> TestCase:
     message = rule_sentence(rule, checked, terms)
     if rule.verdict == UNDECIDED != checked.verdict and not terms.all_rules:
         # the verdict of the prompt did not wait for this rule
@@ -106,9 +121,10 @@ def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: s
             if checked.verdict == FAIL
             else "the earlier run does not have it"
         )
-        return _Test(classname, rule.rule, _SKIPPED, rule.verdict, f"not decided: {why}; {message}")
+        message = f"not decided: {why}; {message}"
+        return TestCase(classname, rule.rule, rule.verdict, message, skipped=True)
     text = "\n".join([*cure(rule, rule.cell, terms), *rule_details(rule, checked)])
-    return _Test(classname, rule.rule, _KINDS[rule.verdict], rule.verdict, message, text)
+    return TestCase(classname, rule.rule, rule.verdict, message, text)
 
 
 def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> list[str]:
@@ -121,10 +137,10 @@ def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) ->
     ]
 
 
-def _add(testsuite: ElementTree.Element, test: _Test, seconds: float) -> None:
+def _add(testsuite: ElementTree.Element, test: TestCase) -> None:
     names = {"classname": xml_text(test.classname), "name": xml_text(test.name)}
-    case = ElementTree.SubElement(testsuite, "testcase", {**names, "time": f"{seconds:.3f}"})
-    if test.verdict == PASS:
+    case = ElementTree.SubElement(testsuite, "testcase", {**names, "time": f"{test.seconds:.3f}"})
+    if test.kind == _KINDS[PASS]:
         ElementTree.SubElement(case, test.kind).text = xml_text(test.message)
         return
     about = {"message": xml_text(test.message)}

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import NAME, json_text, spread, summary_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.files import write_whole
-from holdfast.logs.adherence import TOKEN_BINS, TURN_BINS, Adherence
+from holdfast.logs.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_of
 from holdfast.records import RunData
 from holdfast.report.figures import COLOURS, legend_below, panels, save, styled
-from holdfast.report.junit import xml_text
+from holdfast.report.junit import TestCase, write_cases
 from holdfast.report.page import Table, json_file, pictures, render_study, table_files
 from holdfast.report.wording import aligned, count_of, plain, signed
 
@@ -27,7 +26,6 @@ _MOST_BROKEN = 50  # turns that the page shows of a rule
 _MOST_DRAWN = 12  # rules in a figure, those kept least
 _MOST_TOLD = 3  # turns that a test case shows
 _LINES = ("-", "--")
-_KINDS = {FAIL: "failure", UNDECIDED: "error"}
 
 
 def table(run: RunData, rows: Sequence[Adherence], bar: float | None) -> str:
@@ -324,14 +322,13 @@ def _score_rows(run: RunData) -> list[tuple[Any, ...]]:
     for record in run.records:
         tokens = {turn["round"]: turn["tokens"] for turn in record["turns"]}
         for probe in record["probes"]:
-            rule = f"{record['agent']['id']}/{probe['rule']}" if "rule" in probe else ""
             scores.append(
                 (
                     record["conversation"],
                     record["source"],
                     probe["round"],
                     tokens[probe["round"]],
-                    rule or record["agent"]["id"],
+                    label_of(record, probe),
                     probe["score"],
                     probe["reason"],
                 )
@@ -344,11 +341,10 @@ def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:
     shown = []
     for index, number, score in row.broken[:_MOST_BROKEN]:
         record = run.records[index]
-        name = row.rule.partition("/")[2] or None
         probe = next(
             probe
             for probe in record["probes"]
-            if probe["round"] == number and probe.get("rule") == name
+            if probe["round"] == number and label_of(record, probe) == row.rule
         )
         turn = next(turn for turn in record["turns"] if turn["round"] == number)
         shown.append(
@@ -368,32 +364,14 @@ def write_logs_junit(
     run: RunData, rows: Sequence[Adherence], path: Path | str, seconds: float
 ) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
-    suite = run.manifest["identity"]["suite"]
-    kinds = [_KINDS.get(row.verdict, "") for row in rows]
-    counts = {
-        "tests": str(len(rows)),
-        "failures": str(kinds.count("failure")),
-        "errors": str(kinds.count("error")),
-        "time": f"{seconds:.3f}",
-    }
-    name = f"holdfast logs {suite}"
-    root = ElementTree.Element("testsuites", {"name": name, **counts})
-    group = ElementTree.SubElement(root, "testsuite", {"name": name, **counts})
-    for row, kind in zip(rows, kinds, strict=True):
+    suite, cases = run.manifest["identity"]["suite"], []
+    for row in rows:
         prompt, _, rule = row.rule.partition("/")
-        about = {"classname": f"holdfast.{suite}.{prompt}", "name": rule or prompt, "time": "0"}
-        case = ElementTree.SubElement(group, "testcase", about)
         message = f"kept {plain(row.overall)}, {row.applied} of {row.turns} turns"
         if row.earlier:
             message += f", against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
-        if kind:
-            element = ElementTree.SubElement(
-                case, kind, {"message": xml_text(message), "type": row.verdict}
-            )
-            broken = _broken_turns(run, row)[:_MOST_TOLD]
-            element.text = xml_text("\n".join(f"{t['where']}: {t['reason']}" for t in broken))
-        else:
-            ElementTree.SubElement(case, "system-out").text = message
-    ElementTree.indent(root)
-    data = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return write_whole(path, data + b"\n", "another file with --junit")
+        broken = _broken_turns(run, row)[:_MOST_TOLD]
+        text = "\n".join(f"{turn['where']}: {turn['reason']}" for turn in broken)
+        classname = f"holdfast.{suite}.{prompt}"
+        cases.append(TestCase(classname, rule or prompt, row.verdict, message, text))
+    return write_cases(f"holdfast logs {suite}", cases, path, seconds)

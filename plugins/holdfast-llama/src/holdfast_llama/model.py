@@ -14,7 +14,6 @@ import torch
 from holdfast import ranges
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.chat.prompt import Pieces
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError, UsageError
@@ -31,7 +30,7 @@ from holdfast.methods import (
 from holdfast.methods.table import table_row
 from holdfast.models.capabilities import ENDPOINT, check_needs
 from holdfast.models.checkpoint import explained, find_source
-from holdfast.models.protocol import Generates
+from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast_llama.native import NativeModel, cache_type
@@ -144,10 +143,7 @@ class LlamaModel(Generates):
         """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
         are the reply.
         """
-        text = Pieces(self.tokenizer, tell)
-        reply = self.session().generate(request, drawn=text.add)
-        text.finish(reply.text)
-        return reply
+        return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def score(
         self,

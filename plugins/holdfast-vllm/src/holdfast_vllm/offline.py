@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vllm.platforms import current_platform
 
-from holdfast.chat.prompt import Pieces
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability, Kind, Method, of_kind, read_methods
 from holdfast.models.capabilities import ENDPOINT, check_needs
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
 from holdfast.models.loading import stop_ids
-from holdfast.models.protocol import Generates
+from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast_vllm.admission import check_device, check_engine
 from holdfast_vllm.frontend import refusal_of
@@ -100,10 +99,7 @@ class VllmModel(Generates):
         """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
         are the reply.
         """
-        text = Pieces(self.tokenizer, tell)
-        reply = self.session().generate(request, drawn=text.add)
-        text.finish(reply.text)
-        return reply
+        return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def session(self) -> VllmSession:
         """Opens a session; what its requests share is the engine's prefix cache."""
