@@ -82,7 +82,7 @@ class Runner:
         layers = enumerate(self._cache().layers)
         return tuple(n for n, layer in layers if type(layer) in ATTENDING and n in attending)
 
-    @cached_property
+    @property
     def small(self) -> bool:
         """Whether a step is too short to be shared out to several threads."""
         return is_small(self.hf_model)
