@@ -59,9 +59,6 @@ class Baseline:
 def baseline_beside(run: RunData, series: Series) -> Baseline | None:
     """The baseline of a run beside its first series, on the questions that both were asked; None
     where none was asked, or nothing is shared.
-
-    Raises:
-        RecordsError: the records of the baseline are damaged.
     """
     baseline_run = read_baseline(run.folder)
     if baseline_run is None:
@@ -116,13 +113,9 @@ def _row(name: str, by_conversation: Mapping[int, list[tuple[float, float]]]) ->
 
 
 def _verdict(prompted: np.ndarray, unprompted: np.ndarray) -> str:
-    """The verdict on the scores of each conversation, [n], with and without the prompt.
-
-    "never followed": low even with the prompt (`is_low`), or no conversation kept to it.
-    "discriminates": clearly higher with the prompt. "uninformative": not so, and either high
-    without it (the whole 95 % interval above `_HIGH`) or the same (the whole interval of the
-    difference within `_SAME`). Anything else cannot be told.
-    """
+    """The verdict on the scores of each conversation, [n], with and without the prompt."""
+    # never followed: low even with the prompt, or no conversation kept to it. uninformative: no
+    # higher with the prompt, and either high without it or the same within `_SAME`
     difference, without = paired_difference(prompted, unprompted), estimate(unprompted)
     if too_few(difference):
         return CANNOT_TELL

@@ -141,20 +141,12 @@ class Calibration:
 def half_of(number: int, pairs: int) -> int:
     """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's
     draws alternate.
-
-    Args:
-        number: of the conversation.
-        pairs: of an agent and a user, which come in turn.
     """
     return (number % pairs + number // pairs) % 2
 
 
 def read_calibration(folder: Path | str) -> Calibration:
-    """Reads what a calibration wrote.
-
-    Raises:
-        RecordsError: the folder holds no calibration, or one that is not finished.
-    """
+    """Reads what a calibration wrote."""
     stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability_run.manifest["identity"]
     series = {item.method: item for item in read_series(stability)}

@@ -36,11 +36,7 @@ class Check:
 def write_check(
     folder: Path, method: str, terms: Terms, checks: Sequence[PromptCheck], rounds: int
 ) -> Path:
-    """Writes what was asked of the prompts of a run into its folder, whole or not at all.
-
-    Raises:
-        RecordsError: it cannot be written.
-    """
+    """Writes what was asked of the prompts of a run into its folder, whole or not at all."""
     stored = {
         "schema": SCHEMA,
         "method": method,
@@ -54,11 +50,7 @@ def write_check(
 
 
 def read_check(run: RunData) -> Check | None:
-    """The check of a run; None where none was made.
-
-    Raises:
-        RecordsError: its file is damaged, or of a later version.
-    """
+    """The check of a run; None where none was made."""
     path = run.folder / FILE
     if not path.is_file():
         return None

@@ -127,14 +127,8 @@ def check_prompts(
     terms: Terms,
     before: Mapping[str, Sequence[Record]] | None = None,
 ) -> list[PromptCheck]:
-    """The verdicts on the prompts of a run in which they are the agent's in turn.
-
-    Args:
-        records: of one method.
-        prompts: the ids of all cases, in the order of the suite.
-        rounds: of every conversation.
-        terms: what is asked; its error is shared out among the prompts.
-        before: an earlier run's records by prompt.
+    """The verdicts on the prompts (ids of all cases, in the order of the suite) of a run in which
+    they are the agent's in turn; `before` are an earlier run's records by prompt.
     """
     by_prompt = _by_prompt(records, prompts, terms.budget)
     falls = {

@@ -105,17 +105,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     to be more stable, and that lose no more than the budget there on average, the most stable of
     those with a safe margin (`_margin`); where none is safe, the one with the widest. Where the
     first half shows none to be more stable, the most stable of those within the budget and of none.
-
-    A candidate of which either half shows that it breaks replies (`Calibration.wrecks`) is not
-    recommended.
-
-    Args:
-        calibration: all candidates.
-        budget: points that may be lost on average, at least 0.
-
-    Raises:
-        ParameterOutOfRange: a negative budget.
-        UsageError: a half without questions.
+    None that either half shows to break replies (`Calibration.wrecks`) is recommended.
     """
     budget = ranges.Range(0).check("calibrate", "budget", budget)
     here, there = ~calibration.report, calibration.report

@@ -57,9 +57,6 @@ def describe(
 def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]:
     """All that is measured of the masses; every interval is over dialogs, of which those without a
     prompt or a mass are left out.
-
-    Raises:
-        UsageError: fewer than two dialogs are left.
     """
     dialogs = [dialog for dialog in dialogs if dialog]
     if len(dialogs) < 2:
@@ -128,11 +125,8 @@ def _measured(
 
 
 def _changes(dialog: Dialog, rounds: int, level: _Level) -> Changes:
-    """The changes of a whole dialog.
-
-    A least-squares line through each turn says where it starts and ends. The query of a turn's
-    first token is the template's, which attends like no other, so it is left out.
-    """
+    """The changes of a whole dialog; a least-squares line says where each turn starts and ends."""
+    # the query of a turn's first token is the template's, which attends like no other
     ends, slopes = [], []
     for number in range(1, rounds + 1):
         masses = level(dialog[number])

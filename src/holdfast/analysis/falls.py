@@ -18,11 +18,7 @@ def cell_scores(
     records: Sequence[Record], rounds: int
 ) -> tuple[list[tuple[str | None, int]], np.ndarray]:
     """The rules and rounds of a prompt, and its scores, [conversation, cell]; several probes of a
-    rule in a round are averaged.
-
-    Args:
-        records: the prompt's conversations.
-        rounds: that count; later ones are left out.
+    rule in a round are averaged, and later rounds left out.
     """
     probes = [
         (row, probe)
@@ -82,14 +78,9 @@ class Fall:
 def compare_runs(
     current: Sequence[Record], earlier: Sequence[Record], rounds: int, budget: int, error: float
 ) -> Fall:
-    """Compares a prompt's conversations with those of an earlier run, the first with the first.
-
-    Args:
-        current: of this run, in their order.
-        earlier: of the other.
-        rounds: that are compared.
-        budget: conversations of this run, at most.
-        error: the probability, at most, that a rule is said to have fallen that has not.
+    """Compares a prompt's conversations, at most `budget`, with those of an earlier run, the first
+    with the first; `error` is the probability, at most, that a rule is said to have fallen that has
+    not.
     """
     pairs = list(zip(current, earlier, strict=False))
     now = _rule_scores([new for new, _ in pairs], rounds)

@@ -79,12 +79,7 @@ def _head_named(name: str) -> Head:
 
 
 def read_profile(out: Path | str) -> Profile:
-    """The profile in a run folder, finished or not.
-
-    Raises:
-        RecordsError: not a run folder.
-        UsageError: a run of another kind, or without records.
-    """
+    """The profile in a run folder, finished or not."""
     run = read_run(out)
     if run.manifest.get("command") != "profile" or not run.records:
         raise UsageError(
@@ -97,9 +92,6 @@ def read_profile(out: Path | str) -> Profile:
 def rank_first(out: Path | str, count: int) -> Ranking:
     """The ranking by the first `count` samples of a finished run: what fewer samples would have
     given.
-
-    Raises:
-        RecordsError, UsageError: as `read_profile`.
     """
     run = read_run(out)
     records = [record for record in run.records if record["conversation"] < count]
@@ -107,11 +99,7 @@ def rank_first(out: Path | str, count: int) -> Ranking:
 
 
 def profile_of(run: RunData, stages: Sequence[str] | None = None) -> Profile:
-    """The profile by the records of some stages; None: of all.
-
-    Raises:
-        UsageError: no head has a score.
-    """
+    """The profile by the records of some stages; None: of all."""
     identity = run.manifest["identity"]
     totals: dict[str, list[float]] = {}
     for record in sorted(run.records, key=lambda record: record["conversation"]):
@@ -171,16 +159,7 @@ def write_ranking(folder: Path) -> Path:
 
 
 def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
-    """Leaves out the heads that gain nothing.
-
-    Args:
-        best: the best heads of the tasks together.
-        tasks: what every head gains on each.
-        combine: "intersection" (a head must gain on every task) or "union" (on any).
-
-    Raises:
-        HoldfastError: none of the heads gains anything.
-    """
+    """Leaves out the heads that gain nothing on every task ("intersection") or on any ("union")."""
     some = all if combine == "intersection" else any
     kept = [
         head

@@ -1,17 +1,14 @@
 """Verdicts that may be looked for after every conversation, at a declared error rate.
 
-A bound computed once for a fixed number of conversations errs more and more often if it is looked
-at again and again, until it says what one hoped for. Here a verdict is a bet (Waudby-Smith and
-Ramdas, "Estimating means of bounded random variables by betting", 2023). Who doubts that the mean
-lies above a bar stakes a part of a capital of 1 on every conversation, at odds that are fair or
-worse for him wherever the mean is at most the bar. His capital is then a supermartingale, and
-reaches 1 / error at any time at all with a probability of at most `error` (Ville's inequality). No
-distribution is assumed but that values lie in [0, 1] and that every conversation has the same mean
-whatever came before it; so nothing is lost by stopping as soon as a capital has grown enough.
+A verdict is a bet (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by
+betting", 2023). Who doubts that the mean lies above a bar stakes a part of a capital of 1 on every
+conversation, at odds that are fair or worse for him wherever the mean is at most the bar. His
+capital is then a supermartingale, and reaches 1 / error at any time at all with a probability of at
+most `error` (Ville's inequality), so nothing is lost by stopping as soon as it has grown enough.
+Values lie in [0, 1], and every conversation has the same mean whatever came before it.
 
 The capital is that of several gamblers in equal parts, each of whom stakes a fixed part, spread by
 the arcsine law (Krichevsky and Trofimov): one of them plays about as the best would in hindsight.
-
 Arrays are [..., conversation, cell], a cell being one rule in one round; NaN where a probe was not
 answered, on which nobody bets. Capitals are logarithms, as they stand after each conversation.
 """

@@ -89,9 +89,6 @@ class Series:
 def read_series(run: RunData, label: str = "") -> list[Series]:
     """One series per method of a run, no fix first and the others in the order of the manifest or
     their appearance.
-
-    Raises:
-        RecordsError: the run has no finished conversation yet.
     """
     if not run.records:
         raise RecordsError(

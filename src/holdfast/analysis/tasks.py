@@ -72,11 +72,7 @@ class Average:
 
 
 def read_results(run: RunData) -> list[Result]:
-    """The results of a run, in the order of its tasks and variants.
-
-    Raises:
-        RecordsError: no sample is finished yet, or the folder holds a run of another command.
-    """
+    """The results of a run, in the order of its tasks and variants."""
     if run.manifest.get("command") != "tasks":
         raise RecordsError(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
     if not run.records:

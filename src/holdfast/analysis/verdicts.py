@@ -1,19 +1,11 @@
 """The one rule for what may be said of a number: every verdict, headline and recommendation passes
-through here.
+through here, and docs/verdicts.md gives its reasons.
 
-An estimate says that something is higher, lower, more or less only where
-
-1. it rests on at least `LEAST` conversations (or samples),
-2. its 95 % interval lies on one side of 0, and
-3. at least `LEAST_MOVED` of the conversations differ from 0 at all.
-
-Everything else is "cannot tell", with the reason. Below 20 conversations the percentile bootstrap
-is too narrow: where there is no difference it finds one in up to 1 of 4 runs of 3 conversations,
-1 of 7 of 5 to 8 and 1 of 10 of 10, and from 20 on in about 1 of 20, as it promises. Of fewer than
-6 conversations that differ, all go the same way by chance in more than 1 of 20 (2 / 2**5 = 0.06).
-
-Where all values are alike the bootstrap has no width, which is its limit and not certainty: no such
-interval is shown, and no bound is drawn from it but the exact one (`within`).
+An estimate is told to be above or below 0 only where it rests on at least `MIN_SAMPLES`
+conversations, its 95 % interval lies on one side of 0, and at least `LEAST_MOVED` conversations
+differ from 0. Below 20 conversations the percentile bootstrap is too narrow; of fewer than 6 that
+differ, all go the same way by chance in more than 1 of 20. Where all values are alike the bootstrap
+has no width, which is its limit and not certainty: only the exact bound is drawn (`bounds`).
 """
 
 from __future__ import annotations
@@ -80,13 +72,8 @@ def all_of(*verdicts: str) -> str:
 
 
 def within(value: Estimate, low: float, high: float, least: float, most: float) -> str:
-    """Whether the estimate supports or contradicts that it lies from `low` to `high`.
-
-    Args:
-        value: an estimate of values that lie from `least` to `most`.
-        low, high: the whole interval must lie between them to support, and beyond one of them to
-            contradict.
-        least, most: of one value; where all are alike, the interval comes from them (`bounds`).
+    """Whether the estimate, of values from `least` to `most`, supports or contradicts that it lies
+    from `low` to `high`: its whole interval must lie between them, or beyond one of them.
     """
     if too_few(value) or value.low is None or value.high is None:
         return UNDECIDED

@@ -229,9 +229,7 @@ def _warn_of_other_draws(fingerprint: str, suite: str, settings: Settings, out: 
 def _print_result(
     arguments: argparse.Namespace, calibration: Calibration, budget: float, page: Path
 ) -> None:
-    """Writes the files of a calibration; prints the table, the recommendation, its reasons and the
-    next step.
-    """
+    """Writes the files of a calibration."""
     from holdfast.analysis import study_summary
     from holdfast.analysis.choice import pick
     from holdfast.drift.baseline import read_baseline

@@ -57,11 +57,7 @@ def _methods(arguments: argparse.Namespace) -> None:
 
 
 def method_lines(name: str) -> list[str]:
-    """Describes one method: its parameters, an example and its source.
-
-    Raises:
-        UnknownName: there is no such method; suggests the nearest.
-    """
+    """Describes one method: its parameters, an example and its source."""
     from holdfast.methods.kinds import Ability, needs_of
     from holdfast.methods.parameters import parameters_of
     from holdfast.methods.registry import BY_NAME
@@ -97,11 +93,7 @@ def example_of(method: type[Any]) -> str:
 
 
 def measure_lines(name: str) -> list[str]:
-    """Describes one measure: its arguments, an example and its source.
-
-    Raises:
-        UnknownName: there is no such measure; suggests the nearest.
-    """
+    """Describes one measure: its arguments, an example and its source."""
     from holdfast.measures.registry import REGISTRY, catalogue, expected_of
     from holdfast.report.wording import aligned
 

@@ -107,12 +107,7 @@ def printable(text: str) -> str:
 
 
 class Chat:
-    """A chat in the terminal; the commands of `COMMANDS` are its methods.
-
-    Args:
-        model: answers.
-        sampling, seed, system_as: of all replies.
-    """
+    """A chat in the terminal; the commands of `COMMANDS` are its methods."""
 
     def __init__(self, model: Any, sampling: Sampling, seed: int = 0, system_as: str = "role"):
         from holdfast.methods import Ability
@@ -130,11 +125,7 @@ class Chat:
         self.over = False
 
     def take(self, typed: str) -> None:
-        """Takes what was typed: a command, a message, or nothing.
-
-        Raises:
-            HoldfastError: it is refused; the chat is as it was.
-        """
+        """Takes what was typed: a command, a message, or nothing."""
         if typed.startswith("/"):
             name, _, rest = typed[1:].partition(" ")
             takes = {known: argument for known, argument, _ in COMMANDS}

@@ -30,11 +30,7 @@ class WorkItem:
 
 
 def check_prices(arguments: argparse.Namespace) -> None:
-    """Refuses prices that have no effect or make no sense, before anything runs.
-
-    Raises:
-        UsageError: names the option.
-    """
+    """Refuses prices that have no effect or make no sense, before anything runs."""
     for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
         if price is not None and not arguments.dry_run:
             raise UsageError(f"{option} {price:g} is for --dry-run; add it, or leave this out.")

@@ -99,9 +99,6 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
 def read_chat(name: str, source: str) -> dict[str, Any]:
     """The chat in a JSON file ("-": the standard input), as a list or under "messages" as in a
     request to an OpenAI-compatible server, with what else stands there.
-
-    Raises:
-        UsageError: it cannot be read, or holds no list of messages; `source` names it.
     """
     cure = "give a JSON list of messages, each with a role and a content."
     try:

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_extra(extra: str, packages: Sequence[str]) -> None:
-    """Refuses a command whose packages are not installed.
-
-    Raises:
-        UsageError: names them, and the command that installs them.
-    """
+    """Refuses a command whose packages are not installed."""
     if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
         raise UsageError(
             f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast[{extra}]'."
@@ -47,16 +43,7 @@ def warn_of_small_model(arguments: argparse.Namespace) -> None:
 
 
 def load_model(arguments: argparse.Namespace, **changed: Any):
-    """The model that the options of `MODEL` name, with its replicas, if it has any.
-
-    Args:
-        arguments: of the command.
-        changed: other values of some, of a model beside `--model`.
-
-    Raises:
-        UsageError: options that do not go with the model.
-        HoldfastError: as `holdfast.load`, `connect_all` and `integrations.ray.connect`.
-    """
+    """The model that the options of `MODEL` name, or that other values of some of them name."""
     _check_endpoint_options(arguments)
     return load_named(_with(arguments, **changed) if changed else arguments)
 
@@ -180,9 +167,6 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[st
 def begin_loading(model: str) -> None:
     """Says that a model loads here, before torch is imported, which alone takes seconds; a folder
     or file that holds none is refused before that.
-
-    Raises:
-        ModelError: as `find_source`.
     """
     from holdfast.models.checkpoint import find_source
     from holdfast.models.engines import engine_in
@@ -193,12 +177,7 @@ def begin_loading(model: str) -> None:
 
 
 def load_here(arguments: argparse.Namespace, **more):
-    """The model that runs in this process; `more` are arguments of `holdfast.load`.
-
-    Raises:
-        UsageError: a model in an engine.
-        HoldfastError: as `holdfast.load`.
-    """
+    """The model that runs in this process; `more` are arguments of `holdfast.load`."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -225,11 +204,7 @@ def load_here(arguments: argparse.Namespace, **more):
 
 
 def load_user_turns(arguments: argparse.Namespace):
-    """The scripts of `--user-turns`; None without.
-
-    Raises:
-        UsageError: the file holds none, or another option says who the user is.
-    """
+    """The scripts of `--user-turns`; None without."""
     from holdfast.drift.dialogs import read_user_turns
 
     if arguments.user_turns is None:
@@ -244,11 +219,7 @@ def _refuse_users(arguments: argparse.Namespace, given: str, others: Sequence[st
 
 
 def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings):
-    """The dialogs of `--dialogs`; None without. Says which of them the run changes or leaves out.
-
-    Raises:
-        UsageError: the file holds none, or another option says who the user is.
-    """
+    """The dialogs of `--dialogs`; None without. Says which of them are changed or left out."""
     from holdfast.drift.dialogs import read_dialogs
     from holdfast.drift.pairing import case_of
 
@@ -277,15 +248,7 @@ def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings
 
 
 def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
-    """The model of `--model` and that of `--user-model`, None without one.
-
-    Args:
-        arguments: of the command.
-        endpoint: the first, where it is behind a URL and connected already.
-
-    Raises:
-        HoldfastError: as `load_model` and `load_user_model`.
-    """
+    """The models of `--model` (`endpoint`, if connected already) and `--user-model`, if any."""
     if endpoint is None and is_url(arguments.user_model):
         _check_endpoint_options(arguments)
         user_model = load_user_model(arguments)  # a wrong address is refused before a model loads
@@ -294,11 +257,7 @@ def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
 
 
 def load_user_model(arguments: argparse.Namespace):
-    """The model of `--user-model`, placed and paced as that of `--model`; None without one.
-
-    Raises:
-        UsageError: an option of an endpoint without an endpoint.
-    """
+    """The model of `--user-model`, placed and paced as that of `--model`; None without one."""
     if not is_url(arguments.user_model):
         user_model = arguments.user_model or "not given"
         why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"

@@ -163,9 +163,7 @@ def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Li2024Setup) -
 
 
 def _estimate_zhang2024(setup: zhang2024.Setup) -> None:
-    """Times a small piece of each profile, and counts the answers of Table 1; those of the other
-    tables depend on the rankings.
-    """
+    """Times a small piece of each profile, and counts the answers of Table 1."""
     from holdfast.papers import zhang2024 as tasks
     from holdfast.papers.zhang2024.profiling import estimate
     from holdfast.papers.zhang2024.reproduction import check

@@ -103,11 +103,7 @@ class Unprompted:
 
 
 def read_baseline(out: Path | str) -> RunData | None:
-    """The baseline of a run; None where none was asked.
-
-    Raises:
-        RecordsError: its records are damaged.
-    """
+    """The baseline of a run; None where none was asked."""
     folder = Path(out) / FOLDER
     return read_run(folder) if (folder / MANIFEST).is_file() else None
 

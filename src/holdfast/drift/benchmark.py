@@ -137,15 +137,8 @@ def check_folder(
     given: Dialogs | UserTurns | None = None,
     command: str = "",
 ) -> None:
-    """Refuses a folder that holds another run, or something else, before a model is loaded.
-
-    Args:
-        suite, out, settings, methods: as of `run`.
-        given: dialogs that are replayed, or user turns.
-        command: the command line.
-
-    Raises:
-        RecordsError: names the first difference that shows without a model.
+    """Refuses a folder that holds another run, or something else, before a model is loaded; `given`
+    are dialogs that are replayed, or user turns.
     """
     of_prompts = _identity_of_prompts(
         suite, list(_by_spelling(methods)), dataclasses.asdict(settled(suite, settings, given))
@@ -161,11 +154,7 @@ def _refuse_no_model(model: object) -> None:
 
 
 def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
-    """Two models, which talk in one process.
-
-    Raises:
-        UsageError: the agent's is elsewhere.
-    """
+    """Two models, which talk in one process."""
     if isinstance(agent, Replicas):
         raise UsageError(
             f"{agent.name} is on Ray, where no user model of its own can talk with it; leave out"
@@ -177,11 +166,7 @@ def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
 def _by_spelling(
     methods: Sequence[Sequence[Method] | Method | str],
 ) -> dict[str, tuple[Method, ...]]:
-    """Each setting by its spelling, in the order given.
-
-    Raises:
-        UsageError: no list, or a setting that is there twice.
-    """
+    """Each setting by its spelling, in the order given."""
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     chosen: dict[str, tuple[Method, ...]] = {}

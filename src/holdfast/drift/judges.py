@@ -57,11 +57,7 @@ class Judgements:
 
     @classmethod
     def opened(cls, folder: Path) -> Judgements:
-        """Reads what is there; a line whose writing was cut short is cut off.
-
-        Raises:
-            RecordsError: a line is damaged.
-        """
+        """Reads what is there; a line whose writing was cut short is cut off."""
         path, judgements = folder / ANSWERS_FILE, cls(folder)
         if path.is_file():
             cut_torn_line(path)
@@ -80,11 +76,7 @@ class Judgements:
         return verdict_of(answers[-1]) if answers else None
 
     def keep(self, question: JudgeQuestion, answers: list[str]) -> None:
-        """Appends what a judge answered, first and perhaps once more; () where it was refused.
-
-        Raises:
-            RecordsError: the line cannot be written.
-        """
+        """Appends what a judge answered, first and perhaps once more; () where it was refused."""
         path = self.folder / ANSWERS_FILE
         try:
             append_line(path, {"form": FORM, **asdict(question), "answers": answers})
@@ -100,40 +92,28 @@ _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
 
 @dataclass(frozen=True)
 class Judging:
-    """How the judges of a suite are loaded.
+    """How the judges of a suite are loaded."""
 
-    Args:
-        load: gives the model of a judge, from its `model` and `endpoint_model`.
-        force: whether judges may score that agree little with the labelled replies.
-        tell: takes what each judge is worth, before anything else is asked.
-    """
-
+    # gives the model of a judge, from its `model` and `endpoint_model`
     load: Callable[[str, str | None], ChatModel] | None = None
-    force: bool = False
+    force: bool = False  # whether judges may score that agree little with the labelled replies
+    # takes what each judge is worth, before anything else is asked
     tell: Callable[[Agreement], None] = lambda agreement: None
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A judge's verdicts on the labelled replies of its rule.
-
-    Args:
-        case, rule: whose; the rule is None where the case has but one.
-        question, model: of the judge.
-        follows, breaks: how often it said yes, no or neither of the replies that keep to the rule,
-            and of those that do not.
-        kappa: Cohen's.
-        forced: whether it scores although kappa is below `LEAST_KAPPA`.
-    """
+    """A judge's verdicts on the labelled replies of its rule."""
 
     case: str
-    rule: str | None
-    question: str
+    rule: str | None  # None where the case has but one
+    question: str  # of the judge, as is its model
     model: str
+    # how often it said yes, no or neither of the replies that keep to the rule and that break it
     follows: tuple[int, int, int]
     breaks: tuple[int, int, int]
-    kappa: float
-    forced: bool
+    kappa: float  # of Cohen
+    forced: bool  # whether it scores although kappa is below `LEAST_KAPPA`
 
     @property
     def agreed(self) -> int:
@@ -157,11 +137,8 @@ class Judges:
     judgements: Judgements
 
     def check(self, judging: Judging) -> list[Agreement]:
-        """Measures what every judge is worth, and writes it into the run's folder.
-
-        Raises:
-            ModelError: a judge agrees too little with the labelled replies of its rule, and is not
-                forced.
+        """Measures what every judge is worth, and writes it into the run's folder; refuses one that
+        agrees too little with the labelled replies, unless forced.
         """
         judged = list(judged_rules(self.suite))
         if not judged:
@@ -190,9 +167,6 @@ class Judges:
     def settle(self, record: dict[str, Any]) -> dict[str, Any]:
         """The record of a conversation with the scores that its judges give; a probe whose judge
         says neither yes nor no counts as not answered.
-
-        Raises:
-            ModelError: a judge is gone, or fails.
         """
         questions = {
             index: self._question(self._measure_of(record, probe), probe["reply"])
@@ -278,10 +252,6 @@ def load_judges(
 ) -> dict[tuple[str, str | None], ChatModel]:
     """The models of a suite's judges, by what its measures call them; {} where every measure is a
     rule. The model that is measured, if any, is its own judge where a measure has its name.
-
-    Raises:
-        UsageError: a judge with too few labelled replies.
-        ModelError: a judge cannot be loaded or reached.
     """
     rules = list(judged_rules(suite))
     for case, rule in rules:
@@ -303,11 +273,7 @@ def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
 
 
 def load_judge(model: str, endpoint_model: str | None) -> ChatModel:
-    """The model of a judge, as `--model` and `--endpoint-model` name it.
-
-    Raises:
-        ModelError: it cannot be loaded or reached.
-    """
+    """The model of a judge, as `--model` and `--endpoint-model` name it."""
     if model.startswith(("http://", "https://")):
         from holdfast.models.connecting import connect
 

@@ -32,9 +32,7 @@ FILE_NAME = "hundred_system_prompts.py"
 
 @dataclass(frozen=True)
 class Binding:
-    """The table's row for one entry; `mends` says what strict scoring sets right, or is
-    empty.
-    """
+    """The table's row for one entry; `mends` says what strict scoring sets right, or is empty."""
 
     id: str
     category: str
@@ -44,15 +42,10 @@ class Binding:
 
 
 def load_li2024(where: str, scoring: str = "strict") -> Suite:
-    """Loads the published benchmark.
+    """Loads the published benchmark from the path of `hundred_system_prompts.py`, or from the
+    `hub`.
 
-    Args:
-        where: the path of `hundred_system_prompts.py`, or `hub` to fetch it from the hub.
-        scoring: `released` scores as published, defects included; `strict` mends the defects.
-
-    Raises:
-        UsageError: the file cannot be read, or its entries are not the published hundred.
-        HoldfastError: the hub could not be reached.
+    The scoring `released` scores as published, defects included; `strict` mends the defects.
     """
     path = fetch() if where == "hub" else Path(where)
     try:
@@ -104,9 +97,6 @@ def fetch() -> Path:
 def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
     """The published system prompts and probes by their keys, read from the file's syntax tree;
     nothing in it is run.
-
-    Raises:
-        UsageError: it is not Python, or lacks published entries; names them.
     """
     cure = f"give the published {FILE_NAME}."
     try:

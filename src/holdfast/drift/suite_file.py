@@ -1,23 +1,4 @@
-"""Suites as YAML: the one form that shipped suites and a user's own share (docs/suites.md).
-
-name: my-bot                          # optional; the file's name otherwise
-starters: ["How was your day?", ...]  # optional; forty generic ones otherwise
-personas: ["You are Ada, ...", ...]   # optional; who the user model is
-cases:
-  - id: shop-hours
-    category: memorization            # optional; any text
-    system_prompt: ...
-    probe: ...                        # or probes: [...]
-    measure: {name: one_sentence}     # see `holdfast measures`
-    follows: [...]                    # optional: replies that keep to the prompt
-    breaks: [...]                     # optional: replies that do not
-  - id: robin                         # one prompt with several rules
-    system_prompt: ...
-    rules:
-      - id: signs
-        probe: ...                    # and as above
-        measure: {name: ends_with, word: Robin}
-"""
+"""Suites as YAML: the form that shipped suites and a user's own share; docs/suites.md shows it."""
 
 from __future__ import annotations
 
@@ -76,11 +57,7 @@ class _RepeatedKey(Exception):
 
 
 def read_yaml(text: str, source: str) -> Any:
-    """The document as plain data, whose mappings know their lines.
-
-    Raises:
-        UsageError: it is not valid YAML, or repeats a key.
-    """
+    """The document as plain data, whose mappings know their lines."""
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
@@ -177,12 +154,7 @@ def parse_suite(
         allow_code: whether measures may be functions of the user's own.
         folder: where modules of such functions are looked for first; None looks where Python does.
         check: whether each measure is tried on its examples.
-        probed: whether its rules are to be probed; the rules that logs are scored by need no
-            probes, and may read tool calls.
-
-    Raises:
-        UsageError: the document is not YAML, or not a suite, or a measure scores an example of its
-            own on the wrong side; says where and what to do.
+        probed: as of `load_suite`.
     """
     root = read_yaml(text, source)
     if not isinstance(root, dict):

@@ -24,17 +24,11 @@ SHIPPED = ("starter", "core", "everyday", "bot")
 
 @dataclass(frozen=True)
 class Published:
-    """A published benchmark, which is read from the user's file as `NAME:PATH`.
+    """A published benchmark, which is read from the user's file as `NAME:PATH`."""
 
-    Attributes:
-        load: from the path, and one of the scorings.
-        scorings: how its replies can be scored.
-        spellings: what `--suite` takes, for messages.
-    """
-
-    load: Callable[[str, str], Suite]
-    scorings: tuple[str, ...]
-    spellings: tuple[str, ...]
+    load: Callable[[str, str], Suite]  # from the path, and one of the scorings
+    scorings: tuple[str, ...]  # how its replies can be scored
+    spellings: tuple[str, ...]  # what `--suite` takes, for messages
 
 
 PUBLISHED = {

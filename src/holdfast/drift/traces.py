@@ -26,15 +26,12 @@ _LONGEST = 150  # characters of a method in a file's name
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """One turn of the agent.
+    """One turn of the agent."""
 
-    Args:
-        mass: attention mass on the system prompt, float [layer, head, step]; step t is the query
-            that produced token t.
-        uniform: [layer, step], what it would be if the layer attended evenly to the tokens it sees.
-    """
-
+    # attention mass on the system prompt, float [layer, head, step]; step t is the query that
+    # produced token t
     mass: np.ndarray | Tensor
+    # [layer, step], what it would be if the layer attended evenly to the tokens it sees
     uniform: np.ndarray | Tensor
 
 
@@ -55,11 +52,7 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
 
 
 def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrace]:
-    """The turns of a recorded conversation, by round.
-
-    Raises:
-        RecordsError: there is no such file, or it is damaged.
-    """
+    """The turns of a recorded conversation, by round."""
     path = _path(run, method, conversation)
     try:
         with np.load(path, allow_pickle=False) as stored:

@@ -97,25 +97,17 @@ class TwoSessions:
     The two take turns: one answers all that can be asked of it, with what follows there, and then
     the other. Two models on one device compute one after the other anyway, and so each does it for
     as many conversations together as there are.
-
-    Args:
-        agent: answers turns and probes of the agent.
-        user: answers turns of the user model.
     """
 
-    agent: Session
-    user: Session
+    agent: Session  # answers turns and probes of the agent
+    user: Session  # answers turns of the user model
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given."""
         return answer_all(self.run, requests)
 
     def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them.
-
-        Raises:
-            HoldfastError: as the session that was asked.
-        """
+        """Answers jobs and all that follow from them."""
         agents, users = _Side(self.agent), _Side(self.user)
 
         def pass_on(jobs: Iterable[Job], here: _Side) -> list[Job]:

@@ -125,17 +125,10 @@ def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
 
 def log_to_wandb(run: RunData, project: str) -> list[str]:
     """Logs every method of a run as an entry of a project: its curves by round, its totals, and its
-    files as an artifact.
+    files as an artifact; returns the names of the entries.
 
     Where the entries go is the client's own matter (`wandb login`, WANDB_MODE=offline, WANDB_DIR).
     Logging the same records again adds nothing.
-
-    Returns:
-        The names of the entries.
-
-    Raises:
-        UsageError: wandb is not installed.
-        RecordsError: the client refuses.
     """
     wandb = package("wandb", "wandb", "--wandb")
     entries = entries_of(run)
@@ -176,18 +169,10 @@ def _log_in_wandb(wandb: Any, entry: LoggedMethod, project: str) -> None:
 
 def log_to_mlflow(run: RunData, store: str) -> list[str]:
     """Logs every method of a run as a run of the experiment `holdfast`: settings as parameters,
-    curves as metrics by round, totals, and the run's files as artifacts.
+    curves as metrics by round, totals, and the run's files as artifacts; returns their names.
 
-    Args:
-        run: what to log. Records that are there already are not logged twice.
-        store: a tracking URI, as of a server; or a folder, for `mlflow.db` and the artifacts.
-
-    Returns:
-        The names of the runs that the experiment now has.
-
-    Raises:
-        UsageError: mlflow is not installed.
-        RecordsError: the client refuses.
+    `store` is a tracking URI, as of a server, or a folder, for `mlflow.db` and the artifacts.
+    Records that are there already are not logged twice.
     """
     mlflow = package("mlflow", "mlflow", "--mlflow")
     entries = entries_of(run)

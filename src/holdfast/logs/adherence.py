@@ -31,19 +31,12 @@ TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 25
 
 @dataclass(frozen=True)
 class RuleScores:
-    """The scores of a rule, an entry for each turn that it was for.
-
-    Args:
-        rule: its name.
-        turns: how many turns there were in the dialogs under its prompt.
-        dialogs: the row of each entry in the run's records.
-        positions, tokens, scores: [entry]
-    """
+    """The scores of a rule, an entry for each turn that it was for."""
 
     rule: str
-    turns: int
-    dialogs: np.ndarray
-    positions: np.ndarray
+    turns: int  # how many turns there were in the dialogs under its prompt
+    dialogs: np.ndarray  # the row of each entry in the run's records
+    positions: np.ndarray  # [entry], as tokens and scores are
     tokens: np.ndarray
     scores: np.ndarray
 
@@ -67,20 +60,14 @@ class RuleScores:
 class Survival:
     """The share of dialogs in which a rule is still unbroken after a turn (Kaplan and Meier 1958);
     a dialog that ends before it breaks the rule counts as long as it lasts.
-
-    Args:
-        turns: at which a dialog first breaks the rule, in ascending order.
-        share: [turn] unbroken after it.
-        low, high: [turn] the 95 % interval, on the scale of log(-log).
-        broken: dialogs that break it.
-        median: the first turn after which at most half are unbroken; None: it is not reached.
     """
 
-    turns: tuple[int, ...]
-    share: tuple[float, ...]
-    low: tuple[float, ...]
+    turns: tuple[int, ...]  # at which a dialog first breaks the rule, in ascending order
+    share: tuple[float, ...]  # [turn] unbroken after it
+    low: tuple[float, ...]  # [turn] the 95 % interval to `high`, on the scale of log(-log)
     high: tuple[float, ...]
-    broken: int
+    broken: int  # dialogs that break it
+    # the first turn after which at most half are unbroken; None: it is not reached
     median: int | None
 
 
@@ -117,16 +104,11 @@ class Adherence:
 
 @dataclass(frozen=True)
 class AgainstEarlier:
-    """A rule's adherence against that in earlier logs.
+    """A rule's adherence against that in earlier logs."""
 
-    Args:
-        before: the mean there.
-        difference: now less before; its interval resamples both sets of dialogs.
-        certain: -1 or +1 where it is lower or higher at the error of the check; 0: it cannot tell.
-    """
-
-    before: Estimate
-    difference: Estimate
+    before: Estimate  # the mean there
+    difference: Estimate  # now less before; its interval resamples both sets of dialogs
+    # -1 or +1 where it is lower or higher at the error of the check; 0: it cannot tell
     certain: int
 
 

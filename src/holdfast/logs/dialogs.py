@@ -153,17 +153,11 @@ def _values(path: Path, text: str, problems: list[str]) -> Iterator[tuple[str, A
 
 @dataclass
 class _Exchange:
-    """The user's message, and what the assistant and its tools did until the next one.
+    """The user's message, and what the assistant and its tools did until the next one."""
 
-    Args:
-        user: "" where the assistant began.
-        size: of the dialog before it, in bytes.
-        after: the messages after the user's.
-    """
-
-    user: str
-    size: int
-    after: list[Message] = field(default_factory=list)
+    user: str  # "" where the assistant began
+    size: int  # of the dialog before it, in bytes
+    after: list[Message] = field(default_factory=list)  # the messages after the user's
 
     @property
     def role(self) -> str:

@@ -96,13 +96,8 @@ _PATTERNS: tuple[tuple[str, Callable[[re.Match[str]], Spec | None]], ...] = (
 
 
 def draft_suite(file: Path | str) -> tuple[str, int, int]:
-    """A suite in YAML, drafted from a prompt or an instruction file.
-
-    Args:
-        file: AGENTS.md, CLAUDE.md, or a text with a system prompt.
-
-    Returns:
-        The YAML; how many lines got a measure; how many read like rules and got none.
+    """A suite in YAML, drafted from a prompt or a file such as AGENTS.md or CLAUDE.md; how many
+    lines got a measure, and how many read like rules and got none.
 
     Raises:
         UsageError: the file cannot be read, or is empty.

@@ -97,11 +97,7 @@ def _dialog_per_value(
 
 
 def _field(value: Any, *names: str) -> Any:
-    """The first of some fields that a value has.
-
-    Raises:
-        Malformed: it has none of them.
-    """
+    """The first of some fields that a value has."""
     if isinstance(value, Mapping):
         for name in names:
             if name in value:
@@ -186,9 +182,8 @@ class _Span:
 def _spans(
     read: Callable[[str, Any], Iterable[_Span]],
 ) -> Callable[[Values, list[str]], Dialogs]:
-    """A format of traces, in which every call of a model repeats the dialog so far: a call that
-    continues an earlier one of its session replaces it.
-    """
+    """A format of traces, in which every call of a model repeats the dialog so far."""
+    # so a call that continues an earlier one of its session replaces it
 
     def dialogs(values: Values, problems: list[str]) -> Dialogs:
         spans: list[_Span] = []

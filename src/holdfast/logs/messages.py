@@ -42,25 +42,15 @@ class Malformed(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """A message of a dialog.
+    """A message of a dialog."""
 
-    Args:
-        role: system, user, assistant or tool.
-        text: "" where it holds none.
-        calls: of tools, by the assistant.
-    """
-
-    role: str
-    text: str
-    calls: tuple[ToolCall, ...] = ()
+    role: str  # system, user, assistant or tool
+    text: str  # "" where it holds none
+    calls: tuple[ToolCall, ...] = ()  # of tools, by the assistant
 
 
 def read_messages(items: Any) -> list[Message]:
-    """The messages of a list of messages or items.
-
-    Raises:
-        Malformed: it is no list, or an entry of it is no message.
-    """
+    """The messages of a list of messages or items."""
     if not isinstance(items, list):
         raise Malformed(f"{shortened(items)} is no list of messages")
     messages: list[Message] = []

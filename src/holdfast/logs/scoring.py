@@ -77,9 +77,7 @@ def score_logs(
 
 
 def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
-    """A dialog in the form of a conversation of `holdfast drift`: its rounds are the assistant's
-    turns, and its probes the scores that the rules give them.
-    """
+    """A dialog in the form of a conversation of `holdfast drift`."""
     return {
         "method": METHOD,
         "conversation": number,

@@ -62,9 +62,6 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
 
     A last line whose writing was cut short is left out. The manifest's `lines_without_crc32` counts
     leading lines from a version without checksums.
-
-    Raises:
-        RecordsError: names the line, what is wrong with it, and the cure.
     """
     lines = data[: whole_lines(data)].split(b"\n")
     if not lines[-1]:
@@ -93,9 +90,6 @@ def read_notes(
 ) -> list[dict[str, Any]]:
     """The lines of a file of failures, or of another whose fields are given, each checked for
     damage.
-
-    Raises:
-        RecordsError: names the line, what is wrong with it, and the cure.
     """
     notes = []
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
@@ -131,11 +125,7 @@ def _encode(text: str, content: Any, indent: int | None = None) -> bytes:
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
-    """Appends a record as one line, and waits until it is on the disk.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Appends a record as one line, and waits until it is on the disk."""
     with open(path, "ab", buffering=0) as file:
         write_all(file.fileno(), to_line(record))
         sync(file.fileno(), path.parent)

@@ -25,10 +25,6 @@ def take_lock(folder: Path) -> BaseFileLock | None:
     The system drops the lock when the process ends, however it ends. A file system without such
     locks gets a file that marks the folder instead, which the next process of the same machine
     clears away when this one is gone, and a warning; so does, without a lock, one where that fails.
-
-    Raises:
-        RecordsError: another process writes there.
-        OSError: the folder cannot be written.
     """
     from filelock import FileLock, SoftFileLock, Timeout
 

@@ -62,18 +62,14 @@ def as_current(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Compatibility:
-    """How a run's identity may differ between two commands on one folder; names are dotted.
+    """How a run's identity may differ between two commands on one folder; names are dotted."""
 
-    Args:
-        defaults: what a field means that a manifest of an earlier version lacks, in the form of
-            the identity.
-        joins: by name, takes the folder's value and the command's and returns that of the extended
-            run, or None where the run cannot be extended so.
-        reasons: by name, why a run cannot be extended in it; for the message.
-    """
-
+    # what a field means that a manifest of an earlier version lacks, in the form of the identity
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    # by name, takes the folder's value and the command's and returns that of the extended run, or
+    # None where the run cannot be extended so
     joins: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
+    # by name, why a run cannot be extended in it; for the message
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -92,11 +88,7 @@ def joined(
     compatibility: Compatibility,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The identity of the run that holds both what the folder has and what the command asks.
-
-    Raises:
-        AnotherRun: there is none; the message names the first difference.
-    """
+    """The identity of the run that holds both what the folder has and what the command asks."""
     there = _completed(manifest["identity"], compatibility.defaults)
     here = copy.deepcopy(dict(identity))
     for name, join in compatibility.joins.items():
@@ -151,11 +143,8 @@ def _another_run(
 
 
 def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
-    """The names of the run's command and of this one, alike where they cannot be told.
-
-    `holdfast check` and `holdfast calibrate` hold their conversations as drift runs, so what was
-    typed says more than the field `command`, and is empty for a run that was begun in Python.
-    """
+    """The names of the run's command and of this one, alike where they cannot be told."""
+    # a check and a calibration hold their conversations as drift runs, so what was typed says more
     typed = [
         re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", command or "")
         for command in (command_of(manifest), about.get("argv"))
@@ -194,11 +183,7 @@ def refuse_another(
     compatibility: Compatibility,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuses early what `open_run` would refuse, by a part of the identity; writes nothing.
-
-    Raises:
-        RecordsError: the folder holds records of another run.
-    """
+    """Refuses early what `open_run` would refuse, by a part of the identity; writes nothing."""
     folder = Path(folder)
     if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
         return
@@ -221,11 +206,7 @@ def holds_lines(records: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run folder, as its version wrote it.
-
-    Raises:
-        RecordsError: it is damaged, or is none, or of a version that is not known.
-    """
+    """The manifest of a run folder, as its version wrote it."""
     path, cure = folder / MANIFEST, "restore it, or start a new run in another folder"
     try:
         whole = without_checksum(path.read_bytes())

@@ -38,9 +38,6 @@ class PendingBatch:
     def keep(self, record: Mapping[str, Any]) -> None:
         """Appends the record of one of the batch, unless the run has it already; its `method`, the
         batch's name, need not be there.
-
-        Raises:
-            RecordsError: as `Run.append`.
         """
         if record["conversation"] in self.missing:
             self.run.append({"method": self.name, **record})

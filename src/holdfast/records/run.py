@@ -132,9 +132,6 @@ class Run:
     def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
         """Notes that something was not answered; it stays missing, so that it is asked again. `why`
         is as `RequestFailed` has it, `reason` the error's sentence.
-
-        Raises:
-            RecordsError: the line cannot be written.
         """
         noted = {"method": method, "conversation": conversation, "why": why, "reason": reason}
         try:
@@ -154,11 +151,7 @@ class Run:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Releases the folder.
-
-        Raises:
-            Unreachable: an endpoint went away inside; says that the run can be resumed.
-        """
+        """Releases the folder."""
         self.close()
         if isinstance(error, Unreachable):
             raise Unreachable(
@@ -217,9 +210,6 @@ def refuse_early(
 ) -> None:
     """Refuses what `open_run` would refuse, by the part of the identity that needs no model; writes
     nothing.
-
-    Raises:
-        RecordsError: the folder holds another run, or files that are not of a run.
     """
     folder = Path(folder)
     if (folder / MANIFEST).exists():

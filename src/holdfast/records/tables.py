@@ -111,11 +111,7 @@ def write_parquet(run: RunLike, path: Path | str) -> Path:
 
 
 def package(name: str, extra: str, needed_by: str) -> ModuleType:
-    """A package that comes with an extra of ours.
-
-    Raises:
-        UsageError: it is not installed; names the command that installs it.
-    """
+    """A package that comes with an extra of ours."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

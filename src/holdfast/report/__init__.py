@@ -68,12 +68,7 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out")
 
 
 def check_page(out: Path | str, option: str = "--out") -> Path:
-    """Refuses a place where no page can be written, so that a command can do so before it runs.
-
-    Raises:
-        UsageError: out is a folder.
-        RecordsError: a folder of it is a file, or may not be written to.
-    """
+    """Refuses a place where no page can be written, so that a command can do so before it runs."""
     out = Path(out)
     if out.is_dir():
         raise UsageError(

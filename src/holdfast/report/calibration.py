@@ -196,11 +196,8 @@ def detail_lines(calibration: Calibration) -> list[str]:
 
 
 def unprompted_lines(run: RunData) -> list[str]:
-    """Which prompts or rules score as well without the system prompt; where that was not measured
-    and there are rules, the option that does.
-
-    Args:
-        run: of the stability of a calibration.
+    """Which prompts or rules score as well without the system prompt, of the run of stability; else
+    the option that measures it, where there are rules.
     """
     first = read_series(run)[0]
     baseline = baseline_beside(run, first)

@@ -141,7 +141,8 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
     returns the files.
 
     With `whiskers`, all but the categories show one standard deviation, as the papers do. The bytes
-    depend on the records alone: no date, fixed identifiers."""
+    depend on the records alone: no date, fixed identifiers.
+    """
     looks = {
         item: _Look(
             item.label,

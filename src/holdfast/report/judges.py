@@ -11,11 +11,7 @@ from holdfast.errors import RecordsError
 
 
 def read_agreements(folder: Path) -> list[Agreement]:
-    """The agreement of each judge of a run; [] where it has none.
-
-    Raises:
-        RecordsError: the file is damaged.
-    """
+    """The agreement of each judge of a run; [] where it has none."""
     path = folder / FILE
     if not path.is_file():
         return []

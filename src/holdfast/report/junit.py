@@ -55,16 +55,8 @@ def write_junit(
 ) -> Path:
     """Writes the verdicts as JUnit XML, whole or not at all.
 
-    Args:
-        checks: the verdicts.
-        terms: what was asked.
-        suite: what the tests are called together.
-        path: the file.
-        seconds: that the check took. The conversations of all prompts run side by side, so each
-            prompt has a share of it by its number of conversations, in equal parts for its rules.
-
-    Raises:
-        RecordsError: it cannot be written.
+    The conversations of all prompts run side by side, so each prompt has a share of the seconds
+    that the check took by its number of conversations, in equal parts for its rules.
     """
     cases: list[TestCase] = []
     conversations = sum(len(checked.records) for checked in checks)
@@ -76,11 +68,7 @@ def write_junit(
 
 
 def write_cases(name: str, cases: Sequence[TestCase], path: Path | str, seconds: float) -> Path:
-    """Writes test cases as one suite of JUnit XML, whole or not at all.
-
-    Raises:
-        RecordsError: it cannot be written.
-    """
+    """Writes test cases as one suite of JUnit XML, whole or not at all."""
     kinds = [case.kind for case in cases]
     about = {
         "name": xml_text(name),

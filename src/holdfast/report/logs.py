@@ -257,13 +257,8 @@ def logs_page(
     bar: float | None,
     error: float,
 ) -> str:
-    """The HTML of the page; the figures lie in the run's folder.
-
-    Args:
-        run: of the logs.
-        rows: of each rule.
-        shown: of the headline and the figures: the rules, or the categories of many.
-        bar, error: of the verdicts.
+    """The HTML of the page; `shown` are the rules of the headline and the figures, or the
+    categories of many.
     """
     folder = run.folder / "figures"
     head = ("rule", "kept", "turns it is for", "first to last turn", "first broken", "verdict")

@@ -50,13 +50,7 @@ _GROUPS = {
 
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
     """Writes `trade_off`, stability against cost (Li et al. 2024, Figure 5), and `by_round`,
-    stability by round at equal cost (Figure 6); returns the files.
-
-    Args:
-        calibration: all candidates; all conversations are drawn.
-        budget: the cost, in points, to which `by_round` takes each method as close as its sweep
-            comes.
-        folder: where to.
+    stability by round of each method at its setting closest to the budget (Figure 6).
     """
     with styled():
         trade_off, by_round = _trade_off(calibration), _by_round(calibration, budget)
@@ -173,10 +167,8 @@ class _Label(NamedTuple):
 
 
 def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_Label]) -> None:
-    """Writes every label as near to its point as it can stand without touching another.
-
-    The figure must be finished otherwise: the place of everything else decides.
-    """
+    """Writes every label as near to its point as it can stand without touching another."""
+    # the figure must be finished otherwise: the place of everything else decides
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.transforms import Bbox
 

@@ -37,9 +37,6 @@ _SHOWN = 5  # heads, of a profile
 def table(run: RunData) -> str:
     """Every metric with its 95 % interval, the paired differences from zero-shot, fluency and
     consistency, and what is excluded.
-
-    Raises:
-        RecordsError: as `analysis.tasks.read_results`.
     """
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
@@ -211,12 +208,7 @@ def _profile_lines(profile: Profile, gains: Gains) -> list[str]:
 
 
 def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
-    """The HTML of the page of the profiles in `folder`, one folder per task.
-
-    Args:
-        folder: of the command.
-        lines: by task, the text under its title.
-    """
+    """The HTML of the page of the profiles in `folder`, one folder for each task."""
     runs = {name: read_run(folder / name) for name in lines}
     files: list[Download] = []
     tasks = []

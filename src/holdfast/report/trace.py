@@ -85,12 +85,7 @@ def _estimate(value: dict[str, Any]) -> Estimate:
 
 
 def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
-    """The HTML of the page of one or two traced models.
-
-    Args:
-        traces: as `analysis.decay.describe` returns them.
-        folder: with the runs, `figures` and the summary.
-    """
+    """The HTML of the page of one or two models, traced as by `analysis.decay.describe`."""
     runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
     first, last = (_share(traces[0]["average"]["mass"][at]) for at in (0, -1))
     figures, rounds = folder / "figures", traces[0]["rounds"]
@@ -166,13 +161,7 @@ _COLUMNS = [(q, who) for q in ("dimension", "angle") for who in ("all", "system"
 
 
 def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) -> str:
-    """The HTML of the page of a study of geometry.
-
-    Args:
-        geometry: as `study.geometry.study` returns it.
-        lines: the results in words, as it tells them.
-        folder: with its figures, dialogs and summary.
-    """
+    """The HTML of the page of a study of geometry, with its results in words."""
     run = read_run(folder / DIALOGS)
     theory = [line for line in lines if line.startswith(("Theorem", "Proposition"))]
     rows = [

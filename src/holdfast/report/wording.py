@@ -15,10 +15,7 @@ def with_interval(
 ) -> str:
     """'0.74 [0.69, 0.79]', '0.74' without an interval, '0.74 (all alike)' where it has no width.
 
-    Args:
-        value: the estimate.
-        write: writes its mean and the ends of its interval.
-        fine: writes the ends of an interval that excludes 0, so that none reads as 0.
+    `fine` writes the ends of an interval that excludes 0, so that none reads as 0.
     """
     if value.mean is None:
         return "–"

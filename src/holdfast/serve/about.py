@@ -113,11 +113,7 @@ def _shape(service: Service) -> dict[str, int | None]:
 
 
 def tokens(service: Service, request: Request) -> dict[str, Any]:
-    """`/tokenize`: a chat's or a text's tokens, and which of them are held on to.
-
-    Raises:
-        HoldfastError: it cannot be rendered.
-    """
+    """`/tokenize`: a chat's or a text's tokens, and which of them are held on to."""
     rendered = render_one(request, service.model.tokenizer)
     ids = list(rendered.prompt_ids)
     return {

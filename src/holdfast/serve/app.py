@@ -65,13 +65,7 @@ Answer = Callable[[Any, float], Awaitable[Response]]
 
 
 def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()) -> ASGIApp:
-    """The server as one ASGI application.
-
-    Args:
-        service: what it serves.
-        gate: who may send requests.
-        origins: sites whose pages may send them, as browsers name them.
-    """
+    """The server as one ASGI application; `origins` are sites whose pages may send requests."""
     app = FastAPI(
         title="Holdfast",
         version=service.version,

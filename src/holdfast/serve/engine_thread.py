@@ -29,15 +29,8 @@ _FAILURES = 3  # steps that fail without a reply in between, before the thread g
 
 
 class EngineThread:
-    """Answers requests of event loops, all in one batch.
-
-    Args:
-        model: no one else's while the thread runs.
-        queue: requests taken at most beside those that there is room to run.
-
-    Attributes:
-        open: requests that were taken and have not ended.
-        error: what ended the thread for good; None while it can serve.
+    """Answers requests of event loops, all in one batch; `queue` is how many are taken at most
+    beside those that there is room to run.
     """
 
     def __init__(self, model: LocalModel, queue: int = 64):
@@ -69,14 +62,7 @@ class EngineThread:
         self._thread.start()
 
     async def submit(self, request: Request, top_logprobs: int | None = None) -> LiveReply:
-        """Takes a request in, as `LocalSession.submit`.
-
-        Raises:
-            Busy: as many requests are open as are taken.
-            Draining: none are taken any more.
-            ModelError: the thread is dead, or a method cannot be applied to this model.
-            PromptError: as `LocalSession.submit`.
-        """
+        """Takes a request in, as `LocalSession.submit`."""
         with self._news:
             self._refuse()
             self.open += 1
@@ -234,9 +220,8 @@ def _receive(updates: Sequence[tuple[LiveReply, Update]]) -> None:
 
 
 def _read_masses(answers: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, ...]]:
-    """The mass on the span of tokens that were not sent yet, for those who want it; float32 [layer,
-    head] each, with uniform attention as one more column, brought from the device at once.
-    """
+    """The mass on the span of tokens that were not sent yet, for those who want it."""
+    # float32 [layer, head] each, with uniform attention as one more column, read at once
     wanted = {
         answer: [
             torch.column_stack(both)

@@ -35,12 +35,7 @@ class Exchange:
         self._stopwatches = list[Stopwatch]()
 
     async def answer(self, send: Send) -> None:
-        """Answers in time, and leaves no row behind, whatever becomes of it.
-
-        Raises:
-            Refusal: the time is over, or the request cannot be answered.
-            Busy, Draining: it is not taken.
-        """
+        """Answers in time, and leaves no row behind, whatever becomes of it."""
         seconds = self.service.limits.seconds
         try:
             async with asyncio.timeout(seconds - (time.monotonic() - self._arrived)):

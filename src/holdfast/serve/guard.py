@@ -33,25 +33,16 @@ SECURITY_HEADERS = {
 
 @dataclass(frozen=True)
 class AccessRules:
-    """Who may send requests.
+    """Who may send requests."""
 
-    Args:
-        key: that every request bears; "" where none is needed.
-        open_paths: that need none.
-        hosts: names under which a server without a key is reached, so that no page of another site
-            reaches it under a name of its own (DNS rebinding); () for any.
-    """
-
-    key: str = ""
-    open_paths: frozenset[str] = frozenset({"/health", "/ready"})
+    key: str = ""  # that every request bears; "" where none is needed
+    open_paths: frozenset[str] = frozenset({"/health", "/ready"})  # that need none
+    # names under which a server without a key is reached, so that no page of another site reaches
+    # it under a name of its own (DNS rebinding); () for any
     hosts: tuple[str, ...] = ()
 
     def check(self, scope: Scope) -> None:
-        """Lets a request pass.
-
-        Raises:
-            Refusal: it bears another key, or is for another host.
-        """
+        """Lets a request pass, or raises a `Refusal`."""
         headers = Headers(scope=scope)
         if self.hosts and _host(headers.get("host", "")) not in self.hosts:
             raise Refusal(

@@ -19,13 +19,8 @@ _ROUNDS = 16  # later ones share a label, so that no client can make labels with
 
 
 class Stopwatch:
-    """Times the tokens of one choice, and adds up their mass.
-
-    Attributes:
-        tokens: that were sent.
-        first: seconds from the request's arrival to the first of them; None: there was none.
-        gap: mean seconds from one to the next; None: there were fewer than two.
-        mass: mean of those that were traced; None: none was.
+    """Times the tokens of one choice, and adds up their mass; `first`, `gap` and `mass` are None
+    where nothing was measured.
     """
 
     def __init__(self, arrived: float):
@@ -57,11 +52,7 @@ class Stopwatch:
 
 
 class Metrics:
-    """Counters and histograms of one server.
-
-    Args:
-        engine: whose rows are counted.
-    """
+    """Counters and histograms of one server."""
 
     def __init__(self, engine: EngineThread):
         self._registry = registry = CollectorRegistry()

@@ -34,21 +34,13 @@ _CODES = {
 
 @dataclass
 class Refusal(Exception):
-    """A request that is not answered.
+    """A request that is not answered."""
 
-    Args:
-        message: one sentence that names the value seen and the cure.
-        param: the field that it is about.
-        code: a word for programs.
-        status: of the answer.
-        headers: of the answer, beside the usual ones.
-    """
-
-    message: str
-    param: str | None = None
-    code: str | None = None
-    status: int = 400
-    headers: Mapping[str, str] = field(default_factory=dict)
+    message: str  # one sentence that names the value seen and the cure
+    param: str | None = None  # the field that it is about
+    code: str | None = None  # a word for programs
+    status: int = 400  # of the answer
+    headers: Mapping[str, str] = field(default_factory=dict)  # of the answer, beside the usual ones
 
     def body(self) -> ErrorAnswer:
         """The refusal as JSON."""

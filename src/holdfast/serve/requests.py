@@ -37,15 +37,10 @@ _MAX_DEPTH = 2  # of brackets in a spec, which is parsed anew at each level
 
 @dataclass(frozen=True)
 class Steering:
-    """The methods of a reply.
+    """The methods of a reply."""
 
-    Args:
-        methods: those that its request names, or the server's.
-        why: there are none; "" where there are some.
-    """
-
-    methods: tuple[Method, ...]
-    why: str = ""
+    methods: tuple[Method, ...]  # those that its request names, or the server's
+    why: str = ""  # why there are none; "" where there are some
 
     def report(self, requests: Sequence[Request]) -> AppliedSteering:
         """The steering as the answer with these choices reports it.
@@ -67,32 +62,17 @@ class Steering:
 
 @dataclass(frozen=True)
 class Submission:
-    """A body, and the requests that it makes.
-
-    Args:
-        body: of the request.
-        requests: one per choice, in the order of their index; those of a prompt follow one another.
-        steering: of all of them.
-        round: of the dialog, from 1; 0 where there is no dialog.
-    """
+    """A body, and the requests that it makes."""
 
     body: ChatBody | CompletionBody
+    # one per choice, in the order of their index; those of a prompt follow one another
     requests: tuple[Request, ...]
     steering: Steering
-    round: int = 0
+    round: int = 0  # of the dialog, from 1; 0 where there is no dialog
 
 
 def read_chat(body: ChatBody, default: Sequence[Method], limits: Limits) -> Submission:
-    """The requests of a chat completion.
-
-    Args:
-        body: of the request.
-        default: the server's steering.
-        limits: of the server.
-
-    Raises:
-        Refusal: fields that do not go together, or emphasis that is not in the chat.
-    """
+    """The requests of a chat completion; `default` is the server's steering."""
     messages = body.chat
     request = _request(messages, body, _sampling(body, limits), limits)
     steering = _choose_methods(body, default, has_prompt(messages) or bool(request.emphasis))
@@ -110,17 +90,7 @@ def read_completion(
     limits: Limits,
     tokenizer: PreTrainedTokenizerFast,
 ) -> Submission:
-    """The requests of a completion, as `read_chat`.
-
-    Args:
-        body: of the request.
-        default: the server's steering, which needs emphasis here.
-        limits: of the server.
-        tokenizer: of the model, for prompts that are given as token ids.
-
-    Raises:
-        Refusal: as `read_chat`; or token ids that are no text's.
-    """
+    """The requests of a completion, as `read_chat`; a default steering needs emphasis here."""
     prompts = body.prompts
     if len(prompts) * body.n > limits.choices:
         raise refused_field(
@@ -145,11 +115,7 @@ def read_completion(
 
 
 def read_tokens(body: TokenizeBody, limits: Limits) -> Request:
-    """The chat or text whose tokens a body of `/tokenize` wants.
-
-    Raises:
-        Refusal: emphasis that is not in the chat.
-    """
+    """The chat or text whose tokens a body of `/tokenize` wants."""
     if (body.messages is None) == (body.prompt is None):
         raise refused_field("messages", "Give messages or a prompt, one of the two.")
     messages = [message.plain() for message in body.messages or ()]
@@ -160,11 +126,7 @@ def read_tokens(body: TokenizeBody, limits: Limits) -> Request:
 
 
 def read_spec(spec: str) -> tuple[Method, ...]:
-    """The methods of a spec string that came over the wire, which names no files.
-
-    Raises:
-        Refusal: it is malformed.
-    """
+    """The methods of a spec string that came over the wire, which names no files."""
     steps = ((character == "[") - (character == "]") for character in spec)
     if max(itertools.accumulate(steps), default=0) > _MAX_DEPTH:
         raise refused_field("steering", f"steering nests brackets deeper than {_MAX_DEPTH}.")
@@ -187,11 +149,7 @@ def has_prompt(messages: Sequence[Message]) -> bool:
 
 
 def check_model(name: str | None, served: str) -> None:
-    """Refuses another model than the one that is served.
-
-    Raises:
-        Refusal: with the status that OpenAI gives it.
-    """
+    """Refuses another model than the one that is served."""
     if name is not None and name != served:
         message = f"There is no model {name[:100]!r} here; this server has {served!r}."
         raise Refusal(message, "model", "model_not_found", 404)

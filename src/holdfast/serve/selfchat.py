@@ -52,20 +52,12 @@ def selfchat_body(service: Service) -> type[SelfChatBody]:
 
 @dataclass(frozen=True)
 class SelfChatRoute:
-    """The conversations of a server.
+    """The conversations of a server."""
 
-    Args:
-        service: that it belongs to.
-    """
-
-    service: Service
+    service: Service  # that it belongs to
 
     async def answer(self, body: SelfChatBody, arrived: float) -> Response:
-        """Begins a conversation.
-
-        Raises:
-            Refusal: its methods are malformed.
-        """
+        """Begins a conversation."""
         methods = self.service.default
         if body.steering is not None:
             methods = read_spec(body.steering)

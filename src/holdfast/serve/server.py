@@ -22,11 +22,7 @@ _LAST = 5.0  # seconds for connections to close once all is answered
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket with its address, which does not listen yet.
-
-    Raises:
-        UsageError: the address is not this machine's, or in use.
-    """
+    """A socket with its address, which does not listen yet."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # its protocol is named, as asyncio sends small pieces at once (TCP_NODELAY) only for such
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

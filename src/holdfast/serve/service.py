@@ -15,51 +15,30 @@ from holdfast.serve.metrics import Metrics
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one request.
+    """Bounds of one request."""
 
-    Args:
-        tokens: new ones of a reply; also the default of a request that gives no number.
-        seconds: from its arrival to its last token.
-        body_bytes: of its body.
-        upload_seconds: until its body has arrived.
-        messages: of a chat.
-        choices: replies to one chat (`n`), or prompts of one completion.
-        emphasis: emphasised parts, asterisks among them.
-    """
-
-    tokens: int = 4096
-    seconds: float = 600.0
-    body_bytes: int = 1 << 20
-    upload_seconds: float = 30.0
-    messages: int = 1000
-    choices: int = 16
-    emphasis: int = 64
+    tokens: int = 4096  # new ones of a reply; also the default of a request that gives no number
+    seconds: float = 600.0  # from its arrival to its last token
+    body_bytes: int = 1 << 20  # of its body
+    upload_seconds: float = 30.0  # until its body has arrived
+    messages: int = 1000  # of a chat
+    choices: int = 16  # replies to one chat (`n`), or prompts of one completion
+    emphasis: int = 64  # emphasised parts, asterisks among them
 
 
 @dataclass(frozen=True)
 class Service:
-    """One model behind one address.
+    """One model behind one address."""
 
-    Args:
-        model: that answers.
-        engine: the thread that steps it.
-        name: of the model, for clients.
-        metrics: of this server.
-        limits: of a request.
-        default: steering of requests that ask for none.
-        version: of this package.
-        watched: one request in so many is traced for the metrics, unless 0.
-        suite: whose prompts the playground offers, beside those of the package; None: no other.
-    """
-
-    model: LocalModel
-    engine: EngineThread
-    name: str
-    metrics: Metrics
-    limits: Limits = field(default_factory=Limits)
-    default: Sequence[Method] = ()
-    version: str = ""
-    watched: int = 8
+    model: LocalModel  # that answers
+    engine: EngineThread  # the thread that steps it
+    name: str  # of the model, for clients
+    metrics: Metrics  # of this server
+    limits: Limits = field(default_factory=Limits)  # of a request
+    default: Sequence[Method] = ()  # steering of requests that ask for none
+    version: str = ""  # of this package
+    watched: int = 8  # one request in so many is traced for the metrics, unless 0
+    # whose prompts the playground offers, beside those of the package; None: no other
     suite: Suite | None = None
 
     @property

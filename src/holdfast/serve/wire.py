@@ -29,11 +29,7 @@ class Json(JSONResponse):
 
 
 class Writing(Response):
-    """An answer that is written while it is computed, and given up when its client leaves.
-
-    Args:
-        write: writes all of it; it is cancelled, and cleans up in its `finally`.
-    """
+    """An answer that is written while it is computed, and given up when its client leaves."""
 
     def __init__(self, write: Callable[[Send], Coroutine[Any, Any, None]]):
         self._write = write
@@ -59,12 +55,7 @@ async def _disconnect(receive: Receive) -> None:
 
 
 async def read_json(request: Request, limits: Limits) -> Any:
-    """The body of a request.
-
-    Raises:
-        Refusal: it is no JSON, too large, or too slow in coming.
-        ClientLeft: it never came to its end.
-    """
+    """The body of a request."""
     kind = request.headers.get("content-type", "")
     if kind.split(";")[0].strip().lower() != "application/json":
         raise Refusal(

@@ -88,11 +88,8 @@ def calibrate(
     resumes what `out` holds.
 
     Args:
-        model: plays both sides; read as "likeliest", it must tell log-probabilities of
-            given replies.
-        suite: cases, as `choose_prompts` gives them, or a suite's name. Every ordered pair talks,
-            or as many as the plan draws; a single case talks to every persona, or to a user model
-            without a prompt.
+        model: plays both sides; read as "likeliest", it must tell log-probabilities of replies.
+        suite: cases, as `choose_prompts` gives them, or a suite's name.
         capability: asked in the dialogs, whose conversations share its items out among them.
         out: a folder; its folders `stability` and `capability` are runs.
         plan: the sweeps and sizes.
@@ -103,9 +100,8 @@ def calibrate(
 
     Raises:
         UsageError: methods given twice, fewer than four conversations.
-        ModelError: methods that the model cannot apply, a reading that it cannot give, or requests
-            of several questions failed in a row. A question that fails by itself is noted, and the
-            next command asks those of its conversation again.
+        ModelError: methods that the model cannot apply, or too many failed questions in a row; one
+            that fails by itself is noted, and asked again by the next command.
         AnotherRun: as `check_folder`.
     """
     if not isinstance(suite, drift.Suite):

@@ -45,15 +45,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Capability:
-    """A source of items, drawn by a seed and the same ones for every method.
-
-    Args:
-        lettered: whether the options are named A, B, C, D in the question, so that a written reply
-            can be read.
-    """
+    """A source of items, drawn by a seed and the same ones for every method."""
 
     name: str
     items: tuple[Item, ...]
+    # whether the options are named A, B, C, D in the question, so that a written reply can be read
     lettered: bool = True
 
     @property
@@ -69,14 +65,8 @@ class Capability:
 
 
 def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int = 0) -> Capability:
-    """Loads a capability.
-
-    Args:
-        spec: one of `KINDS`.
-        questions: at most so many, drawn by the seed; of a text, passages of 64 words.
-        seed: of the draw.
-        shots: for MMLU: so many questions of the subject with their answers, from the dev file, in
-            front of each.
+    """Loads a capability: one of `KINDS`, of which at most so many questions (of a text, passages
+    of 64 words) are drawn by the seed; `shots` are for MMLU, from its dev file.
 
     Raises:
         UnknownName: no such capability.
@@ -224,9 +214,7 @@ def _passages(path: Path) -> list[Item]:
 
 
 def _harness(task: str) -> list[Item]:
-    """The questions of a harness task, or of all tasks of a group, as it words them; its prompts,
-    shots, metrics and filters play no part.
-    """
+    """The questions of a harness task, or of all tasks of a group, as it words them."""
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:

@@ -31,22 +31,16 @@ Earlier = Mapping[str, Sequence[dict[str, Any]]]  # an earlier run's conversatio
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """The options of a check beside its prompts, protocol and terms.
+    """The options of a check beside its prompts, protocol and terms."""
 
-    Args:
-        method: applied to the agent.
-        before: conversations of an earlier run, as `earlier_talks` reads them. As many are held
-            here, within the budget, unless a prompt fails before. Without a bar, a prompt that it
-            does not have has the whole budget, so that a later run can be compared with this one.
-        cast, running: as of `drift.run`.
-        looked: takes, at every look, how many conversations a prompt has had at most, and the
-            verdicts so far.
-    """
-
-    method: Sequence[Method] | Method | str = ()
+    method: Sequence[Method] | Method | str = ()  # applied to the agent
+    # conversations of an earlier run, as `earlier_talks` reads them. As many are held here, within
+    # the budget, unless a prompt fails before. Without a bar, a prompt that it does not have has
+    # the whole budget, so that a later run can be compared with this one.
     before: Earlier | None = None
-    cast: drift.Cast = drift.Cast()
+    cast: drift.Cast = drift.Cast()  # as of `drift.run`
     running: drift.Running = drift.Running()
+    # takes, at every look, how many conversations a prompt has had at most, and the verdicts so far
     looked: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
 
 
@@ -61,16 +55,8 @@ def check(
     """Holds conversations of every prompt of a suite until each has a verdict, or its budget is
     spent; resumes what `out` holds, and notes there what was asked (`analysis.check_file`).
 
-    Args:
-        model: plays both sides.
-        suite: the prompts.
-        out: the run's folder.
-        settings: the protocol; conversations, pairs, adoption and trace are the check's own.
-        terms: what is asked of the prompts.
-        options: a method, an earlier run to compare with, and how the conversations are held.
-
-    Returns:
-        The run, and the verdicts in the order of the suite.
+    The settings' conversations, pairs, adoption and trace are the check's own. Returns the run, and
+    the verdicts in the order of the suite.
 
     Raises:
         UsageError: there is neither a bar nor an earlier run.
@@ -141,12 +127,8 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
 
 
 def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
-    """The conversations of an earlier run by the prompts of a suite, in the order of their numbers.
-
-    Args:
-        folder: of a run of `holdfast check` or `holdfast drift`.
-        suite: whose prompts are looked for, by their ids.
-        method: its spec string; where the run does not have it, the run's only one.
+    """The conversations of an earlier run by the prompts of a suite, in the order of their numbers;
+    where the run does not have the method, those of its only one.
     """
     run = read_run(folder)
     there = list(dict.fromkeys(record["method"] for record in run.records))

@@ -48,18 +48,6 @@ def hold(
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
     """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the
     same order, what attention did in them.
-
-    Args:
-        model: a model in this process whose attention can be reached.
-        suite: whose prompts the dialogs are held under.
-        out: a run folder; made where it does not exist.
-        sizes: how much of each.
-        methods: applied to the agent; a list, a method or a spelling.
-        running: as of `drift.run`; traces are always kept.
-
-    Raises:
-        ModelError: attention that cannot be seen.
-        RecordsError: `out` holds another run, or a trace is missing.
     """
     check(model)
     running = replace(running, traces=True)

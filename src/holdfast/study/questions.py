@@ -75,20 +75,14 @@ class Questioning:
 
 @dataclass(frozen=True)
 class Questioner:
-    """Asks the questions of a capability in the dialogs of one setting.
-
-    Args:
-        capability: its items are shared out among the conversations.
-        count: conversations of the run.
-        failures: of the run; a question that is not answered is reported there.
-    """
+    """Asks the questions of a capability in the dialogs of one setting."""
 
     model: ChatModel
     setting: tuple[Method, ...]
-    capability: Capability
+    capability: Capability  # its items are shared out among the conversations
     plan: Plan
-    count: int
-    failures: Failures
+    count: int  # conversations of the run
+    failures: Failures  # of the run; a question that is not answered is reported there
 
     def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The records of these conversations; one with an unanswered question has none.
@@ -132,10 +126,7 @@ class Questioner:
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
     def _answers(self, questions: Sequence[CapabilityQuestion]) -> Answers:
-        """Both readings, as far as the model and the capability have them.
-
-        The first question of a dialog leaves the dialog's history to all that follow.
-        """
+        """Both readings, as far as the model and the capability have them."""
         chances: dict[int, Chances] = {}
         written: dict[int, Reply] = {}
         session, gate = self.model.session(), gate_of(self.setting)
@@ -183,9 +174,7 @@ class Questioner:
     def _score_gated(
         self, session: Any, gate: Any, questions: Sequence[CapabilityQuestion]
     ) -> dict[int, Chances]:
-        """A gate chooses between options as it chooses a reply's first token: the steered model's,
-        where the other finds it plausible, else the other's.
-        """
+        """A gate chooses between options as it chooses a reply's first token."""
         import torch
 
         ungated = tuple(method for method in self.setting if method is not gate)
@@ -267,9 +256,7 @@ def _ends_in_a_reply(history: Sequence[Message]) -> bool:
 
 
 def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dict[str, Any]:
-    """An answer under both readings; `score` is that of the plan's reading, or minus the nats per
-    token of a text.
-    """
+    """An answer under both readings."""
     item, written = question.item, answers.written.get(question.number)
     scored = answers.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities

@@ -87,14 +87,8 @@ BEYOND = (
 
 
 def load_ifbench(where: str, scoring: str = "strict") -> Suite:
-    """Loads IFBench's test set from a user's file.
-
-    Args:
-        where: the path of the JSON lines.
-        scoring: `strict`, or `loose` as Zhou et al. 2023 define it (and IFBench reports).
-
-    Raises:
-        UsageError: the file cannot be read, or a row is malformed; names line, value and cure.
+    """Loads IFBench's test set from JSON lines, scored `strict`, or `loose` as Zhou et al. 2023
+    define it (and IFBench reports).
     """
     path = Path(where)
     prompts = [read_prompt(row) for row in read_jsonl(path)]

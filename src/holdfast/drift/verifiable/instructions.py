@@ -20,15 +20,10 @@ from holdfast.validation import shortened
 
 @dataclass(frozen=True)
 class FileRow:
-    """One row of a file.
+    """One row of a file."""
 
-    Attributes:
-        where: file and line, as messages name them.
-        fields: what the row holds, by name; texts are in the Unicode form NFC.
-    """
-
-    where: str
-    fields: dict[str, Any]
+    where: str  # file and line, as messages name them
+    fields: dict[str, Any]  # what the row holds, by name; texts are in the Unicode form NFC
 
     def text(self, name: str) -> str:
         """A field that holds a text with something in it."""
@@ -59,11 +54,7 @@ def text_in(fields: dict[str, Any], name: str, where: str) -> str:
 
 
 def read_jsonl(path: Path) -> Iterator[FileRow]:
-    """The rows of a file with a JSON object in each line; blank lines are skipped.
-
-    Raises:
-        UsageError: the file cannot be read, or a line is no JSON object.
-    """
+    """The rows of a file with a JSON object in each line; blank lines are skipped."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             where = f"{path}, line {number}"
@@ -76,11 +67,7 @@ def read_jsonl(path: Path) -> Iterator[FileRow]:
 
 
 def read_csv(path: Path) -> Iterator[FileRow]:
-    """The rows of a CSV file whose first line names the fields.
-
-    Raises:
-        UsageError: the file cannot be read, or is not CSV.
-    """
+    """The rows of a CSV file whose first line names the fields."""
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
     try:
         for fields in reader:
@@ -123,15 +110,10 @@ SCORINGS = ("strict", "loose")
 
 @dataclass(frozen=True)
 class Instruction:
-    """One verifiable instruction of a row.
+    """One verifiable instruction of a row."""
 
-    Attributes:
-        id: as published, such as "punctuation:no_comma".
-        measure: scores a reply 0 or 1, strictly.
-    """
-
-    id: str
-    measure: Measure
+    id: str  # as published, such as "punctuation:no_comma"
+    measure: Measure  # scores a reply 0 or 1, strictly
 
     def argument(self, name: str) -> Any:
         """An argument of the instruction, None where it has none of the name."""
@@ -152,17 +134,10 @@ def measure_name(id: str, prefix: str) -> str:
 def read_instructions(
     ids: Any, arguments: Any, where: str, prefix: str, beyond: Collection[str] = ()
 ) -> list[Instruction | str]:
-    """The instructions of a row, in its order.
+    """The instructions of a row, in its order, from its `instruction_id_list` and `kwargs`.
 
-    Args:
-        ids: the row's `instruction_id_list`.
-        arguments: its `kwargs`: a mapping for each; what is null there is not given.
-        where: of the row, for messages.
-        prefix: of the measures, `ifeval` or `ifbench`.
-        beyond: published ids that no measure of ours scores, which are returned as they are.
-
-    Raises:
-        UsageError: the two lists do not fit together, an id is unknown, or an argument is.
+    `prefix` is of the measures, `ifeval` or `ifbench`; ids `beyond` all measures are returned as
+    they are.
     """
     if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
         raise UsageError(

@@ -1,10 +1,5 @@
 """Multi-IF (He et al. 2024, arXiv:2410.15553): IFEval's requests in eight languages, to which two
-further turns add instructions.
-
-A CSV file (`multiIF_20241018.csv`), or JSON lines with the same fields, of which every cell is JSON
-in a text: `turn_1_prompt` to `turn_3_prompt` (a message), and of each turn an
-`instruction_id_list` and `kwargs` (a list of texts, each again JSON) of all instructions so far.
-The data is CC BY-NC.
+further turns add instructions; a CSV file, or JSON lines whose cells are JSON in a text (CC BY-NC).
 
 The turns that add instructions are the system prompt; the first turn is the probe, and what it asks
 for itself is no rule of the prompt. So a run tells how long the added instructions hold, not how
@@ -44,14 +39,8 @@ UNCOUNTED = {
 
 
 def load_multi_if(where: str, scoring: str = "strict") -> Suite:
-    """Loads Multi-IF from a user's file.
-
-    Args:
-        where: the path of the CSV (its name ends in .csv or .csv.gz) or of JSON lines.
-        scoring: `strict`, or `loose` as Zhou et al. 2023 define it.
-
-    Raises:
-        UsageError: the file cannot be read, or a row is malformed; names line, value and cure.
+    """Loads Multi-IF from a CSV file (its name ends in .csv or .csv.gz) or JSON lines, scored
+    `strict`, or `loose` as Zhou et al. 2023 define it.
     """
     path = Path(where)
     rows = read_csv(path) if ".csv" in path.suffixes[-2:] else read_jsonl(path)

@@ -190,18 +190,8 @@ class InstructedPrompt:
 def suite_of(
     name: str, prompts: Sequence[InstructedPrompt], scoring: str, path: Path, *about: str
 ) -> Suite:
-    """The suite of a file: a case per prompt, with a rule per instruction that stays.
-
-    Args:
-        name: of the suite; its scoring is added where it is not the strict one.
-        prompts: of the file, at least one.
-        scoring: one of `SCORINGS`.
-        path: of the file, for messages.
-        about: what a reader of the results has to know, before what was left out.
-
-    Raises:
-        UnknownName: no scoring of this name.
-        UsageError: two rows with one id, or nothing is left.
+    """The suite of a file: a case per prompt, with a rule per instruction that stays; `about` is
+    what a reader of the results has to know, before what was left out.
     """
     if scoring not in SCORINGS:
         raise UnknownName("scoring", scoring, SCORINGS)

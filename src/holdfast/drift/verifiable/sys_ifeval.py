@@ -25,9 +25,6 @@ from holdfast.validation import shortened
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
     """Loads S-IFEval from the JSON lines at a path, scored `strict`, or `loose` as Zhou et al. 2023
     define it.
-
-    Raises:
-        UsageError: the file cannot be read, or a row is malformed; names line, value and cure.
     """
     path = Path(where)
     prompts = [read_prompt(row) for row in read_jsonl(path)]

@@ -162,9 +162,7 @@ def _sample(pairing: Pairing) -> Sample:
 
 
 def _of_epoch(settings: Settings, epoch: int) -> Settings:
-    """The protocol of a repetition, whose draws are its own; the first one's are those of
-    `holdfast drift`.
-    """
+    """The protocol of a repetition; the first one's draws are those of `holdfast drift`."""
     if epoch == 1:
         return settings
     return replace(settings, seed=seed_of("epoch", settings.seed, epoch))

@@ -106,19 +106,8 @@ _METRICS = {"mean": mean, "stderr": stderr}
 
 
 def write_logs(run: RunData, path: Path) -> list[Path]:
-    """Writes a drift run for `inspect view`.
-
-    Args:
-        run: of `holdfast drift`.
-        path: a file that ends in .eval, for a run of one method; or a folder, for a log of each.
-
-    Returns:
-        The files.
-
-    Raises:
-        UsageError: a file for a run of several methods.
-        RecordsError: a run of another command, or without a finished conversation; or a file that
-            cannot be written.
+    """Writes a drift run for `inspect view`: into a file that ends in .eval, for a run of one
+    method, or into a folder, a log of each; returns the files.
     """
     if run.manifest.get("command") != "drift":
         raise RecordsError(

@@ -216,9 +216,7 @@ class HoldfastAPI(ModelAPI):
 
 
 def _usage(generations: list[LiveReply], generated: int) -> ModelUsage:
-    """Tokens as Inspect counts them: those of the prompt that were forwarded, those that were
-    known, and those that were generated.
-    """
+    """Tokens as Inspect counts them."""
     prompt = len(generations[0].prompt_ids)
     cached = generations[0].cached_tokens
     return ModelUsage(

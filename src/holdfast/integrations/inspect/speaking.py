@@ -75,19 +75,15 @@ _MESSAGES = {
 
 @dataclass
 class Speaker:
-    """A model as one side of one conversation, and how it is asked.
+    """A model as one side of one conversation, and how it is asked."""
 
-    Args:
-        model: of Inspect.
-        config: of every call; what the evaluation says holds where it is silent.
-        steering: of every call to a model of Holdfast's; None: what the model was made with.
-        turns: that it has spoken, as its model gave them; they are sent back as they are, since
-            they may say more than their text, such as the tokens that they were written in.
-    """
-
-    model: Model
+    model: Model  # of Inspect
+    # of every call; what the evaluation says holds where it is silent
     config: GenerateConfig = field(default_factory=GenerateConfig)
+    # of every call to a model of Holdfast's; None: what the model was made with
     steering: str | None = None
+    # that it has spoken, as its model gave them; they are sent back as they are, since they may say
+    # more than their text, such as the tokens that they were written in
     turns: list[ChatMessageAssistant] = field(default_factory=list)
 
     @property

@@ -125,12 +125,7 @@ class HoldfastLM(TemplateLM):
     def loglikelihood(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        """The log-probability of each continuation, and whether it is the greedy one.
-
-        Raises:
-            UsageError: a method is given, and a context has no system prompt.
-            PromptError: a chat cannot be rendered, or does not fit into the model's context.
-        """
+        """The log-probability of each continuation, and whether it is the greedy one."""
         answers: dict[int, tuple[float, bool]] = {}
         chats: dict[str, list[int]] = {}
         plain = list[int]()
@@ -189,12 +184,7 @@ class HoldfastLM(TemplateLM):
         return scores
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Replies, each as far as its first stop text.
-
-        Raises:
-            UsageError: as `loglikelihood`, or a task asks for something that is not done here.
-            PromptError: a context cannot be rendered, or leaves no room for a reply.
-        """
+        """Replies, each as far as its first stop text."""
         wanted = [self._wanted(request) for request in requests]
         replies = write(self.session, wanted, self.tokenizer, disable_tqdm)
         for request, reply in zip(requests, replies, strict=True):
@@ -249,11 +239,7 @@ def _whole(batch_size: int | str) -> int:
 
 
 def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
-    """A chat as a context of the harness.
-
-    Raises:
-        UsageError: not `ends_open`: the harness also asks for replies whose beginning is given.
-    """
+    """A chat as a context of the harness."""
     if not ends_open:
         raise UsageError(
             f"The task begins the model's reply itself ({messages[-1]['content']!r}), and a chat of"

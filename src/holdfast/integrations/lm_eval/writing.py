@@ -80,12 +80,7 @@ def write(
     tokenizer: PreTrainedTokenizerFast,
     quiet: bool = False,
 ) -> list[str]:
-    """Writes replies, in the order given; each leaves the batch at its stop text.
-
-    Raises:
-        PromptError: a context cannot be rendered, or leaves no room for a reply.
-        ModelError: a method cannot be applied to this model.
-    """
+    """Writes replies, in the order given; each leaves the batch at its stop text."""
     texts: dict[int, str] = {}
     running: dict[Answer, _Writing] = {}
     waiting = iter(enumerate(wanted))

@@ -1,12 +1,6 @@
-"""Replicas of a model on the machines of a Ray cluster.
-
-    from holdfast.integrations.ray import Specification, connect
-
-    with connect(Specification("meta-llama/Llama-3.1-8B-Instruct"), "auto") as model:
-        drift.run(model, "core", "runs/core")
-
-One actor per GPU, or per share of the processors, loads the model itself. This process holds no
-weights: it hands whole conversations or batches of samples out, and alone writes records.
+"""Replicas of a model on the machines of a Ray cluster: one actor per GPU, or per share of the
+processors, loads the model itself. This process holds no weights: it hands whole conversations or
+batches of samples out, and alone writes records.
 """
 
 from holdfast.integrations.ray.actor import Specification

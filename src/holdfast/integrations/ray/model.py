@@ -70,9 +70,6 @@ class RayModel(Generates):
 
     An actor that is lost is replaced. `resources` are those of each of `count` actors; `ours` says
     whether the connection to the cluster ends with this.
-
-    Raises:
-        ModelError: no actor gets resources, or one cannot load the model.
     """
 
     independent: ClassVar[bool] = False
@@ -165,10 +162,6 @@ class RayModel(Generates):
 
         A unit whose actor is lost is begun again by another. Once it was lost with three actors,
         the last time alone, it is reported as lost.
-
-        Raises:
-            HoldfastError: an actor's work raised it; or too many units in a row were lost; or the
-                cluster provides no resources for an actor.
         """
         import ray
 

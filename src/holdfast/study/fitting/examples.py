@@ -18,19 +18,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Triplet:
-    """A text with a part that one question asks for and another does not.
-
-    Args:
-        answer: the part of it whose keys are compared; where it stands last, if several times.
-        relevant, irrelevant: the questions, which are put in front of the text.
-        expert: the kind of example, of which AdaSEKA learns one set of directions each.
-    """
+    """A text with a part that one question asks for and another does not."""
 
     context: str
-    answer: str
-    relevant: str
+    answer: str  # the part of it whose keys are compared; where it stands last, if several times
+    relevant: str  # the questions, which are put in front of the text
     irrelevant: str
-    expert: str = "all"
+    expert: str = "all"  # the kind of example, of which AdaSEKA learns one set of directions each
 
     def __post_init__(self) -> None:
         for name in ("context", "answer", "relevant", "irrelevant", "expert"):
@@ -86,16 +80,10 @@ def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
 
 @dataclass(frozen=True)
 class Learned:
-    """Tensors learned for a method on a model, float32, the first dimension that of `layers`.
-
-    Args:
-        chosen: the layers that are steered unless others are named.
-        of_keys: whether heads of keys are in it.
-        facts: what else there is to say of it.
-    """
+    """Tensors learned for a method on a model, float32, the first dimension that of `layers`."""
 
     tensors: Mapping[str, Tensor]
     layers: tuple[int, ...]
-    chosen: tuple[int, ...]
-    of_keys: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    chosen: tuple[int, ...]  # the layers that are steered unless others are named
+    of_keys: bool = False  # whether heads of keys are in it
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what else there is to say of it

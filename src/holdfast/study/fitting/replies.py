@@ -88,9 +88,6 @@ def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progres
 def learn_gcad(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
     """The mean of what the prompt adds to attention's output, [layer, size]; the mean key of
     prompts, [layer, head, size]; and how well queries fit that key on average, [layer].
-
-    Raises:
-        ModelError: the model's attention cannot be reached, or gives no queries and keys.
     """
     sites = sites_of(model.hf_model)
     parts = (Site.OUTPUTS, Site.QUERIES, Site.KEYS)

@@ -55,14 +55,8 @@ def fit(
     *,
     watch: Watch = unwatched,
 ) -> Fitted:
-    """Learns on a model what a method needs, and writes it into a file.
-
-    Args:
-        method: its name.
-        model: loaded here.
-        out: the file, which ends in .safetensors.
-        data: a file of examples; None for those that ship.
-        watch: is told how far it is.
+    """Learns on a model what a method needs, and writes it into a .safetensors file; from the
+    examples that ship, or a file of them.
 
     Raises:
         UnknownName: a method that learns nothing.
@@ -99,9 +93,6 @@ def fit(
 def write_control_vector(fitted: Fitted, out: Path) -> None:
     """Writes a fitted vector as a control vector of llama.cpp: at scale 1 it does there what
     `vector:file=FILE` does here, with the default factor and layer.
-
-    Raises:
-        UsageError: the layer is the first one, behind which llama.cpp adds nothing.
     """
     from gguf import GGUFWriter
 
