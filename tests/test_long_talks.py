@@ -242,9 +242,11 @@ def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
 
 def test_a_summary_stands_in_front_of_the_first_message_and_not_in_the_system_prompt():
     chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
-    assert with_summary(chat, "") == chat
-    system, user = with_summary(chat, "They met.")
+    assert with_summary(chat, Shown()) == chat
+    system, user = with_summary(chat, Shown(2, "They met."))
     assert system == chat[0] and user["content"].endswith(" They met.\n\nu")
+    system, user = with_summary(chat, Shown(2, "They met.", compacts=True))
+    assert system["content"].endswith(" They met.") and user == chat[1]
     turns = [
         {"round": 1, "speaker": "user", "text": "a"},
         {"round": 2, "speaker": "agent", "text": "b"},
@@ -264,7 +266,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, capsys):
         replace(LONG, context="slide", window=0)
     assert main(["drift", "--window", "3", "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
-    assert "The window 3 is for --context=slide, not for 'stop'" in told
+    assert "The window 3 is for --context slide, summarise or compact, not for 'stop'" in told
     assert main(["drift", "--context", "slide", "--out", str(tmp_path / "run")]) == 2
     assert "--context=slide needs the number of rounds" in capsys.readouterr().err
 

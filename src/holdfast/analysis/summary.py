@@ -19,6 +19,7 @@ import numpy as np
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import check_json, read_check
 from holdfast.analysis.collapse import COUNTED, collapse_of, without_collapsed
+from holdfast.analysis.context import survivals_of, truncation_of
 from holdfast.analysis.estimates import (
     Difference,
     EstimateRow,
@@ -154,9 +155,33 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
                     "collapsed_from_round": collapsed,
                     "without_collapsed": _without(left, rest) if collapsed else None,
                 },
+                "truncation": _truncation(item),
+                "summarised": [
+                    {
+                        "rule": row.name or None,
+                        "before": spread(row.before),
+                        "after": spread(row.after),
+                        "difference": judged(row.difference),
+                    }
+                    for row in survivals_of(item)
+                ],
             }
         )
     return methods
+
+
+def _truncation(item: Series) -> dict[str, Any] | None:
+    """From which rounds on a server read less than it was sent; None where nothing shows that."""
+    cut = truncation_of(item)
+    if cut is None:
+        return None
+    return {
+        "verdict": cut.verdict,
+        "from_round": {str(number): first for number, first in cut.cut_from.items()},
+        "most_prompt_tokens": cut.limit,
+        "canary_before": spread(cut.canary_before),
+        "canary_after": spread(cut.canary_after),
+    }
 
 
 def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:

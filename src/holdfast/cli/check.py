@@ -172,11 +172,13 @@ def _print_result(
     seconds: float,
 ) -> None:
     """Prints and writes the verdicts, and the next step."""
+    from holdfast.analysis.series import read_series
     from holdfast.report.checks import lines_of
+    from holdfast.report.context import truncation_lines
     from holdfast.report.junit import write_junit
 
     out, page = data.folder, page_path(arguments, data.folder)
-    print("\n".join(lines_of(checks, terms)))
+    print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
     if arguments.junit is not None:
         suite = data.manifest["identity"]["suite"]
         path = write_junit(checks, terms, suite, arguments.junit, seconds)

@@ -55,6 +55,7 @@ _NAMED = (
     *("user_prompt", "persona", "pairs", "no_adoption", "baseline", "divergence"),
     *("system_as", "probes_per_round", "probe_at", "temperature", "top_p", "max_new_tokens"),
     *("batch", "user_model", "user_endpoint_model", "user_turns", "context", "window", "dialogs"),
+    "canary",
 )
 
 
@@ -185,6 +186,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         batch=arguments.batch,
         context=arguments.context,
         window=arguments.window,
+        canary=arguments.canary,
     )
 
 

@@ -273,9 +273,14 @@ class ConversationOptions(UserTurnsOptions, SystemOptions, RoundsOptions):
     """conversations that run side by side"""
     context: Annotated[str, Arg(choices=CONTEXTS)] = Settings.context
     """when the model's context is full: stop the dialog, cut its oldest rounds, slide (show only
-    the last --window rounds, from the start), or summarise the older half"""
+    the last --window rounds, from the start), summarise the older half, or compact (as summarise,
+    and the summary replaces the agent's system prompt too)"""
     window: Annotated[int | None, Arg("ROUNDS")] = None
-    """with --context slide: how many rounds are shown"""
+    """with --context slide: how many rounds are shown; with summarise and compact: how many may be
+    shown before the older half is summarised (default: until the context is full)"""
+    canary: bool = False
+    """add a harmless fact to the agent's system prompt and ask it in every round: it tells a server
+    that cuts the prompt off from a model that lets go of it"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, places_of, probed
+from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, places_of, probed, system_of
 from holdfast.drift.pairing import Probe
 from holdfast.drift.settings import Settings, Shown, to_summarise, with_summary
 from holdfast.errors import RequestFailed
@@ -63,13 +63,19 @@ class Asking:
         """The first request for a question."""
         self.open += 1
         shown = self.dialog.shown.get(question.view, Shown())
-        if self.settings.window is not None:
+        stop = self.settings.context == "stop"
+        room = 1 if stop else self.settings.sampling.max_new_tokens
+        if self.settings.window is not None and not self.settings.summarises:
             first = max(shown.first, question.rounds - self.settings.window + 1)
             shown = replace(shown, first=first)
-        stop = self.settings.context == "stop"
-        return self._request(
-            question, shown, room=1 if stop else self.settings.sampling.max_new_tokens
-        )
+        return self._within_window(question, shown, room)
+
+    def _within_window(self, question: PendingReply, shown: Shown, room: int) -> Job:
+        """The request, once no more rounds are shown than the window allows."""
+        window = self.settings.window
+        if window is not None and question.rounds - shown.first >= window:
+            return self._summary(question, shown, room)
+        return self._request(question, shown, room)
 
     def _request(self, question: PendingReply, shown: Shown, room: int) -> Job:
         """A request that shows so much, and asks for so many tokens of room."""
@@ -109,7 +115,7 @@ class Asking:
         if self.settings.context == "stop":
             return None
         if shown.first < question.rounds:
-            if self.settings.context == "summarise":
+            if self.settings.summarises:
                 return self._summary(question, shown, room)
             return self._request(question, replace(shown, first=shown.first + 1), room)
         return self._request(question, shown, room=1) if room > 1 else None
@@ -118,10 +124,12 @@ class Asking:
         """The older half of the rounds is summarised, unless it was; then the question goes on."""
         before = (shown.first + question.rounds + 1) // 2
         key = (question.view, shown.first, before)
+        compacts = self.settings.context == "compact" and question.view == AGENT_VIEW
 
         def go_on(text: str) -> Job:
             summary = self.dialog.summaries.setdefault(key, text)
-            return self._request(question, Shown(before, summary), room)
+            shorter = Shown(before, summary, compacts and bool(summary))
+            return self._within_window(question, shorter, room)
 
         def answered(reply: Reply) -> list[Job]:
             self.failures.answered(request)
@@ -134,8 +142,10 @@ class Asking:
         if key in self.dialog.summaries:
             return go_on("")
         settings, number = self.settings, self.dialog.pairing.number
+        prompt = str(settings.summary_prompt)
+        system = system_of(self.dialog.pairing) if compacts else ""
         request = Request(
-            to_summarise(str(settings.summary_prompt), self.dialog.turns, shown, before),
+            to_summarise(prompt, self.dialog.turns, shown, before, system),
             sampling=settings.sampling,
             seed=seed_of("summary", settings.seed, number, *key),
             thread=(question.view, number),
@@ -182,7 +192,7 @@ def probe_question(
 
     def messages(shown: Shown) -> list[Message]:
         message: Message = {"role": "user", "content": probe.question}
-        return with_summary([*agent_view(dialog, before, shown), message], shown.summary)
+        return with_summary([*agent_view(dialog, before, shown), message], shown)
 
     def answered(reply: Reply, shown: Shown) -> list[Job]:
         if reply.stop_reason == "context":

@@ -54,11 +54,13 @@ class Dialog:
             self.sequences.append((view, reply.prompt_ids + written))
 
 
-def _system(person: Case | Persona | None) -> list[Message]:
-    """The system message of the agent or the user model, where it has a prompt."""
-    if person is None or not person.system_prompt:
-        return []
-    return [{"role": "system", "content": person.system_prompt}]
+def system_of(pairing: Pairing) -> str:
+    """The agent's system prompt as the model reads it, with its canary."""
+    return "\n\n".join(filter(None, (pairing.agent.system_prompt, pairing.canary)))
+
+
+def _system(text: str) -> list[Message]:
+    return [{"role": "system", "content": text}] if text else []
 
 
 def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) -> list[Message]:
@@ -69,7 +71,7 @@ def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) 
         if shown.first <= turn["round"] and (before is None or turn["round"] < before)
     ]
     roles = {"user": "user", "agent": "assistant"}
-    return _system(dialog.pairing.agent) + [
+    return _system(system_of(dialog.pairing)) + [
         {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns
     ]
 
@@ -82,7 +84,7 @@ def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:
     recap = f"You asked: {opening['text']}\nI answered: {first['text']}"
     roles = {"user": "assistant", "agent": "user"}
     return [
-        *_system(dialog.pairing.user),
+        *_system(dialog.pairing.user.system_prompt if dialog.pairing.user else ""),
         {"role": "user", "content": recap},
         *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in rest),
     ]
@@ -95,8 +97,14 @@ def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> di
         "text": reply.text,
         "stop_reason": reply.stop_reason,
         "mass": _mass(reply),
+        **_prompt_tokens(reply),
         **shown.fields,
     }
+
+
+def _prompt_tokens(reply: Reply) -> dict[str, int]:
+    """How much of the chat an endpoint says that it has read."""
+    return {"prompt_tokens": reply.billed[0]} if reply.billed else {}
 
 
 def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
@@ -122,6 +130,7 @@ def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> lis
             "reply": reply.text,
             **scored(rule.measure, reply),
             "mass": _mass(reply),
+            **_prompt_tokens(reply),
             **shown.fields,
             **stop,
         }
@@ -185,6 +194,8 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         same = recorded.system.strip() == pairing.agent.system_prompt.strip()
         prompt = "own" if same else "in place of another" if recorded.system else "added"
         record["replayed"] = {"line": recorded.line, "system_prompt": prompt}
+    if pairing.canary:
+        record["canary"] = pairing.canary
     if pairing.script:
         record["scripted"] = {"line": pairing.script.line}
     return record

@@ -71,7 +71,7 @@ def note_reply(asking: Asking, number: int, reply: Reply, shown: Shown) -> None:
     if not asking.settings.divergence:
         return
     dialog = asking.dialog
-    chat = with_summary(agent_view(dialog, shown=shown), shown.summary)
+    chat = with_summary(agent_view(dialog, shown=shown), shown)
     fresh = agent_view(dialog, shown=Shown(first=number))
     dialog.compared[number] = Compared(
         _request(asking, chat), _request(asking, fresh), replace(reply, trace=None)

@@ -13,13 +13,17 @@ from holdfast.errors import UsageError
 from holdfast.measures.text import plural
 from holdfast.seeds import seed_of
 
+_CANARY = "The reference number of this conversation is {}."
+_CANARY_QUESTION = "What is the reference number of this conversation?"
+
 
 @dataclass(frozen=True)
 class Probe:
     """One question, asked at every round.
 
     Args:
-        kind: "stability" (of the agent's own prompt) or "adoption" (of the user's).
+        kind: "stability" (of the agent's own prompt), "adoption" (of the user's) or "canary" (of a
+            fact that was added to the agent's).
         rule: what it asks about; its measure scores the reply.
         index: from 0, among the probes of this rule.
         question: the text.
@@ -59,6 +63,7 @@ class Pairing:
             user.
         dialog: that was held, and is replayed; None: the agent answers.
         script: the user's messages; None: a user model talks.
+        canary: a sentence behind the agent's system prompt, with a fact that is asked; "": none.
     """
 
     number: int
@@ -68,6 +73,7 @@ class Pairing:
     every_probe: tuple[Probe, ...]
     dialog: RecordedDialog | None = None
     script: Script | None = None
+    canary: str = ""
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -160,10 +166,20 @@ def draw(
 ) -> Pairing:
     """The conversation `number` of a run: a dialog that is replayed, a script, or two models."""
     if given is None:
-        return draw_pairing(suite, settings, number)
-    if isinstance(given, UserTurns):
-        return _draw_scripted(suite, settings, given, number)
-    return _draw_replay(suite, settings, given, number)
+        pairing = draw_pairing(suite, settings, number)
+    elif isinstance(given, UserTurns):
+        pairing = _draw_scripted(suite, settings, given, number)
+    else:
+        pairing = _draw_replay(suite, settings, given, number)
+    return _with_canary(pairing, settings.seed) if settings.canary else pairing
+
+
+def _with_canary(pairing: Pairing, seed: int) -> Pairing:
+    """Adds a fact to the agent's prompt, and asks it in every round."""
+    code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
+    rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
+    probe = Probe("canary", rule, 0, _CANARY_QUESTION)
+    return replace(pairing, canary=_CANARY.format(code), every_probe=(*pairing.every_probe, probe))
 
 
 def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:

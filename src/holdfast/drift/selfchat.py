@@ -192,7 +192,7 @@ class SelfChat:
 
         def messages(shown: Shown) -> list[Message]:
             whole = user_view if speaker == USER_VIEW else agent_view
-            return with_summary(whole(self.dialog, shown=shown), shown.summary)
+            return with_summary(whole(self.dialog, shown=shown), shown)
 
         def answered(reply: Reply, shown: Shown) -> list[Job]:
             self.dialog.shown[speaker] = shown

@@ -1,8 +1,8 @@
 """How a drift benchmark is run: its settings, who takes part, and what of a long dialog is shown.
 
 Every field of `Settings` changes results, so every field is part of a run's identity. Where the
-model's context does not hold all of a dialog, the system prompt stays, and whole rounds go, the
-oldest first, so that a chat still begins with a message of the user.
+model's context does not hold all of a dialog, whole rounds go, the oldest first, so that a chat
+still begins with a message of the user; the system prompt stays, unless it is compacted too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.errors import UsageError
 from holdfast.models.protocol import ChatModel
 from holdfast.sampling import Sampling
 
-CONTEXTS = ("stop", "cut", "slide", "summarise")
+CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
 SUMMARY_PROMPT = (
     "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
 )
@@ -35,10 +35,12 @@ class Shown:
     Args:
         first: the first round; those before it are left out.
         summary: of the rounds that are left out; "" where nothing is said of them.
+        compacts: whether the summary stands in place of the system prompt too.
     """
 
     first: int = 1
     summary: str = ""
+    compacts: bool = False
 
     @property
     def fields(self) -> dict[str, int]:
@@ -49,23 +51,29 @@ class Shown:
 WHOLE = Shown()
 
 
-def with_summary(messages: Sequence[Message], summary: str) -> list[Message]:
-    """The chat with a summary in front of its first message that is not the system's."""
-    if not summary:
+def with_summary(messages: Sequence[Message], shown: Shown) -> list[Message]:
+    """The chat with a summary in front of its first message that is not the system's, or in place
+    of the system prompt.
+    """
+    if not shown.summary:
         return list(messages)
+    summary = f"{_LEAD} {shown.summary}"
     position = next(at for at, message in enumerate(messages) if message["role"] != "system")
+    if shown.compacts:
+        return [{"role": "system", "content": summary}, *messages[position:]]
     first = messages[position]
-    content = f"{_LEAD} {summary}\n\n{first['content']}"
+    content = f"{summary}\n\n{first['content']}"
     return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
 
 
 def to_summarise(
-    prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int
+    prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int, system: str = ""
 ) -> list[Message]:
     """The chat that asks for a summary of the rounds before `before`; the summary of what was not
-    shown so far goes into the new one.
+    shown so far goes into the new one, and so does a system prompt that is compacted.
     """
-    earlier = [f"{_LEAD} {shown.summary}"] if shown.summary else []
+    earlier = [f"System: {system}"] if system and not shown.compacts else []
+    earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
     lines = [
         f"{_SPEAKERS[turn['speaker']]}: {turn['text']}"
         for turn in turns
@@ -110,9 +118,14 @@ class Settings:
             dialog ends), "cut" (as many of the oldest rounds are left out as it takes), "slide"
             (all but the last `window` rounds are left out, and more where it takes more) or
             "summarise" (the model summarises the older half of the rounds). The system prompt
-            always stays.
-        window: rounds that "slide" shows, the one that is spoken included.
-        summary_prompt: what "summarise" asks; None: `window.SUMMARY_PROMPT`.
+            always stays, except with "compact", which is as "summarise", but for the agent the
+            system prompt is summarised too, and the summary takes its place.
+        window: rounds that "slide" shows, the one that is spoken included; with "summarise" and
+            "compact" rounds that may be shown before the older half is summarised, None: as many as
+            the model's context has room for.
+        summary_prompt: what "summarise" and "compact" ask; None: `SUMMARY_PROMPT`.
+        canary: whether a harmless fact is added to the agent's system prompt and asked in every
+            round, as a server that cuts the prompt off loses it at once.
         batch: conversations that run side by side; one that is over makes room for the next.
 
     Raises:
@@ -136,6 +149,7 @@ class Settings:
     context: str = "stop"
     window: int | None = None
     summary_prompt: str | None = None
+    canary: bool = False
 
     def __post_init__(self) -> None:
         for name in ("rounds", "conversations", "probes_per_round", "batch"):
@@ -159,21 +173,26 @@ class Settings:
             raise UsageError(
                 "--context=slide needs the number of rounds that are shown; give it with --window."
             )
-        if self.context != "slide" and self.window is not None:
+        if self.context in ("stop", "cut") and self.window is not None:
             raise UsageError(
-                f"The window {self.window!r} is for --context=slide, not for"
-                f" {self.context!r}; leave out --window, or choose that context."
+                f"The window {self.window!r} is for --context slide, summarise or compact, not for"
+                f" {self.context!r}; leave out --window, or choose one of these."
             )
         if self.window is not None:
             ranges.whole_number("drift", "window", self.window, 1)
-        if self.context == "summarise":
+        if self.summarises:
             if self.summary_prompt is None:
                 object.__setattr__(self, "summary_prompt", SUMMARY_PROMPT)
         elif self.summary_prompt is not None:
             raise UsageError(
-                f"The summary prompt {self.summary_prompt!r} is for --context=summarise, not for"
-                f" {self.context!r}; leave it out."
+                f"The summary prompt {self.summary_prompt!r} is for --context summarise or"
+                f" compact, not for {self.context!r}; leave it out."
             )
+
+    @property
+    def summarises(self) -> bool:
+        """Whether a summary stands for the rounds that are left out."""
+        return self.context in ("summarise", "compact")
 
 
 Progress = Callable[[int, int], None]

@@ -177,7 +177,7 @@ def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     if rounds := [min(there) for there in narrowed if there]:
         text = (
             f"in {len(rounds):,} of {len(records):,} dialogs replies saw the latest rounds alone,"
-            f" from round {min(rounds)} on at the earliest; the system prompt stays"
+            f" from round {min(rounds)} on at the earliest"
         )
         if summaries := sum(len(record.get("summaries", ())) for record in records):
             text += f", and {summaries:,} summaries stand for the older rounds"

@@ -37,6 +37,7 @@ from holdfast.report.charts import (
 )
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse import collapse_lines, collapse_section
+from holdfast.report.context import read_whole, survival_lines, survival_table, truncation_lines
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.judges import read_agreements
 from holdfast.report.next_step import finding_of, next_step
@@ -158,6 +159,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
         prompts=prompts_section(series),
         collapse=collapse_section(series),
+        compaction=survival_table(series),
         agent_categories=categories,
         downloads=_downloads(runs, labels, series),
         conversation_kinds=sorted({conversation_kind(run.manifest) for run in runs}),
@@ -173,10 +175,11 @@ def _opening(
     run: RunData, check: Check | None, series: Sequence[Series], baseline: Baseline | None
 ) -> list[str]:
     """The first sentences of the page: the verdicts of a check, else of the first run."""
-    if check is not None:
-        return [check_headline(check), *check_lines(check)]
     first = [item for item in series if item.run == series[0].run]
-    lines = [*opening(series, baseline), *collapse_lines(first, run)]
+    cut_off, kept = truncation_lines(first), survival_lines(first, run)
+    if check is not None:
+        return [check_headline(check), *check_lines(check), *cut_off, *kept]
+    lines = [*cut_off, *opening(read_whole(series), baseline), *collapse_lines(first, run), *kept]
     return [*lines, next_step(finding_of(run, first))]
 
 

@@ -13,6 +13,7 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData, command_of
 from holdfast.report.collapse import collapse_cures
+from holdfast.report.context import CURE, was_cut_off
 from holdfast.report.sentences import best_fix
 
 _MATTERS = 0.1  # a smaller change is no drift worth a name
@@ -39,11 +40,14 @@ class Finding:
     helps: bool = False  # it clearly does
     needed: int | None = None  # conversations that would tell what this run cannot
     cures: tuple[str, ...] = ()  # against conversations that break down
+    cut_off: bool = False  # by the server, which no longer reads the system prompt
 
 
 def next_step(finding: Finding) -> str:
     """One sentence that says what to do next."""
     more = "replay {} dialogs" if finding.replayed else "repeat the command with --conversations {}"
+    if finding.cut_off:
+        return f"Next: {CURE}."
     if finding.cures and not (finding.helps and finding.scripted):
         return f"Next: {', and '.join(finding.cures)}, so that the conversations do not break down."
     if finding.conversations < MIN_SAMPLES:
@@ -104,6 +108,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         helps=best is not None and tell(best.last).sign > 0,
         needed=_needed(best.last, 0) if best and drifts else _needed(moved, -_MATTERS),
         cures=tuple(collapse_cures(series)),
+        cut_off=was_cut_off(series),
     )
 
 

@@ -22,6 +22,7 @@ from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell
 from holdfast.records import RunData
 from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
+from holdfast.report.context import read_whole, survival_lines, truncation_lines
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.sentences import (
     baseline_hint,
@@ -52,7 +53,8 @@ def table(run: RunData, details: bool = False) -> str:
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
     rules = rule_rows(series)
-    lines = [*opening(series, baseline), *collapse_lines(series, run)]
+    lines = [*truncation_lines(series), *opening(read_whole(series), baseline)]
+    lines += [*collapse_lines(series, run), *survival_lines(series, run)]
     sentences = [part for line in lines for part in textwrap.wrap(line, WIDTH)]
     notes = _notes(series, baseline)
     by_method = _rules_by_method(series, rules, baseline)

@@ -1,0 +1,133 @@
+"""How much of a chat the model read: a server may cut it off, and a summary may stand for it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.analysis.series import Series
+from holdfast.analysis.statistics import Estimate, estimate
+
+LOST = 0.1  # the most of the canaries that may be known where the prompt is cut off
+SURE = 6  # conversations that all say the same: by chance, either way, 3 times in 100
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """Conversations in which a server's count of prompt tokens stopped growing with the dialog.
+
+    Args:
+        conversations: of the series.
+        cut_from: by conversation, the first round whose chat is longer than the one before, and
+            counts no more tokens.
+        limit: the most prompt tokens that it counted in these.
+        canary_before, canary_after: the share of the canaries that were known before those rounds
+            and from then on; n is 0 where none were asked.
+        fell, rose: in how many conversations the share was lower, or higher, from then on.
+    """
+
+    conversations: int
+    cut_from: Mapping[int, int]
+    limit: int
+    canary_before: Estimate
+    canary_after: Estimate
+    fell: int
+    rose: int
+
+    @property
+    def verdict(self) -> str:
+        """ "prompt lost", "prompt kept", or "cannot tell" where no canary tells which."""
+        after = self.canary_after
+        if after.n < SURE or after.mean is None or after.low is None:
+            return "cannot tell"
+        if after.mean <= LOST and self.fell >= SURE and not self.rose:
+            return "prompt lost"
+        return "prompt kept" if after.low > 0.5 else "cannot tell"
+
+
+def truncation_of(series: Series) -> Truncation | None:
+    """Whether a server read less than it was sent; None where nothing shows that."""
+    cut_from, limit = {}, 0
+    known: list[tuple[float, float]] = []
+    for record in series.records:
+        turns = [turn for turn in record["turns"] if turn["speaker"] == "agent"]
+        asked = [probe for probe in record["probes"] if probe["kind"] == "canary"]
+        rounds = [first for spoken in (turns, asked) if (first := _stops_growing(spoken))]
+        if not rounds:
+            continue
+        cut_from[int(record["conversation"])] = min(rounds)
+        counts = [reply.get("prompt_tokens", 0) for reply in (*turns, *asked)]
+        limit = max(limit, *counts)
+        if first := _stops_growing(asked):  # a question may be shorter than the turn beside it
+            before = [probe["score"] for probe in asked if probe["round"] < first]
+            after = [probe["score"] for probe in asked if probe["round"] >= first]
+            known.append((float(np.mean(before)), float(np.mean(after))))
+    if not cut_from:
+        return None
+    values = np.array(known).reshape(-1, 2)
+    return Truncation(
+        len(series.records),
+        cut_from,
+        limit,
+        estimate(values[:, 0]),
+        estimate(values[:, 1]),
+        int((values[:, 1] < values[:, 0]).sum()),
+        int((values[:, 1] > values[:, 0]).sum()),
+    )
+
+
+def _stops_growing(replies: Sequence[Mapping[str, Any]]) -> int | None:
+    """The first round in which a chat counts no more tokens than one round earlier, though nothing
+    more was left out of it.
+    """
+    for earlier, later in itertools.pairwise(replies):
+        if "prompt_tokens" not in earlier or "prompt_tokens" not in later:
+            continue
+        same = earlier.get("left_out", 0) == later.get("left_out", 0)
+        if same and later["prompt_tokens"] <= earlier["prompt_tokens"]:
+            return int(later["round"])
+    return None
+
+
+@dataclass(frozen=True)
+class Survival:
+    """One rule before and after the older rounds were summarised, over the n conversations that
+    were asked both.
+    """
+
+    name: str  # "" for all rules
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+
+
+def survivals_of(series: Series) -> list[Survival]:
+    """All rules together, then each, least surviving first; none where nothing was summarised."""
+    scores: dict[str, dict[int, tuple[list[float], list[float]]]] = defaultdict(dict)
+    for record in series.records:
+        if not any(summary["view"] == "agent" for summary in record.get("summaries", ())):
+            continue
+        for probe in record["probes"]:
+            if probe["kind"] != "stability" or probe["score"] is None:
+                continue
+            names = ": ".join(filter(None, (record["agent"]["id"], probe.get("rule"))))
+            for name in ("", names):
+                pair = scores[name].setdefault(int(record["conversation"]), ([], []))
+                pair[bool(probe.get("left_out"))].append(float(probe["score"]))
+    rows = []
+    for name, pairs in scores.items():
+        both = [
+            (np.mean(before), np.mean(after))
+            for before, after in pairs.values()
+            if before and after
+        ]
+        if both:
+            values = np.array(both)
+            change = values[:, 1] - values[:, 0]
+            rows.append(Survival(name, *map(estimate, (values[:, 0], values[:, 1], change))))
+    return sorted(rows, key=lambda row: (bool(row.name), row.after.mean or 0.0, row.name))

@@ -1,0 +1,111 @@
+"""How much of a chat the model read, in sentences and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.analysis.context import Truncation, survivals_of, truncation_of
+from holdfast.analysis.series import NO_FIX, Series
+from holdfast.records import RunData
+from holdfast.report.page import Table
+from holdfast.report.wording import count_of, plain, with_verdict
+
+CURE = (
+    "raise the server's context (Ollama: OLLAMA_CONTEXT_LENGTH; llama-server: --ctx-size), so that"
+    " it reads the whole chat"
+)
+
+
+def truncation_lines(series: Sequence[Series]) -> list[str]:
+    """A sentence for each series whose chats a server cut off."""
+    lines = []
+    for item in series:
+        if (cut := truncation_of(item)) is None:
+            continue
+        where = "" if item.label == NO_FIX else f" ({item.label})"
+        lines.append(f"{_sentence(cut)}{where}.")
+    return lines
+
+
+def _sentence(cut: Truncation) -> str:
+    first, last = min(cut.cut_from.values()), max(cut.cut_from.values())
+    rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
+    of = f"in {len(cut.cut_from)} of {count_of(cut.conversations, 'conversation')}"
+    counted = (
+        f"its count of prompt tokens stays at or below {cut.limit:,} while the dialog grows, {of}"
+    )
+    canary = (
+        f"the canary is known {plain(cut.canary_before)} before and {plain(cut.canary_after)} after"
+    )
+    if cut.verdict == "prompt lost":
+        return (
+            f"The server stopped reading the system prompt in {rounds}: {counted}, and {canary}."
+            " From there on this measures a prompt that was cut off, not drift"
+        )
+    if cut.verdict == "prompt kept":
+        return (
+            f"The server leaves out a part of the dialog from {rounds} on, but keeps the system"
+            f" prompt: {counted}, and {canary}"
+        )
+    told = (
+        f", and {canary}, which does not tell" if cut.canary_after.n else "; --canary tells which"
+    )
+    return (
+        f"The server reads no more of the dialog from {rounds} on: {counted}. It may have cut off"
+        f" the system prompt, or older messages, or leave cached tokens out of its count{told}"
+    )
+
+
+def read_whole(series: Sequence[Series]) -> Sequence[Series]:
+    """The series as far as the server read the system prompt; all of them where it always did."""
+    cuts = [cut for item in series if (cut := truncation_of(item)) and cut.verdict == "prompt lost"]
+    first = min((number for cut in cuts for number in cut.cut_from.values()), default=0)
+    return [item.until(first - 1) for item in series] if first > 1 else series
+
+
+def was_cut_off(series: Sequence[Series]) -> bool:
+    """Whether a server cut the system prompt off, as far as can be told."""
+    cuts = [cut for item in series if (cut := truncation_of(item))]
+    return any(cut.verdict == "prompt lost" for cut in cuts)
+
+
+def survival_lines(series: Sequence[Series], run: RunData) -> list[str]:
+    """A sentence for each series on what is kept once the older rounds are summarised."""
+    lines = []
+    for item in series:
+        if not (rows := survivals_of(item)):
+            continue
+        every, *rules = rows
+        text = (
+            f"stability is {plain(every.after)} once the older rounds are summarised, and"
+            f" {plain(every.before)} before, in {count_of(every.after.n, 'conversation')}"
+        )
+        lost = [row.name for row in rules if (row.after.mean or 0) < 0.5 <= (row.before.mean or 0)]
+        if lost and len(rules) > 1:
+            text += f"; {len(lost)} of {len(rules)} rules that were kept mostly are no longer"
+        prompt = (
+            "the summary takes the system prompt's place"
+            if _setting(run, "context") == "compact"
+            else "the system prompt stays"
+        )
+        where = f"With {item.label}, " if len(series) > 1 else ""
+        lines.append(f"{where or ''}{text if where else text[0].upper() + text[1:]}; {prompt}.")
+    return lines
+
+
+def survival_table(series: Sequence[Series]) -> Table | None:
+    """Every rule of every series before and after its older rounds were summarised."""
+    rows: list[tuple[str, ...]] = [
+        ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
+    ]
+    for item in series:
+        for row in survivals_of(item):
+            numbers = plain(row.before), plain(row.after)
+            change = with_verdict(row.difference, "rises", "falls")
+            name = row.name or "all rules"
+            rows.append((item.label, name, str(row.after.n), *numbers, change))
+    return Table("Stability before and after a summary", tuple(rows)) if len(rows) > 1 else None
+
+
+def _setting(run: RunData, name: str) -> object:
+    return run.manifest.get("identity", {}).get("settings", {}).get(name)

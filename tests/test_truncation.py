@@ -1,0 +1,173 @@
+"""A server that cuts the system prompt off is told from a model that lets go of it; and what is
+kept where a summary takes the prompt's place.
+"""
+
+import contextlib
+import json
+import re
+
+import pytest
+from chat_server import KEY, Server, completion
+
+from holdfast import drift
+from holdfast.analysis.context import survivals_of, truncation_of
+from holdfast.analysis.series import read_series
+from holdfast.analysis.summary import write_summary
+from holdfast.cli import main
+from holdfast.measures import build
+from holdfast.models.connecting import connect
+from holdfast.report.terminal import next_line, table
+from holdfast.sampling import Sampling
+
+SUITE = drift.Suite(
+    "bread",
+    (drift.Case("bread", "x", "Talk about bread.", ("What?",), build({"regex": "bread"})),),
+    ("hello there",),
+)
+SAMPLING = Sampling(temperature=1, top_p=1, max_new_tokens=9)
+LIMIT = 60  # tokens of the server's context, which are words here
+
+
+def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_after=10**9):
+    """A server that reads half of its context where a chat does not fit, the end of it, and says
+    how much it has read, as Ollama does; it may keep the system message.
+    """
+    seen = set()
+
+    def answer(body, number):
+        if body is None:
+            return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
+        words = [word for message in body["messages"] for word in message["content"].split()]
+        system = body["messages"][0]["content"].split()
+        all_words, count = words, len(words)
+        if count > limit:
+            words = (system if keeps_prompt else []) + words[-limit // 2 :]
+            count = len(words)
+        fresh = frozenset(all_words) - seen
+        seen.update(fresh)
+        known = re.search(r"number of this conversation is (\d+)", " ".join(words))
+        if "reference number" in body["messages"][-1]["content"]:
+            knows = known and len(all_words) < forgets_after
+            text = f"It is {known[1]}." if knows else "I do not know."
+        else:
+            text = "bread is good to eat" if "bread." in words else "rain is good for all"
+        usage = {"prompt_tokens": count if counts_cached else len(fresh), "completion_tokens": 5}
+        return completion(text, usage=usage)
+
+    return answer
+
+
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def run(answer, canary=True, **more):
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(Server(answer))
+            model = connect(server.url, "tiny", max_retries=0, timeout=10)
+            settings = drift.Settings(
+                rounds=8, conversations=24, sampling=SAMPLING, canary=canary, **more
+            )
+            return drift.run(model, SUITE, tmp_path / "run", settings)
+
+    return run
+
+
+def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
+    run = measured(truncating())
+    (series,) = read_series(run)
+    cut = truncation_of(series)
+    assert set(cut.cut_from.values()) == {6} and len(cut.cut_from) == 24
+    assert cut.verdict == "prompt lost" and cut.limit <= LIMIT
+    assert (cut.canary_before.mean, cut.canary_after.mean) == (1, 0)
+    text = " ".join(table(run).split())
+    assert "The server stopped reading the system prompt in round 6" in text
+    assert "in 24 of 24 conversations" in text and "not drift" in text
+    assert "drifts" not in text and "100 % of probes in round 5" in text
+    assert next_line(run).startswith("Next: raise the server's context (Ollama:")
+    told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
+    assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}
+    record = run.records[0]
+    code = re.search(r"\d+", record["canary"])[0]
+    assert record["agent"]["system_prompt"] == "Talk about bread."
+    kinds = [probe["kind"] for probe in record["probes"]]
+    assert kinds.count("canary") == 8 and record["probes"][-1]["question"].endswith("?")
+    assert any(code in p["reply"] for p in record["probes"] if p["kind"] == "canary")
+
+
+def test_a_server_that_drops_older_messages_alone_keeps_the_prompt(measured):
+    run = measured(truncating(keeps_prompt=True))
+    cut = truncation_of(read_series(run)[0])
+    assert cut.verdict == "prompt kept" and cut.canary_after.mean == 1
+    text = " ".join(table(run).split())
+    assert "leaves out a part of the dialog from round 6 on, but keeps the system prompt" in text
+    assert not next_line(run).startswith("Next: raise the server's context")
+
+
+def test_tokens_alone_do_not_tell_what_was_left_out(measured):
+    run = measured(truncating(), canary=False)
+    assert truncation_of(read_series(run)[0]).verdict == "cannot tell"
+    text = " ".join(table(run).split())
+    assert "reads no more of the dialog from round 7 on" in text and "--canary tells which" in text
+    assert "canary" not in run.records[0]
+
+
+def test_a_server_that_leaves_cached_tokens_out_of_its_count_is_not_blamed(measured):
+    run = measured(truncating(limit=10**6, counts_cached=False))
+    assert truncation_of(read_series(run)[0]).verdict != "prompt lost"
+
+
+def test_a_model_that_forgets_by_itself_is_not_a_server_that_cuts(measured):
+    run = measured(truncating(limit=10**6, forgets_after=LIMIT))
+    series = read_series(run)[0]
+    assert truncation_of(series) is None
+    last = [p["score"] for p in run.records[0]["probes"] if p["kind"] == "canary"]
+    assert last[0] == 1 and last[-1] == 0
+    assert "server" not in table(run)
+
+
+def test_a_check_names_the_server_too(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    suite = tmp_path / "bread.yaml"
+    suite.write_text(
+        "cases:\n- id: bread\n  system_prompt: Talk about bread.\n  probes: [What?]\n"
+        "  measure: {regex: bread}\nstarters: [hello there]\n"
+    )
+    with Server(truncating()) as server:
+        code = main(
+            ["check", str(suite), "--model", server.url, "--canary", "--budget", "30", "--min-stability", "0.5",
+             "--out", str(tmp_path / "run")]
+        )  # fmt: skip
+    printed = capsys.readouterr().out
+    assert code == 1 and "The server stopped reading the system prompt in round 6" in printed
+    assert "not drift" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("context", ("summarise", "compact"))
+def test_only_compaction_loses_a_rule_that_its_summary_does_not_say(measured, context):
+    def answer(body, number):
+        if body is None:
+            return truncating()(body, number)
+        first, last = body["messages"][0]["content"], body["messages"][-1]["content"]
+        if first.startswith("Summarise"):
+            assert ("System: Talk about bread." in first) == (
+                context == "compact" and "Summary of our" not in first and "hello" in first
+            ) or "System:" not in first
+            return completion("They greeted each other.")
+        prompt = first if body["messages"][0]["role"] == "system" else ""
+        if last == "What?" and context == "compact":
+            assert ("bread." in prompt) != ("They greeted" in prompt)
+        return completion("bread is good" if "bread." in prompt else "rain is good")
+
+    run = measured(answer, canary=False, context=context, window=4)
+    every, *_ = survivals_of(read_series(run)[0])
+    assert (every.before.mean, every.after.mean) == (1, 1 if context == "summarise" else 0)
+    text = " ".join(table(run).split())
+    assert "once the older rounds are summarised" in text
+    stays = "the system prompt stays" if context == "summarise" else "takes the system prompt's"
+    assert stays in text
+    told = json.loads(write_summary(run.folder).read_text())["results"][0]["summarised"]
+    assert [row["rule"] for row in told] == [None, "bread"] and told[0]["after"]["n"] == 24
+    shown = [p.get("left_out", 0) for p in run.records[0]["probes"]]
+    rounds = [p["round"] for p in run.records[0]["probes"]]
+    assert all(n - left <= 4 for n, left in zip(rounds, shown, strict=True)) and max(shown) >= 4
