@@ -135,8 +135,8 @@ def test_a_check_names_the_server_too(monkeypatch, tmp_path, capsys):
     )
     with Server(truncating()) as server:
         code = main(
-            ["check", str(suite), "--model", server.url, "--canary", "--budget", "30", "--min-stability", "0.5",
-             "--out", str(tmp_path / "run")]
+            ["check", str(suite), "--model", server.url, "--canary", "--budget", "30",
+             "--min-stability", "0.5", "--out", str(tmp_path / "run")]
         )  # fmt: skip
     printed = capsys.readouterr().out
     assert code == 1 and "The server stopped reading the system prompt in round 6" in printed
