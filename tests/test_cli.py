@@ -166,7 +166,7 @@ def test_the_example_of_a_measure_can_be_built():
         (["--conversations", "0"], 2, ["takes --conversations as a whole number", "not 0."]),
         (["--rounds", "six"], 2, ["--rounds takes a whole number, not 'six'; see `holdfast drift"]),
         (["--temperature", "hot"], 2, ["--temperature takes a number, not 'hot'; see `holdfast"]),
-        (["--context", "stopp"], 2, ["--context takes stop, cut, slide, summarise or compact, not"]),
+        (["--context", "stopp"], 2, ["slide, summarise or compact, not 'stopp'"]),
         (["--method"], 2, ["--method needs a value; see `holdfast drift --help`."]),
         (["--batch-size", "0"], 2, ["takes --batch-size as a whole number", "not 0."]),
         (["--replicas", "2"], 2, ["--replicas 2 is for a run on Ray; give --ray too"]),
