@@ -20,6 +20,7 @@ from holdfast.sampling import Sampling
 
 _PASS = 16_384  # tokens of one pass, padding included, unless a single row has more
 _WHOLE = 2_048  # the same where every token's logits are wanted
+_AT_ONCE = 65_536  # tokens of the prompts whose keys and values are in memory for their replies
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,23 @@ def _score_rows(
     if not (runner.batched and runner.supports_chunked_prefill):
         chats = zip(rows, replies, strict=True)
         return [_score_alone(runner, *chat) for chat in chats], [()] * len(rows)
+    scored: list[Scored] = []
+    computed: list[tuple[KeysValues, ...]] = []
+    lengths = [sum(len(stream.token_ids) for stream in row.streams) for row in rows]
+    first = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or sum(lengths[first : end + 1]) > _AT_ONCE:
+            some = rows[first:end]
+            scores, heads = _score_some(runner, some, replies[first:end], batch_size)
+            scored += scores
+            computed += [head if row.keep else () for row, head in zip(some, heads, strict=True)]
+            first = end
+    return scored, computed
+
+
+def _score_some(
+    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+) -> Scores:
     prompts = [StreamState(stream) for row in rows for stream in row.streams]
     read = iter(list(_forward_all(runner, prompts, batch_size, _PASS, keep=True)))
     heads = [[next(read) for _ in row.streams] for row in rows]
