@@ -553,7 +553,7 @@ def test_a_budget_is_refused_before_the_sweeps_where_the_model_guesses(
     command += ["--prompts", ",".join(ids)]
     real = read_calibration
     monkeypatch.setattr(
-        "holdfast.analysis.calibration.read_calibration",
+        "holdfast.cli.calibrate.read_calibration",
         lambda folder: dataclasses.replace(real(folder), chance=99.0),
     )
     assert cli.main([*command, "--budget", "5"]) == 1
@@ -572,22 +572,6 @@ def test_chance_follows_the_number_of_choices(finished):
     counts = [len(probe["log_probabilities"]) for r in asked.records for probe in r["probes"]]
     expected = 100 * float(np.mean([1 / count for count in counts]))
     assert read_calibration(out).chance == pytest.approx(expected)
-
-
-def test_draws_that_differ_from_a_drift_run_beside_it_are_named(tmp_path, capsys):
-    short = ["--rounds", "1", "--max-new-tokens", "4"]
-    drifted = ["drift", "--suite", "bot", "--conversations", "1", "--temperature", "0.7"]
-    assert cli.main([*drifted, *short, "--out", str(tmp_path / "drift")]) == 0
-    capsys.readouterr()
-    command = ["calibrate", "--suite", "bot", "--sweep", "boost:factor=2", *short, "--ask-at", "1"]
-    command += ["--draws", "2", "--dry-run", "--out", str(tmp_path / "run")]
-    assert cli.main(command) == 0
-    told = capsys.readouterr().err
-    assert "drift has conversations of the same model and suite with --temperature 0.7" in told
-    assert "(here 1.0)" in told and "--top-p" not in told
-    command[-1] = str(tmp_path / "same")
-    assert cli.main([*command, "--temperature", "0.7"]) == 0
-    assert "of the same model and suite" not in capsys.readouterr().err
 
 
 def test_knowledge_and_perplexity(tmp_path):
@@ -860,7 +844,7 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
         about=read_calibration(out).about,
         names=(("split-softmax", "exponent"),),
     )
-    monkeypatch.setattr("holdfast.analysis.calibration.read_calibration", lambda folder: found)
+    monkeypatch.setattr("holdfast.cli.calibrate.read_calibration", lambda folder: found)
     assert cli.main(command) == 0
     *_, told, last = capsys.readouterr().out.splitlines()
     assert told.startswith("Use split-softmax:exponent=0.5, within a budget of 100 points. On the")

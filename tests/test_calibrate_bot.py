@@ -25,7 +25,6 @@ from holdfast.report.calibration import (
     answer,
     detail_lines,
     next_step,
-    rejected_line,
     sizes_needed,
     unprompted_lines,
 )
@@ -226,28 +225,6 @@ def test_where_nothing_is_chosen_the_closest_is_named():
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     assert "it is no more stable there either" in answer(worse, pick(worse, 3))
     assert next_step(worse, pick(worse, 3)).startswith("sweep other methods")
-
-
-@pytest.mark.parametrize(
-    ("other", "numbers"),
-    [
-        # stability and capability of the half chosen on, and of the other
-        (([0.7, 0.9], [57, 60]), "stability +0.20 (all alike), points lost +3.0 (all alike)"),
-        (([0.59, 0.9], [60, 60]), "stability +0.09 (all alike), points lost +0.0 (all alike)"),
-    ],
-)
-def test_a_setting_above_the_chosen_one_in_the_table_is_explained(other, numbers):
-    rows = {"none": ([0.5, 0.5], [60, 60]), "weak": ([0.6, 0.6], [60, 60]), "other": other}
-    calibration = synthetic(rows, 80)
-    chosen = pick(calibration, 2)
-    assert chosen.method == "weak"
-    assert rejected_line(calibration, chosen) == (
-        "other is more stable in the table, over all 80 conversations; on the 40 that settings are"
-        f" chosen on: other {numbers}; weak stability +0.10 (all alike), points lost +0.0 (all"
-        " alike)."
-    )
-    agreed = synthetic({name: rows[name] for name in ("none", "weak")}, 80)
-    assert rejected_line(agreed, pick(agreed, 2)) == ""
 
 
 def test_prompts_that_tell_nothing_are_named(tmp_path):

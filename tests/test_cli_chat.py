@@ -133,15 +133,6 @@ def test_replies_are_compared_beside_the_dialog(say, submitted):
     assert submitted[2].rendered.request.messages == chat(SYSTEM, "and the river")
 
 
-def test_an_empty_line_compares_replies_to_the_last_message(say, submitted):
-    say("the old town", "/compare none boost:factor=8", "", "/retry")
-    requests = [answer.rendered.request for answer in submitted]
-    assert [request.messages for request in requests] == [chat(SYSTEM, "the old town")] * 4
-    assert [request.seed for request in requests] == [
-        seed_of("chat", 0, 1, attempt) for attempt in (0, 0, 0, 1)
-    ]
-
-
 def test_a_retry_takes_the_place_of_the_reply(say, submitted):
     say("the old town", "/retry", "and the river")
     assert [answer.result().text for answer in submitted[:2]] == [
@@ -176,10 +167,9 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     assert saved["messages"] == list(chat(SYSTEM, "the old town", first))
     assert saved["method"] == "boost:factor=8" and saved["emphasis"] == [[1, 4, 7]]
     del submitted[:]
-    say(f"/load {file}", "and rain", options=())
     say("and rain", options=("--messages", file))
-    again, given = (answer.rendered.request for answer in submitted)
-    assert again == given and again.emphasis == ((1, 4, 7),)
+    again = submitted[0].rendered.request
+    assert again.emphasis == ((1, 4, 7),) and again.methods == parse("boost:factor=8")
     assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
     assert main(["generate", "--model", folder, "--messages", file, "--max-new-tokens", "2"]) == 0
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
@@ -217,10 +207,8 @@ def test_what_comes_behind_quit_is_not_read(say, submitted):
         (["/retry"], ["type one first"]),
         (["/compare none"], ["/compare", "'none'"]),
         (["/compare none none"], ["each once"]),
-        (["/compare none boost:factor=2", ""], ["type one first"]),
         (["/save"], ["name of a file"]),
         (["/save /dev/null/dialog.json"], ["/dev/null/dialog.json"]),
-        (["/load /nowhere.json"], ["/nowhere.json"]),
         (["/emphasis cheese", "/emphasis moon", "hello"], ["'moon'"]),
         (["/system a b a", "/emphasis a"], ["2 times"]),
         (["word " * 600], ["leaves no room"]),
@@ -234,10 +222,10 @@ def test_what_is_refused_ends_a_chat_without_a_terminal(say, lines, words):
 
 
 @pytest.mark.parametrize("text", ("[", '{"messages": 3}', '[{"role": "user", "content": "hi"}]'))
-def test_a_file_that_is_no_dialog_leaves_the_chat_as_it_was(say, tmp_path, text):
+def test_a_file_that_is_no_dialog_is_refused(say, tmp_path, text):
     (tmp_path / "dialog.json").write_text(text)
-    code, _, err = say(f"/load {tmp_path / 'dialog.json'}")
-    assert code == 2 and err.splitlines()[-1].startswith("holdfast: The dialog")
+    code, _, err = say(options=("--messages", str(tmp_path / "dialog.json")))
+    assert code == 2 and err.splitlines()[-1].startswith("holdfast: --messages")
 
 
 def test_without_its_packages_it_says_how_to_install_them(say, monkeypatch):

@@ -191,7 +191,6 @@ def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):
     [
         ("--scale tiny", ["'tiny'", "small"]),
         ("--child default", ["default", "trained further"]),
-        ("--dry-run --price-in 1 --price-out 2", ["--price-in", "zhang2024"]),
         ("--base default", ["--base", "zhang2024"]),
         ("--model http://localhost:9/v1 --endpoint-model far", ["endpoint", "local --model"]),
         ("--data nowhere.csv", ["nowhere.csv"]),

@@ -253,62 +253,6 @@ def test_a_method_inside_the_model_is_refused_where_only_messages_go():
     run_drift(Parrot().model(), conversations=1, method="repetition:probability=1")
 
 
-# The tasks
-
-
-@pytest.mark.parametrize(
-    ("way", "variant"),
-    [
-        ({}, "zero-shot"),
-        ({"baseline": "few-shot"}, "few-shot"),
-        ({"method": "boost:factor=4"}, "boost:factor=4"),
-    ],
-)
-def test_tasks_are_those_of_holdfast_tasks(tmp_path, way, variant):
-    from holdfast import methods, tasks
-
-    (log,) = evaluate(
-        "holdfast/tasks",
-        model="holdfast/default",
-        task_args={"task": "pronouns", "samples": 3, **way},
-        display="none",
-    )
-    assert log.status == "success", log.error
-    settings = tasks.Settings(
-        tasks=("pronouns",), samples=3, baselines=(way.get("baseline", "zero-shot"),), draws=1
-    )
-    chosen = [methods.parse(way["method"])] if "method" in way else []
-    data = tasks.load_data(["synthetic"], settings)
-    run = tasks.run(local(), data, tmp_path / "run", settings, chosen)
-    expected = {r["conversation"]: r for r in run.records if r["variant"] == variant}
-    assert sorted(expected) == [sample.id for sample in log.samples] == [0, 1, 2]
-    for sample in log.samples:
-        assert sample.output.completion == expected[sample.id]["reply"]
-        scores = sample.scores["measured"].value
-        assert {k: v for k, v in scores.items() if not math.isnan(v)} == expected[sample.id][
-            "scores"
-        ]
-
-
-def test_a_method_of_the_model_holds_on_to_the_emphasis():
-    by_model, by_task = (
-        evaluate(
-            "holdfast/tasks",
-            model="holdfast/default",
-            model_args=model_args,
-            task_args={"task": "json", "samples": 2, **way},
-            display="none",
-        )[0]
-        for model_args, way in (
-            ({"method": "boost:factor=4"}, {}),
-            ({}, {"method": "boost:factor=4"}),
-        )
-    )
-    told = [[sample.output.completion for sample in log.samples] for log in (by_model, by_task)]
-    assert told[0] == told[1]
-    assert by_model.samples[0].output.message.metadata["applied"] is True
-
-
 # The model
 
 
@@ -465,10 +409,3 @@ def test_inspects_command_finds_the_task_and_tells_errors_without_a_traceback(tm
     said = " ".join((ran.stdout + ran.stderr).split())
     assert ran.returncode != 0 and "Traceback" not in said
     assert "There is no method 'x'" in said
-
-
-def test_tasks_that_need_probabilities_are_refused():
-    with pytest.raises(PrerequisiteError, match=r"'bios' compares the probabilities"):
-        evaluate("holdfast/tasks", model=Parrot().model(), task_args={"task": "bios"})
-    with pytest.raises(PrerequisiteError, match=r"no task 'jason'; did you mean 'json'"):
-        evaluate("holdfast/tasks", model=Parrot().model(), task_args={"task": "jason"})

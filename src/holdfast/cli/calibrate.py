@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-from holdfast import ranges
+from holdfast import drift, ranges
+from holdfast.analysis import study_summary
+from holdfast.analysis.calibration import Calibration, read_calibration
+from holdfast.analysis.choice import Pick, pick, times_needed
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
 from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
-from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs, SuiteName, option_of
+from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs, SuiteName
 from holdfast.cli.output import (
     DriftRun,
     command_line,
@@ -23,15 +26,20 @@ from holdfast.cli.output import (
     write_page,
 )
 from holdfast.cli.progress import Bar, note
+from holdfast.drift.baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan
-
-if TYPE_CHECKING:
-    from holdfast.analysis.calibration import Calibration
-    from holdfast.analysis.choice import Pick
-    from holdfast.drift import Settings
-    from holdfast.study.capability import Capability
-
+from holdfast.records import MANIFEST, read_run
+from holdfast.records.manifest import read_manifest
+from holdfast.report import calibration as report
+from holdfast.report.about import failure_lines
+from holdfast.report.calibration import chance_line, next_step, sizes_needed
+from holdfast.report.study_figures import write_calibration_figures
+from holdfast.report.wording import count_of
+from holdfast.sampling import Sampling
+from holdfast.study import calibrate as study
+from holdfast.study.calibrate import calibrate, units_of
+from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
+from holdfast.study.capability import Capability, load_capability
 
 DESCRIPTION = (
     "Sweeps the strength of every method. For each setting it measures stability (all"
@@ -89,13 +97,6 @@ class _CalibrateOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift
-    from holdfast.analysis.calibration import read_calibration
-    from holdfast.report.wording import count_of
-    from holdfast.study import calibrate as study
-    from holdfast.study.calibration_plan import too_small, usual_draws
-    from holdfast.study.capability import load_capability
-
     check_prices(arguments)
     out, page = arguments.out, page_path(arguments, arguments.out)
     budget = ranges.Range(0).check(
@@ -125,7 +126,6 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_model(arguments)
     arguments.kept = out
     settings = study.settings_for(suite, plan)
-    _warn_of_other_draws(model.fingerprint, suite.name, settings, out)
     planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
         answers = questions * len(methods)
@@ -142,9 +142,6 @@ def _measure(
     arguments: argparse.Namespace, run: DriftRun, capability: Capability, plan: Plan, title: str
 ) -> None:
     """Runs the sweeps: first the model as it is, which may show that there is nothing to lose."""
-    from holdfast import drift
-    from holdfast.analysis.calibration import read_calibration
-    from holdfast.study.calibrate import calibrate, units_of
 
     def measure(plan: Plan, title: str) -> None:
         with Bar(units_of(run.suite, capability, plan), title=title) as bar:
@@ -161,8 +158,6 @@ def _measure(
 
 def _plan_of(arguments: argparse.Namespace) -> Plan:
     """How the calibration is run; its draws are chosen later."""
-    from holdfast.sampling import Sampling
-
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
             f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
@@ -182,18 +177,12 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
 
 def _is_swept(out: Path) -> bool:
     """Whether the folder has a calibration that went beyond the model as it is."""
-    from holdfast.records import MANIFEST
-    from holdfast.records.manifest import read_manifest
-
     folder = out / "capability"
     return (folder / MANIFEST).is_file() and bool(read_manifest(folder)["identity"]["sweeps"])
 
 
 def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
     """Says, before any fix is measured, that the model guesses; then a budget means nothing."""
-    from holdfast.analysis.verdicts import MIN_SAMPLES
-    from holdfast.report.calibration import chance_line
-
     line = chance_line(calibration)
     if not line or len(calibration.none.stability) < MIN_SAMPLES:
         return
@@ -202,42 +191,10 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
     note(f"{line}.")
 
 
-def _warn_of_other_draws(fingerprint: str, suite: str, settings: Settings, out: Path) -> None:
-    """Names what differs from the latest drift run of the same model and suite beside `out`."""
-    from holdfast.records import MANIFEST
-    from holdfast.records.manifest import read_manifest
-
-    def drawn(settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {**settings["sampling"], "system_as": settings["system_as"]}
-
-    here = drawn(dataclasses.asdict(settings))
-    manifests = out.resolve().parent.glob(f"*/{MANIFEST}")
-    for path in sorted(manifests, key=lambda path: path.stat().st_mtime, reverse=True):
-        identity = read_manifest(path.parent)["identity"]
-        if (identity.get("model_fingerprint"), identity.get("suite")) == (fingerprint, suite):
-            there = drawn(identity["settings"])
-            other = [name for name in here if there[name] != here[name]]
-            changed = (f"{option_of(name)} {there[name]} (here {here[name]})" for name in other)
-            if other:
-                note(
-                    f"{path.parent.name} has conversations of the same model and suite with"
-                    f" {', '.join(changed)}; what is recommended here may not hold there."
-                )
-            return
-
-
 def _print_result(
     arguments: argparse.Namespace, calibration: Calibration, budget: float, page: Path
 ) -> None:
     """Writes the files of a calibration."""
-    from holdfast.analysis import study_summary
-    from holdfast.analysis.choice import pick
-    from holdfast.drift.baseline import read_baseline
-    from holdfast.records import read_run
-    from holdfast.report import calibration as report
-    from holdfast.report.about import failure_lines
-    from holdfast.report.study_figures import write_calibration_figures
-
     out, file = arguments.out, arguments.out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
     figures = write_calibration_figures(calibration, budget, out)
@@ -258,8 +215,6 @@ def _print_result(
         study_summary.write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
     print(report.answer(calibration, chosen))
-    if line := report.rejected_line(calibration, chosen):
-        print(line)
     if line := report.chance_line(calibration):
         print(f"{line}.")
     print(f"Next: {_next_step(arguments, calibration, chosen)}")
@@ -273,10 +228,6 @@ def _print_result(
 
 def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: Pick) -> str:
     """The command or the change that the result calls for."""
-    from holdfast.analysis.choice import times_needed
-    from holdfast.report.calibration import next_step, sizes_needed
-    from holdfast.study.capability import load_capability
-
     out = arguments.out
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}: {command_with(budget=f'{chosen.budget:g}')}"

@@ -9,8 +9,15 @@ import textwrap
 from collections.abc import Callable
 from typing import Annotated, Any
 
+from holdfast import measures, methods
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName
+from holdfast.measures.arguments import list_names
+from holdfast.measures.registry import REGISTRY, catalogue, expected_of
+from holdfast.methods.kinds import Ability, needs_of
+from holdfast.methods.parameters import parameters_of, required_parameters
+from holdfast.methods.registry import BY_NAME
+from holdfast.report.wording import aligned
 
 # measures of published benchmarks and studies, by the beginning of their names
 PUBLISHED = {
@@ -32,9 +39,6 @@ class _CatalogueOptions(Options):
 
 
 def _measures(arguments: argparse.Namespace) -> None:
-    from holdfast import measures
-    from holdfast.measures.arguments import list_names
-
     if arguments.name is not None:
         print("\n".join(measure_lines(arguments.name)))
         return
@@ -48,8 +52,6 @@ def _measures(arguments: argparse.Namespace) -> None:
 
 
 def _methods(arguments: argparse.Namespace) -> None:
-    from holdfast import methods
-
     if arguments.name is not None:
         print("\n".join(method_lines(arguments.name)))
         return
@@ -58,11 +60,6 @@ def _methods(arguments: argparse.Namespace) -> None:
 
 def method_lines(name: str) -> list[str]:
     """Describes one method: its parameters, an example and its source."""
-    from holdfast.methods.kinds import Ability, needs_of
-    from holdfast.methods.parameters import parameters_of
-    from holdfast.methods.registry import BY_NAME
-    from holdfast.report.wording import aligned
-
     if name not in BY_NAME:
         raise UnknownName("method", name, BY_NAME)
     method = BY_NAME[name]
@@ -85,8 +82,6 @@ def method_lines(name: str) -> list[str]:
 
 def example_of(method: type[Any]) -> str:
     """A spec of a method, with an example of every parameter that must be given."""
-    from holdfast.methods.parameters import parameters_of, required_parameters
-
     known = parameters_of(method)
     given = ",".join(f"{name}={known[name].example}" for name in required_parameters(method))
     return f"{method.name}:{given}" if given else str(method.name)
@@ -94,9 +89,6 @@ def example_of(method: type[Any]) -> str:
 
 def measure_lines(name: str) -> list[str]:
     """Describes one measure: its arguments, an example and its source."""
-    from holdfast.measures.registry import REGISTRY, catalogue, expected_of
-    from holdfast.report.wording import aligned
-
     if name in _BUILT:
         line = next(f"{name}: {line}" for known, _, line in catalogue() if known == name)
         return [*textwrap.wrap(line, _WIDTH), "", f"example: {_BUILT[name]}", "source: ours"]
@@ -120,8 +112,6 @@ def measure_lines(name: str) -> list[str]:
 
 def measure_example(name: str) -> str:
     """A measure as a suite's file has it, with a value for every argument that must be given."""
-    from holdfast.measures.registry import REGISTRY
-
     fields = REGISTRY[name].arguments.items()
     needed = {argument: field.examples or [] for argument, field in fields if field.is_required()}
     if not needed:
@@ -142,8 +132,6 @@ def _about(name: str, documented: Any) -> list[str]:
 
 def _default(method: type[Any], parameter: str) -> str:
     """A parameter's default in a spec; "" where the description says what none means."""
-    from holdfast.methods.parameters import required_parameters
-
     if parameter in required_parameters(method):
         return "must be given"
     value = getattr(method, parameter)

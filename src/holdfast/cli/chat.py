@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from holdfast.chat.emphasis import Part, resolve
+from holdfast.chat.messages import Message, check_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Spec, SystemOptions
 from holdfast.cli.progress import Terminated
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
+from holdfast.files import write_whole
+from holdfast.methods import Ability, Method, holds_span, parse, spell
+from holdfast.methods.registry import METHODS
+from holdfast.models.capabilities import offers
+from holdfast.models.protocol import stream_reply
+from holdfast.models.requests import Reply, Request
 from holdfast.sampling import Sampling
+from holdfast.seeds import seed_of
 
-if TYPE_CHECKING:
-    from holdfast.chat.emphasis import Part
-    from holdfast.chat.messages import Message
-    from holdfast.methods import Method
-    from holdfast.models.requests import Reply
-
-    Setting = tuple[Method, ...]
+Setting = tuple[Method, ...]
 
 EXAMPLES = """examples:
   holdfast chat --system "Always reply in French."
@@ -46,7 +49,6 @@ COMMANDS = (
     ("emphasis", "TEXT", "hold on to this text instead; without one, to the system prompt"),
     ("retry", "", "answer the last message again"),
     ("save", "FILE", "write the dialog"),
-    ("load", "FILE", "go on with a dialog"),
     ("help", "", "this list"),
     ("quit", "", "end; so does Ctrl-D"),
 )
@@ -63,8 +65,6 @@ class _ChatOptions(Options):
 
 def run(arguments: argparse.Namespace) -> None:
     check_extra("chat", ["prompt_toolkit"])
-    from holdfast.methods import parse
-
     sampling = Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens)
     parse(arguments.method)  # refused before the model loads
     chat = Chat(load_model(arguments), sampling, arguments.seed, arguments.system_as)
@@ -110,11 +110,10 @@ class Chat:
     """A chat in the terminal; the commands of `COMMANDS` are its methods."""
 
     def __init__(self, model: Any, sampling: Sampling, seed: int = 0, system_as: str = "role"):
-        from holdfast.methods import Ability
-        from holdfast.models.capabilities import offers
-
         self.model, self.sampling, self.seed, self.system_as = model, sampling, seed, system_as
-        self.session = model.session() if offers(model, Ability.LAYERS) else None
+        self.stream = model.stream
+        if offers(model, Ability.LAYERS):  # one session, so that nothing is computed twice
+            self.stream = functools.partial(stream_reply, model.session().generate, model.tokenizer)
         self.shows_mass = offers(model, Ability.LOG_ODDS)
         self.messages: tuple[Message, ...] = ()
         self.methods: Setting = ()
@@ -134,39 +133,19 @@ class Chat:
             if rest.strip() and not takes[name]:
                 raise UsageError(f"/{name} takes nothing behind it, not {rest.strip()!r}.")
             getattr(self, name)(*[rest.strip()] if takes[name] else ())
-        elif self.comparing:
-            self._compare(self._with_message(typed) if typed.strip() else self._last())
         elif typed.strip():
-            self._reply(self._with_message(typed), attempt=0)
-
-    def _compare(self, messages: tuple[Message, ...]) -> None:
-        from holdfast.methods import spell
-
-        settings, self.comparing = self.comparing, ()
-        if not messages:
-            raise UsageError("There is no message to compare replies to; type one first.")
-        for number, setting in enumerate(settings, 1):
-            show(f"{number} {spell(setting)}", BOLD)
-            self._ask(messages, setting)
-        notice("None of them is part of the dialog; /method SPEC steers from here on.")
-
-    def _last(self) -> tuple[Message, ...]:
-        """The chat up to the last user message; () where there is none."""
-        users = [n for n, message in enumerate(self.messages) if message["role"] == "user"]
-        return self.messages[: users[-1] + 1] if users else ()
-
-    def _with_message(self, text: str) -> tuple[Message, ...]:
-        """The chat with a new user message, which may have a text to emphasise."""
-        from holdfast.chat.emphasis import resolve
-
-        messages = (*self.messages, {"role": "user", "content": text})
-        self.emphasized = resolve(messages, self.emphasized)
-        return messages
+            messages = (*self.messages, {"role": "user", "content": typed})
+            self.emphasized = resolve(messages, self.emphasized)
+            if not self.comparing:
+                return self._reply(messages, attempt=0)
+            settings, self.comparing = self.comparing, ()
+            for number, setting in enumerate(settings, 1):
+                show(f"{number} {spell(setting)}", BOLD)
+                self._ask(messages, setting)
+            notice("None of them is part of the dialog; /method SPEC steers from here on.")
 
     def _reply(self, messages: tuple[Message, ...], attempt: int) -> None:
         """Answers a chat, which then goes on behind the reply."""
-        from holdfast.methods import spell
-
         reply, self.attempt = self._ask(messages, self.methods, attempt), attempt
         if reply.text or reply.stop_reason != "stopped":
             number = _rounds(messages)
@@ -176,11 +155,6 @@ class Chat:
 
     def _ask(self, messages: Sequence[Message], methods: Setting, attempt: int = 0) -> Reply:
         """A reply, shown as it comes; after Ctrl-C as far as it came, with the reason "stopped"."""
-        from holdfast.chat.prompt import Pieces
-        from holdfast.methods import spell
-        from holdfast.models.requests import Reply, Request
-        from holdfast.seeds import seed_of
-
         request = Request(
             messages,
             methods,
@@ -201,12 +175,7 @@ class Chat:
             print(printable(piece), end="", flush=True)
 
         try:
-            if self.session is None:
-                reply = self.model.stream(request, write)
-            else:
-                pieces = Pieces(self.model.tokenizer, write)
-                reply = self.session.generate(request, drawn=pieces.add)
-                pieces.finish(reply.text)
+            reply = self.stream(request, write)
         except Terminated:
             raise
         except KeyboardInterrupt:
@@ -218,18 +187,12 @@ class Chat:
         return reply
 
     def _parse(self, spec: str) -> Setting:
-        from holdfast.methods import parse
-
         self.model.check(methods := parse(spec))
         return methods
 
     def method(self, spec: str) -> None:
-        from holdfast.methods import holds_span, spell
-        from holdfast.methods.registry import METHODS
-
         self.methods = self._parse(spec) if spec else self.methods
-        known = f"; there are {', '.join(m.name for m in METHODS)} and none." if not spec else ""
-        notice(f"method: {spell(self.methods)}{known}")
+        notice(f"method: {spell(self.methods)}")
         system = any(m["role"] == "system" and m["content"].strip() for m in self.messages)
         if any(map(holds_span, self.methods)) and not (system or self.emphasized):
             notice("It has nothing to hold on to yet; give /system or /emphasis.")
@@ -242,8 +205,7 @@ class Chat:
                 f" /compare none boost:factor=4, not {specs!r}."
             )
         self.comparing = settings
-        again = "; an empty line takes the last one" if self._last() else ""
-        notice(f"The next message is answered under each{again}.")
+        notice("The next message is answered under each.")
 
     def mass(self) -> None:
         if not self.shows_mass:
@@ -260,9 +222,8 @@ class Chat:
         span = "emphasis" if self.emphasized else "system prompt"
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
         most, width = max(mean for _, _, mean in rows), max(len(spec) for _, spec, _ in rows)
-        room = min(_BAR, max(8, shutil.get_terminal_size().columns - width - 14))
         for number, spec, mean in rows:
-            show(f"{number:>3}  {spec:<{width}}  {mean:.3f}  {'█' * round(room * mean / most)}")
+            show(f"{number:>3}  {spec:<{width}}  {mean:.3f}  {'█' * round(_BAR * mean / most)}")
 
     def system(self, text: str) -> None:
         rest = tuple(message for message in self.messages if message["role"] != "system")
@@ -272,8 +233,6 @@ class Chat:
         notice((f"system prompt: {text}" if text else "no system prompt") + lost)
 
     def emphasis(self, text: str) -> None:
-        from holdfast.chat.emphasis import resolve
-
         if not text:
             self.emphasized = ()
             notice("nothing is emphasised")
@@ -285,15 +244,15 @@ class Chat:
             notice(f"emphasised in the next message: {text}")
 
     def retry(self) -> None:
-        if not (last := self._last()):
+        users = [n for n, message in enumerate(self.messages) if message["role"] == "user"]
+        if not users:
             raise UsageError("There is no message to answer again; type one first.")
-        self._reply(last, self.attempt + 1)
+        self._reply(self.messages[: users[-1] + 1], self.attempt + 1)
 
     def save(self, name: str) -> None:
-        from holdfast.files import write_whole
-        from holdfast.methods import spell
-
-        path = _path("save", name)
+        if not name:
+            raise UsageError("/save takes the name of a file, as in /save dialog.json.")
+        path = Path(name).expanduser()
         dialog: dict[str, Any] = {"messages": self.messages, "method": spell(self.methods)}
         if self.emphasized:
             dialog["emphasis"] = self.emphasized
@@ -301,22 +260,18 @@ class Chat:
         notice(f"saved: {path}")
 
     def load(self, name: str) -> None:
-        from holdfast.chat.emphasis import resolve
-        from holdfast.chat.messages import check_message
-        from holdfast.methods import spell
-
-        dialog = read_chat(str(_path("load", name)), "The dialog")
+        """Goes on with a dialog that `/save` wrote, or with another list of messages."""
+        dialog = read_chat(name, "--messages")
         messages = tuple(dialog["messages"])
         for number, message in enumerate(messages, 1):
             check_message(number, message)
         if messages and messages[-1]["role"] == "user":
             raise UsageError(
-                "The dialog ends with a user's message; leave it out, and type it in the chat."
+                f"--messages {name} ends with a user's message; leave it out, and type it here."
             )
         parts = [p if isinstance(p, str) else tuple(p) for p in dialog.get("emphasis", ())]
-        emphasized = resolve(messages, parts)
-        self.methods = self._parse(dialog["method"]) if "method" in dialog else self.methods
-        self.messages, self.emphasized, self.masses, self.attempt = messages, emphasized, {}, 0
+        self.messages, self.emphasized = messages, resolve(messages, parts)
+        self.methods = self._parse(dialog.get("method", "none"))
         notice(f"loaded: {len(messages)} messages, method {spell(self.methods)}")
 
     def help(self) -> None:
@@ -329,12 +284,6 @@ class Chat:
 
 def _rounds(messages: Sequence[Message]) -> int:
     return sum(message["role"] == "user" for message in messages)
-
-
-def _path(command: str, name: str) -> Path:
-    if not name:
-        raise UsageError(f"/{command} takes the name of a file, as in /{command} dialog.json.")
-    return Path(name).expanduser()
 
 
 def _reader() -> Callable[[], str | None]:
@@ -358,8 +307,6 @@ def _reader() -> Callable[[], str | None]:
 
 def completions() -> list[str]:
     """The commands, and every method with the parameters that it needs."""
-    from holdfast.methods.registry import METHODS
-
     return [*(f"/{name}" for name, _, _ in COMMANDS), "none", *map(example_of, METHODS)]
 
 

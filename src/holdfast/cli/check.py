@@ -7,10 +7,14 @@ import dataclasses
 import math
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from holdfast import drift, methods
+from holdfast.analysis import checks as analysis
+from holdfast.analysis.checks import PromptCheck, Terms
+from holdfast.analysis.series import read_series
 from holdfast.cli import options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.dry_run import check_prices, estimate_run
@@ -26,13 +30,15 @@ from holdfast.cli.loading import (
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec, option_of
 from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_run_page
 from holdfast.cli.progress import Bar, note
-from holdfast.errors import UsageError
-
-if TYPE_CHECKING:
-    from holdfast.analysis.checks import PromptCheck, Terms
-    from holdfast.drift import Settings
-    from holdfast.records import RunData
-    from holdfast.study.checking import Earlier
+from holdfast.drift import Settings
+from holdfast.drift.benchmark import check_folder
+from holdfast.drift.pairing import settled
+from holdfast.records import RunData
+from holdfast.report.checks import counted, lines_of
+from holdfast.report.context import truncation_lines
+from holdfast.report.junit import write_junit
+from holdfast.report.wording import count_of
+from holdfast.study.checking import CheckOptions, Earlier, check, earlier_talks, settings_for
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
 _ASK_AT = 4  # of `holdfast calibrate`: the user turn that is the question
@@ -50,16 +56,6 @@ EXAMPLES = """examples:
 Exit codes: 0 every prompt passes; 1 one fails; 2 the command is malformed; 3 none fails and one is
 undecided within the budget; 4 it could not be done (no model, no answer, a damaged run).
 docs/checking.md says what a verdict means. Repeating a command resumes it."""
-
-
-class _NotHere(argparse.Action):
-    """Refuses `--baseline`, an option of `holdfast drift`, and names `--against`."""
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        raise UsageError(
-            f"The earlier run {values} is given to `holdfast check` with --against; --baseline is"
-            " an option of `holdfast drift`, which then also asks without the system prompt."
-        )
 
 
 class _CheckSuite(Options):
@@ -81,7 +77,6 @@ class _CheckOptions(Options):
     """write the verdicts as JUnit XML too"""
     against: Annotated[Path | None, Arg("RUN")] = None
     """fail where a rule is kept less than in the run in this folder"""
-    baseline: Annotated[str | None, Arg(action=_NotHere, help=argparse.SUPPRESS)] = None
     method: Spec = "none"
     """how the agent is steered"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
@@ -90,12 +85,6 @@ class _CheckOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from holdfast import drift, methods
-    from holdfast.analysis.checks import Terms
-    from holdfast.drift.benchmark import check_folder
-    from holdfast.drift.pairing import settled
-    from holdfast.study.checking import earlier_talks, settings_for
-
     check_prices(arguments)
     began = time.monotonic()
     bar = arguments.min_stability
@@ -134,18 +123,13 @@ def run(arguments: argparse.Namespace) -> int:
         return PASSED
     data, checks = _converse(run, settings, terms, before)
     _print_result(arguments, data, checks, terms, time.monotonic() - began)
-    return exit_code(checks)
+    return exit_code([checked.verdict for checked in checks])
 
 
 def _converse(
     run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None
 ) -> tuple[RunData, list[PromptCheck]]:
     """Has conversations, with a bar, until every prompt has a verdict."""
-    from holdfast import drift
-    from holdfast.report.checks import counted
-    from holdfast.report.wording import count_of
-    from holdfast.study.checking import CheckOptions, check
-
     count = len(run.suite.cases)
     title = (
         f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
@@ -172,11 +156,6 @@ def _print_result(
     seconds: float,
 ) -> None:
     """Prints and writes the verdicts, and the next step."""
-    from holdfast.analysis.series import read_series
-    from holdfast.report.checks import lines_of
-    from holdfast.report.context import truncation_lines
-    from holdfast.report.junit import write_junit
-
     out, page = data.folder, page_path(arguments, data.folder)
     print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
     if arguments.junit is not None:
@@ -196,9 +175,7 @@ def _next_step(
     page: Path,
 ) -> str:
     """The command or the change that the verdicts call for."""
-    from holdfast.analysis.checks import MOST_NEEDED, UNDECIDED, budget_needed, closest_mean
-
-    code = exit_code(checks)
+    code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
         later = shlex.join(["holdfast", "check", arguments.suite, "--against", str(out)])
         return f"to compare a later version of the prompt with this one: {later}"
@@ -210,13 +187,13 @@ def _next_step(
                 return f"reword what is below the bar from round 1 on, or try another model; {fix}"
             return fix
         return f"read the conversations in which a rule was lost: {page}"
-    undecided = [checked for checked in checks if checked.verdict == UNDECIDED]
-    if (closest := closest_mean(undecided, terms)) is None:
+    undecided = [checked for checked in checks if checked.verdict == analysis.UNDECIDED]
+    if (closest := analysis.closest_mean(undecided, terms)) is None:
         return f"see in the report why nothing could be decided: {page}"
-    if (needed := budget_needed(undecided, terms)) is None:
+    if (needed := analysis.budget_needed(undecided, terms)) is None:
         return (
             f"give a --min-stability further from {closest:.2f}, the mean of a round: so close to"
-            f" it, {MOST_NEEDED:,} conversations would not decide."
+            f" it, {analysis.MOST_NEEDED:,} conversations would not decide."
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (
@@ -239,11 +216,8 @@ def _calibration(arguments: argparse.Namespace) -> str:
     return shlex.join([*words, "--out", "runs/calibrate"])
 
 
-def exit_code(checks: Sequence[PromptCheck]) -> int:
+def exit_code(verdicts: Collection[str]) -> int:
     """The exit code of the verdicts together."""
-    from holdfast.analysis import checks as analysis
-
-    verdicts = {checked.verdict for checked in checks}
     if analysis.FAIL in verdicts:
         return FAILED
     return UNDECIDED if analysis.UNDECIDED in verdicts else PASSED

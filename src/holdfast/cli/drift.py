@@ -7,8 +7,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
+from holdfast import drift, methods
 from holdfast.cli import options
 from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.loading import (
@@ -24,12 +25,15 @@ from holdfast.cli.loading import (
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
 from holdfast.cli.output import DriftRun, command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
+from holdfast.drift import Suite
+from holdfast.drift.benchmark import check_folder
+from holdfast.drift.dialogs import Dialogs, UserTurns
+from holdfast.drift.pairing import settled
 from holdfast.drift.settings import Settings
-
-if TYPE_CHECKING:
-    from holdfast.drift import Suite
-    from holdfast.drift.dialogs import Dialogs, UserTurns
-
+from holdfast.drift.suites import SHIPPED
+from holdfast.drift.work import count_replies
+from holdfast.report.wording import count_of
+from holdfast.sampling import Sampling
 
 EXAMPLES = """examples:
   holdfast drift                               the model in the package on its own prompts
@@ -91,10 +95,6 @@ class _DriftOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift, methods
-    from holdfast.drift.benchmark import check_folder
-    from holdfast.drift.pairing import settled
-
     check_prices(arguments)
     settings = replace(settings_of(arguments), divergence=arguments.divergence)
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
@@ -138,9 +138,6 @@ def _title(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, methods: int
 ) -> str:
     """How much there is to do."""
-    from holdfast.drift.work import count_replies
-    from holdfast.report.wording import count_of
-
     replies = methods * count_replies(suite, settings, given, range(settings.conversations))
     times = f" with each of {methods} methods" if methods > 1 else ""
     count, rounds = settings.conversations, count_of(settings.rounds, "round")
@@ -157,8 +154,6 @@ def _title(
 
 def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
     """Says where a method file was calibrated on another model."""
-    from holdfast import methods
-
     for spec in filter(methods.is_file, specs):
         made_for = methods.read_method_file(spec.strip()).get("model_fingerprint")
         if made_for not in (None, model.fingerprint):
@@ -170,8 +165,6 @@ def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
     """The protocol that the options ask for."""
-    from holdfast.sampling import Sampling
-
     return Settings(
         rounds=arguments.rounds,
         conversations=arguments.conversations,
@@ -196,8 +189,6 @@ def folder_name(arguments: argparse.Namespace, suite: Suite, command: str = "dri
     A suite of the user's own is named with what it holds: who edits a prompt and repeats the
     command gets a run of the new prompt, and keeps that of the old one.
     """
-    from holdfast.drift.suites import SHIPPED
-
     names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
     if arguments.suite not in SHIPPED:
         names.insert(2, suite.fingerprint[:8])

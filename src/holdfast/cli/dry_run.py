@@ -9,10 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast import methods
 from holdfast.cli.loading import is_url
 from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar, duration, note
+from holdfast.drift.pairing import draw
+from holdfast.drift.work import count_replies, missing_numbers
 from holdfast.errors import UsageError
+from holdfast.report.wording import aligned, count_of
 
 LOCAL, REMOTE = 8, 2  # conversations that are run: of a model in this process, of an endpoint
 
@@ -20,13 +24,13 @@ LOCAL, REMOTE = 8, 2  # conversations that are run: of a model in this process, 
 @dataclass(frozen=True)
 class WorkItem:
     """Some units of work, such as conversations: how many there are at most, how many of them are
-    left, and the replies and scores that all of them ask for (None where nobody knows).
+    left, and the replies and scores that all of them ask for.
     """
 
     name: str
     units: int
     left: int
-    requests: int | None
+    requests: int
 
 
 def check_prices(arguments: argparse.Namespace) -> None:
@@ -42,11 +46,6 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
     """Runs the first missing conversations of one method, and prints what the command will take,
     with what else it does.
     """
-    from holdfast import methods
-    from holdfast.drift.pairing import draw
-    from holdfast.drift.work import count_replies, missing_numbers
-    from holdfast.report.wording import count_of
-
     given, count, rounds = run.cast.read(), run.settings.conversations, run.settings.rounds
     by_name = {methods.spell(setting): setting for setting in run.methods}
     missing = missing_numbers(run.out, list(by_name), count)
@@ -91,26 +90,25 @@ def estimate_lines(
     """A table of the parts, and the tokens, money and time that are left, in proportion to the
     records of the first part that were just made in the folder `out`, in so many seconds.
     """
-    from holdfast.report.wording import aligned
-
     first, done = parts[0], len(records)
     parts = [replace(first, left=first.left - done), *parts[1:]]
-    rows = [("part", "at most", "left", "requests")]
+    rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
-        requests_text = "unknown" if part.requests is None else f"{part.requests:,}"
-        rows.append((part.name, f"{part.units:,}", f"{part.left:,}", requests_text))
+        rows.append((part.name, *(f"{n:,}" for n in (part.units, part.left, part.requests))))
     if not records:
         return [*aligned(rows), f"The {first.name} are recorded in {out}: nothing was measured."]
     lines = [*aligned(rows), f"Measured on {done} of the {first.name}, recorded in {out}."]
-    per_unit = [(part.requests or part.units) / part.units for part in parts]
+    per_unit = [part.requests / part.units for part in parts]
     requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
     scale = requests / (per_unit[0] * done)
     tokens = [record.get("tokens", {}) for record in records]
     if all("read" in counts for counts in tokens):
         read, written = (scale * sum(row[way] for row in tokens) for way in ("read", "written"))
         texts = [f"{float(f'{number:.2g}'):,.0f}" for number in (read, written)]
-        most = "" if first.requests is None else f", in at most {requests:,.0f} requests"
-        lines.append(f"Tokens left: about {texts[0]} read and {texts[1]} written{most}.")
+        lines.append(
+            f"Tokens left: about {texts[0]} read and {texts[1]} written, in at most"
+            f" {requests:,.0f} requests."
+        )
         price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
         if cost := (read * price_in + written * price_out) / 1e6:
             lines.append(

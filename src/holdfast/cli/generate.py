@@ -7,16 +7,17 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from holdfast import methods
+from holdfast.chat.emphasis import read_marks
+from holdfast.chat.messages import Message
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Specs, SystemOptions
 from holdfast.cli.progress import note
-from holdfast.errors import UsageError
-
-if TYPE_CHECKING:
-    from holdfast.chat.messages import Message
-    from holdfast.models.requests import Request
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.models.requests import NO_CONTENT, Request
+from holdfast.sampling import Sampling
 
 EXAMPLES = """examples:
   holdfast generate --system "Reply in French." --user "Do you like it?" --method boost:factor=4
@@ -44,10 +45,6 @@ class _GenerateChat(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import methods
-    from holdfast.models.requests import NO_CONTENT, Request
-    from holdfast.sampling import Sampling
-
     chosen = methods.parse(_method(arguments.method))
     request = Request(
         _messages(arguments),
@@ -132,9 +129,6 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
 
 def _marked(messages: Sequence[Message]) -> bool:
     """Whether a message has what --marks would read as emphasis."""
-    from holdfast.chat.emphasis import read_marks
-    from holdfast.errors import HoldfastError
-
     try:
         return bool(read_marks(messages)[1])
     except HoldfastError:  # a single asterisk, which means nothing

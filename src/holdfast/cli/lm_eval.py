@@ -8,6 +8,7 @@ from typing import Annotated
 
 from holdfast.cli.loading import check_extra
 from holdfast.cli.options import Arg, Command, Options
+from holdfast.integrations.lm_eval import NAME, register
 
 _MODEL = ("--model", "-M", "--config", "-C")
 _OTHERS = ("ls", "validate", "-h", "--help")  # commands of the harness that take no model
@@ -20,8 +21,6 @@ class _LmEvalOptions(Options):
 def run(arguments: argparse.Namespace) -> None:
     check_extra("lm-eval", ["lm_eval"])
     from lm_eval.__main__ import cli_evaluate
-
-    from holdfast.integrations.lm_eval import NAME, register
 
     register()
     words = list(arguments.words)

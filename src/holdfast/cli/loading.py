@@ -7,17 +7,23 @@ import dataclasses
 import functools
 import importlib.util
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.cli.options import EndpointOptions, option_of
 from holdfast.cli.progress import note
+from holdfast.drift import Settings, Suite
+from holdfast.drift.cases import personas_of
+from holdfast.drift.dialogs import read_dialogs, read_user_turns
+from holdfast.drift.judges import Agreement, Judging, load_judge
+from holdfast.drift.pairing import case_of, user_prompt_of
 from holdfast.errors import UsageError
+from holdfast.integrations.ray import Specification, connect
+from holdfast.models.checkpoint import find_source
+from holdfast.models.connecting import connect_all
+from holdfast.models.engines import engine_in, load_in_engine, read_options
+from holdfast.models.protocol import ChatModel
 from holdfast.ranges import whole_number
-
-if TYPE_CHECKING:
-    from holdfast.drift import Settings, Suite
-    from holdfast.drift.judges import Agreement, Judging
-    from holdfast.models.protocol import ChatModel
+from holdfast.report.judges import agreement_line
 
 
 def check_extra(extra: str, packages: Sequence[str]) -> None:
@@ -83,8 +89,6 @@ def load_named(arguments: argparse.Namespace, **more: Any):
     """As `load_model`, without a look at the other models that the command names; `more` are
     options of an engine.
     """
-    from holdfast.models.engines import engine_in
-
     for name in ("batch_size", "replicas"):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
@@ -113,7 +117,6 @@ def load_named(arguments: argparse.Namespace, **more: Any):
 
 
 def _connect(arguments: argparse.Namespace):
-    from holdfast.models.connecting import connect_all
 
     # a server that does not answer is asked again for seconds
     note(f"connecting to {arguments.model} ...")
@@ -131,8 +134,6 @@ def _connect(arguments: argparse.Namespace):
 
 def _load_on_ray(arguments: argparse.Namespace):
     """The model that the arguments name, as actors hold it."""
-    from holdfast.integrations.ray import Specification, connect
-
     why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
     _refuse_options(arguments, ["device_map"], why)
     note(f"loading {arguments.model} ...")
@@ -149,8 +150,6 @@ def _load_on_ray(arguments: argparse.Namespace):
 
 
 def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[str, Any]):
-    from holdfast.models.engines import load_in_engine, read_options
-
     why = f"is for models that holdfast places, and {engine} places its own; leave it out"
     _refuse_options(arguments, ["device", "device_map", "ray"], why)
     options = {**read_options(getattr(arguments, "engine", None) or ()), **more}
@@ -168,9 +167,6 @@ def begin_loading(model: str) -> None:
     """Says that a model loads here, before torch is imported, which alone takes seconds; a folder
     or file that holds none is refused before that.
     """
-    from holdfast.models.checkpoint import find_source
-    from holdfast.models.engines import engine_in
-
     if not engine_in(model):  # an engine is refused by `load_here`
         find_source(model)
     note(f"loading {model} ...")
@@ -182,7 +178,6 @@ def load_here(arguments: argparse.Namespace, **more):
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()  # the terminal is for ours
-    from holdfast.models.engines import engine_in
     from holdfast.models.loading import load
 
     if engine := engine_in(arguments.model):
@@ -205,8 +200,6 @@ def load_here(arguments: argparse.Namespace, **more):
 
 def load_user_turns(arguments: argparse.Namespace):
     """The scripts of `--user-turns`; None without."""
-    from holdfast.drift.dialogs import read_user_turns
-
     if arguments.user_turns is None:
         return None
     _refuse_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
@@ -220,9 +213,6 @@ def _refuse_users(arguments: argparse.Namespace, given: str, others: Sequence[st
 
 def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings):
     """The dialogs of `--dialogs`; None without. Says which of them are changed or left out."""
-    from holdfast.drift.dialogs import read_dialogs
-    from holdfast.drift.pairing import case_of
-
     if arguments.dialogs is None:
         return None
     _refuse_users(arguments, "dialogs", ("persona", "user_model"))
@@ -278,9 +268,6 @@ def with_user_prompt(
     suite: Suite, settings: Settings, personas: Sequence[str] | None
 ) -> tuple[Suite, Settings]:
     """The suite with the personas of the command line; the settings with who the user model is."""
-    from holdfast.drift.cases import personas_of
-    from holdfast.drift.pairing import user_prompt_of
-
     if personas is not None:
         if settings.user_prompt not in ("auto", "persona"):
             raise UsageError(
@@ -313,8 +300,6 @@ def judging_of(arguments: argparse.Namespace) -> Judging:
     """How the judges of a suite are loaded: each once in a command, however many runs it makes; its
     agreement with the labelled replies is printed once, before anything else is asked.
     """
-    from holdfast.drift.judges import Judging, load_judge
-    from holdfast.report.judges import agreement_line
 
     @functools.cache
     def tell(agreement: Agreement) -> None:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.cli import options
-from holdfast.cli.check import COULD_NOT, FAILED, PASSED
-from holdfast.cli.check import UNDECIDED as UNDECIDED_CODE
+from holdfast.cli.check import COULD_NOT, PASSED, exit_code
 from holdfast.cli.loading import judging_of
 from holdfast.cli.options import Arg, Command, Options, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
+from holdfast.drift import load_suite
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
+from holdfast.records import read_run
 
 _MANY = 20  # rules, beyond which categories are printed
 _NAMED = 5  # problems of the files that are printed
@@ -65,9 +67,7 @@ class _LogsTerms(Options):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from holdfast.drift import load_suite
     from holdfast.logs import adherence, read_logs, score_logs
-    from holdfast.records import read_run
     from holdfast.report.logs import (
         logs_page,
         table,
@@ -109,14 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
     write_logs_summary(data, rows, bar, arguments.error)
     write_logs_figures(shown, data.folder / "figures")
     write_page(arguments, logs_page(data, rows, shown, bar, arguments.error), page)
-    verdicts = [row.verdict for row in rows]
-    if "fail" in verdicts:
-        return FAILED
-    return UNDECIDED_CODE if "undecided" in verdicts else PASSED
+    return exit_code([row.verdict for row in rows])
 
 
 def _draft(arguments: argparse.Namespace) -> int:
-    from holdfast.files import write_whole
     from holdfast.logs import draft_suite
 
     text, measured, left = draft_suite(arguments.init)

@@ -8,18 +8,19 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from holdfast import drift, report
 from holdfast.cli.options import option_of
 from holdfast.cli.progress import Bar
+from holdfast.drift import Cast, Settings, Suite
 from holdfast.files import write_whole
+from holdfast.methods import Method
+from holdfast.models.protocol import ChatModel
+from holdfast.records import RunData
+from holdfast.report import check_page
+from holdfast.report.about import ending_lines
+from holdfast.report.terminal import next_line, table
 from holdfast.report.wording import count_of
-
-if TYPE_CHECKING:
-    from holdfast.drift import Cast, Settings, Suite
-    from holdfast.methods import Method
-    from holdfast.models.protocol import ChatModel
-    from holdfast.records import RunData
 
 _UNITS = (("hour", 3600), ("minute", 60), ("second", 1))
 
@@ -54,16 +55,12 @@ class DriftRun:
 
     def converse(self, bar: Bar) -> RunData:
         """Runs and records what is missing."""
-        from holdfast import drift
-
         running = drift.Running(progress=bar, command=command_line())
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)
         return drift.run(*arguments, cast=self.cast, running=running)
 
     def ask_baseline(self) -> None:
         """Asks the probes of `--baseline`, with a bar."""
-        from holdfast import drift
-
         count = self.settings.conversations
         with Bar(count, "probe", f"baseline: {count:,} probes without the system prompt") as bar:
             running = drift.Running(progress=bar, command=command_line())
@@ -75,8 +72,6 @@ def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
     """Where the page goes; a place where none can be written is refused, before the command
     runs.
     """
-    from holdfast.report import check_page
-
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 
@@ -93,8 +88,6 @@ def write_page(arguments: argparse.Namespace, html: str, page: Path) -> None:
 
 def write_run_page(arguments: argparse.Namespace, out: Path, page: Path) -> None:
     """Writes the summary and the page of a run, and prints where the page is."""
-    from holdfast import report
-
     report.write_summary(out)
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
@@ -108,9 +101,6 @@ def print_figures(paths: Iterable[Path]) -> None:
 
 def print_run(run: RunData, details: bool) -> None:
     """Prints a run's results, how its dialogs ended, how long it took, and what to do next."""
-    from holdfast.report.about import ending_lines
-    from holdfast.report.terminal import next_line, table
-
     print(table(run, details))
     if not details:
         print("More tables with --details, and on the page.")

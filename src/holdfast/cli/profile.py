@@ -8,16 +8,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from holdfast import drift, methods, ranges
+from holdfast.analysis.profile import choose_heads, read_gains
+from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
-from holdfast.cli.dry_run import check_prices
 from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.fitted import SUFFIX
+from holdfast.methods.heads import Ranking
+from holdfast.papers import zhang2024 as tasks
+from holdfast.report import write_summary
+from holdfast.report.tasks import profile_page, write_profile
 
 if TYPE_CHECKING:
-    from holdfast.methods.heads import Ranking
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
 FIT_EXAMPLES = """A line of --data for seka, ada-seka and prism:
@@ -88,13 +94,8 @@ class _FitOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift, ranges
-    from holdfast.analysis.summary import refuse_other_command
-    from holdfast.papers.zhang2024.profiling import check_folder, estimate, profile
-    from holdfast.report import write_summary
-    from holdfast.report.tasks import profile_page, write_profile
+    from holdfast.papers.zhang2024.profiling import check_folder, profile
 
-    check_prices(arguments)
     if arguments.top is not None:
         ranges.whole_number("profile", "top", arguments.top, 1)
     page = page_path(arguments, arguments.out)
@@ -104,10 +105,6 @@ def run(arguments: argparse.Namespace) -> None:
         check_folder(arguments.out / name, some, plan, command_line())
     model = load_model(arguments)
     arguments.kept = arguments.out
-    if arguments.dry_run:
-        for name, some in samples.items():
-            print(f"{name}: {estimate(model, some, plan)}")
-        return
     rankings, lines_by_task = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
@@ -126,7 +123,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> ProfilingPlan:
-    from holdfast import methods
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
     chosen = methods.parse(arguments.method)
@@ -146,7 +142,6 @@ def _plan(arguments: argparse.Namespace) -> ProfilingPlan:
 
 def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
     """The samples of every task, by its name."""
-    from holdfast.papers import zhang2024 as tasks
     from holdfast.papers.zhang2024.profiling import read_samples
     from holdfast.papers.zhang2024.profiling.samples import task_samples
 
@@ -171,9 +166,6 @@ def _write_heads(
     arguments: argparse.Namespace, rankings: Sequence[Ranking], names: Sequence[str]
 ) -> None:
     """Writes the best heads of all tasks together, and prints where they are."""
-    from holdfast import methods
-    from holdfast.analysis.profile import choose_heads, read_gains
-
     best = getattr(methods, arguments.combine)(rankings, arguments.top)
     gains = [read_gains(arguments.out / name) for name in names]
     file = arguments.out / "heads.json"
@@ -185,7 +177,6 @@ def _write_heads(
 
 
 def run_fit(arguments: argparse.Namespace) -> None:
-    from holdfast.methods.fitted import SUFFIX
     from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
 
     if arguments.method not in fitted_methods():
@@ -226,7 +217,6 @@ COMMAND = Command(
         options.SystemOptions,
         options.SeedOptions,
         options.RayOptions,
-        options.DryRunOptions,
         options.ReportOptions,
     ),
     DESCRIPTION,

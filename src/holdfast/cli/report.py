@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from holdfast import records, report
 from holdfast.cli.options import Arg, Command, DetailsOptions, Options
 from holdfast.cli.output import print_run
+from holdfast.integrations.trackers import log_to_mlflow, log_to_wandb
+from holdfast.records import read_run
 
 
 class _ReportOptions(Options):
@@ -18,9 +21,6 @@ class _ReportOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import report
-    from holdfast.records import read_run
-
     page = report.write(arguments.folders, arguments.out, "--out")
     for number, folder in enumerate(arguments.folders):
         if number:
@@ -51,8 +51,6 @@ class _ExportFormat(Options):
 
 
 def run_export(arguments: argparse.Namespace) -> None:
-    from holdfast import records
-
     data = records.read_run(arguments.folder)
     if arguments.csv is not None:
         print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
@@ -65,12 +63,8 @@ def run_export(arguments: argparse.Namespace) -> None:
         for path in write_logs(data, arguments.inspect):
             print(f"Log: {path.resolve()}")
     elif arguments.wandb is not None:
-        from holdfast.integrations.trackers import log_to_wandb
-
         _print_logged(log_to_wandb(data, arguments.wandb), f"the project {arguments.wandb}")
     elif arguments.mlflow is not None:
-        from holdfast.integrations.trackers import log_to_mlflow
-
         _print_logged(log_to_mlflow(data, arguments.mlflow), arguments.mlflow)
 
 

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
+from holdfast import drift
 from holdfast.cli.loading import is_url, load_model
 from holdfast.cli.options import (
     MODEL,
     Arg,
     Command,
-    DryRunOptions,
     Options,
     RunFolder,
     SeedOptions,
     option_of,
 )
-from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
-
-if TYPE_CHECKING:
-    from holdfast.papers import li2024
-    from holdfast.papers.zhang2024 import reproduction as zhang2024
-
+from holdfast.papers import li2024
+from holdfast.papers.findings import scale_of
 
 PAPERS = ("li2024", "zhang2024")
 
@@ -58,12 +52,8 @@ class _ReproduceStudy(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    check_prices(arguments)
     paper = arguments.paper
-    foreign = {
-        "li2024": ("child", "data", "task"),
-        "zhang2024": ("base", "endpoint", "price_in", "price_out"),  # no endpoint, no price
-    }[paper]
+    foreign = {"li2024": ("child", "data", "task"), "zhang2024": ("base", "endpoint")}[paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
         raise UsageError(f"{option_of(given)} plays no part in {paper}; leave it out.")
     if is_url(arguments.model):
@@ -73,8 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     arguments.kept = arguments.out = arguments.out or Path("runs") / paper
     page = _reproduce_li2024(arguments) if paper == "li2024" else _reproduce_zhang2024(arguments)
-    if page is not None:
-        print(f"Page: {page.resolve()}")
+    print(f"Page: {page.resolve()}")
 
 
 def _load(arguments: argparse.Namespace, name: str | None):
@@ -82,11 +71,7 @@ def _load(arguments: argparse.Namespace, name: str | None):
     return load_model(arguments, model=name) if name else None
 
 
-def _reproduce_li2024(arguments: argparse.Namespace) -> Path | None:
-    from holdfast import drift
-    from holdfast.papers import li2024
-    from holdfast.papers.findings import scale_of
-
+def _reproduce_li2024(arguments: argparse.Namespace) -> Path:
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
     model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
     setup = li2024.Li2024Setup(
@@ -101,15 +86,11 @@ def _reproduce_li2024(arguments: argparse.Namespace) -> Path | None:
         tell=print,
         watch=Bar.of("round"),
     )
-    if arguments.dry_run:
-        _estimate_li2024(arguments, setup)
-        return None
     return li2024.reproduce(setup)
 
 
-def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path | None:
-    from holdfast.papers.findings import scale_of
-    from holdfast.papers.zhang2024 import reproduction as zhang2024
+def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path:
+    from holdfast.papers.zhang2024 import reproduction as zhang2024  # which imports torch
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)
     setup = zhang2024.Setup(
@@ -123,74 +104,14 @@ def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path | None:
         watch=Bar.of("sample"),
         tasks=tuple(arguments.task or zhang2024.TASKS),
     )
-    if arguments.dry_run:
-        _estimate_zhang2024(setup)
-        return None
     return zhang2024.reproduce(setup)
-
-
-def _estimate_li2024(arguments: argparse.Namespace, setup: li2024.Li2024Setup) -> None:
-    """Holds the first conversations of Figure 3, and says what all figures will take."""
-    from holdfast import drift
-    from holdfast.drift.work import count_replies
-    from holdfast.methods import parse_sweep
-    from holdfast.papers.li2024 import check
-    from holdfast.papers.li2024.figures import plan_of
-    from holdfast.study import calibrate
-    from holdfast.study.capability import load_capability
-
-    check(setup)
-    scale = setup.scale
-    chats = drift.Settings(rounds=scale.rounds, conversations=scale.conversations, seed=setup.seed)
-    plain = replace(chats, adoption=False)
-    models = 1 if setup.base is None else 2  # Figure 8 traces the base
-    rows = [("Figures 4 and 8", setup.suite, replace(plain, conversations=scale.traced), models)]
-    more = []
-    if scale.sweeps:
-        methods = 1 + sum(len(parse_sweep(sweep).settings) for sweep in scale.sweeps)
-        suite, plan = plan_of(setup)
-        rows.append(("Figures 5 and 6", suite, calibrate.settings_for(suite, plan), methods))
-        items = load_capability(setup.capability, scale.questions, setup.seed).items
-        questions = methods * len(items)
-        more.append(WorkItem("Figures 5 and 6: questions", questions, questions, questions))
-    rows.append(("Figure 9", setup.suite, plain, 2))
-    for figures, suite, settings, times in rows:
-        count = times * settings.conversations
-        replies = times * count_replies(suite, settings, None, range(settings.conversations))
-        more.append(WorkItem(f"{figures}: conversations", count, count, replies))
-    figure_3 = DriftRun(setup.model, setup.suite, setup.out / "figure-3", chats, [()], drift.Cast())
-    estimate_run(arguments, figure_3, *more)
-
-
-def _estimate_zhang2024(setup: zhang2024.Setup) -> None:
-    """Times a small piece of each profile, and counts the answers of Table 1."""
-    from holdfast.papers import zhang2024 as tasks
-    from holdfast.papers.zhang2024.profiling import estimate
-    from holdfast.papers.zhang2024.reproduction import check
-    from holdfast.papers.zhang2024.reproduction.study import STEERED, Study
-
-    check(setup)
-    study = Study(setup)
-    for name in setup.tasks:
-        samples, plan = study.profiling_of(name)
-        print(f"profile {name}: {estimate(setup.model, samples, plan)}")
-    scale, count = setup.scale, len(setup.tasks)
-    ways = len(tasks.BASELINES) - 1 + scale.draws + STEERED
-    print(
-        f"Table 1: {count} tasks of {scale.tested:,} test samples, each asked in at most {ways}"
-        f" ways: {count * scale.tested * ways:,} answers."
-    )
-    print(
-        "The other tables ask for further answers, how many depends on the rankings; nothing of"
-        " this plan was recorded."
-    )
 
 
 COMMAND = Command(
     "reproduce",
     "make a paper's figures on your model, each with its claims judged",
     run,
-    (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions, DryRunOptions),
+    (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions),
     description=(
         "Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et"
         " al. 2024, PASTA (zhang2024), and writes one page:\neach figure, the paper's claims in"

@@ -19,7 +19,12 @@ from holdfast.cli.options import (
     Spec,
 )
 from holdfast.cli.progress import ending_at_once
+from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
+from holdfast.methods import parse, spell
+from holdfast.methods.fitted import read_any_fitted
+from holdfast.models.engines import engine_in
+from holdfast.ranges import Range, whole_number
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -88,7 +93,6 @@ class _ServeOptions(Options):
 def run(arguments: argparse.Namespace) -> None:
     check_extra("serve", _NEEDS)
     key = _key(arguments.api_key_env)
-    from holdfast.methods import spell
     from holdfast.serve import server
 
     loopback = server.is_loopback(arguments.host)
@@ -118,11 +122,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _service(arguments: argparse.Namespace) -> Service:
     """The model, loaded and checked, and its engine."""
-    from holdfast.drift.suites import load_suite
-    from holdfast.methods import parse
-    from holdfast.methods.fitted import read_any_fitted
-    from holdfast.models.engines import engine_in
-    from holdfast.ranges import Range, whole_number
     from holdfast.serve.service import Limits
 
     for path in arguments.fitted or ():

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Annotated, Literal
 
+from holdfast import methods
 from holdfast.cli import options
-from holdfast.cli.dry_run import WorkItem, check_prices, estimate_lines
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar
+from holdfast.papers import zhang2024 as tasks
+from holdfast.papers.zhang2024.evaluate import check_folder
+from holdfast.report import write_summary
+from holdfast.report.tasks import table, tasks_page
 
 DESCRIPTION = (
     "JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
@@ -53,14 +56,6 @@ class _TasksOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import methods
-    from holdfast.papers import zhang2024 as tasks
-    from holdfast.papers.zhang2024.evaluate import check_folder
-    from holdfast.records import MANIFEST, read_run
-    from holdfast.report import write_summary
-    from holdfast.report.tasks import table, tasks_page
-
-    check_prices(arguments)
     out, page = arguments.out, page_path(arguments, arguments.out)
     settings = tasks.Settings(
         tasks=tuple(arguments.task or tasks.CATALOGUE),
@@ -80,15 +75,6 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.kept = out
     variants = len(tasks.variants_of(settings, chosen))
     total = len(settings.tasks) * variants * settings.samples
-    if arguments.dry_run:
-        recorded = len(read_run(out).records) if (out / MANIFEST).is_file() else 0
-        began = time.monotonic()
-        running = tasks.Running(command=command_line(), first=1)
-        run = tasks.run(model, data, out, settings, chosen, running)
-        seconds = time.monotonic() - began
-        part = WorkItem("samples", total, total - recorded, None)
-        print(*estimate_lines(arguments, [part], run.records[recorded:], seconds, out), sep="\n")
-        return
     title = (
         f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
     )
@@ -109,7 +95,6 @@ COMMAND = Command(
         _TasksOptions,
         options.SeedOptions,
         options.RayOptions,
-        options.DryRunOptions,
         options.ReportOptions,
     ),
     DESCRIPTION,

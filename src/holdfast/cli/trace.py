@@ -8,14 +8,28 @@ import re
 from pathlib import Path
 from typing import Annotated
 
+from holdfast import drift, methods
+from holdfast.analysis.decay import describe
+from holdfast.analysis.study_summary import (
+    DIALOGS,
+    MODELS,
+    write_geometry_summaries,
+    write_trace_summaries,
+)
+from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
-from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
-from holdfast.cli.output import DriftRun, command_line, page_path, print_figures, write_page
+from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
+from holdfast.drift.benchmark import check_folder
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
+from holdfast.papers.li2024 import geometry
+from holdfast.report import trace as report
+from holdfast.report.study_figures import write_geometry_figures, write_trace_figures
+from holdfast.report.wording import count_of
+from holdfast.study import decay
 
 
 class _TraceOptions(Options):
@@ -45,18 +59,8 @@ class _GeometryOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    from holdfast import drift, methods
-    from holdfast.analysis.decay import describe
-    from holdfast.analysis.study_summary import MODELS, write_trace_summaries
-    from holdfast.analysis.summary import refuse_other_command
-    from holdfast.drift.benchmark import check_folder
-    from holdfast.report.study_figures import write_trace_figures
-    from holdfast.report.trace import lines, trace_page
-    from holdfast.report.wording import count_of
-    from holdfast.study.decay import Sizes, check, hold, settings_for
-
     page = page_path(arguments, arguments.out)
-    sizes = Sizes(
+    sizes = decay.Sizes(
         conversations=arguments.conversations,
         rounds=arguments.rounds,
         seed=arguments.seed,
@@ -73,13 +77,13 @@ def run(arguments: argparse.Namespace) -> None:
     refuse_other_command(arguments.out, "trace")
     folders = [arguments.out / name for name in MODELS[: 2 if arguments.compare else 1]]
     for folder in folders:
-        check_folder(suite, folder, settings_for(sizes), [chosen], command=command_line())
+        check_folder(suite, folder, decay.settings_for(sizes), [chosen], command=command_line())
     first = load_model(arguments)
-    check(first, head)
+    decay.check(first, head)
     models = [first]
     if arguments.compare:
         models.append(load_model(arguments, model=arguments.compare))
-        check(models[1], head)
+        decay.check(models[1], head)
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
                 f"{arguments.compare!r} is the same model as the first; name another one to compare"
@@ -92,44 +96,31 @@ def run(arguments: argparse.Namespace) -> None:
         title = f"{conversations} of {count_of(sizes.rounds, 'round')} with {model.name}"
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            dialogs = hold(model, suite, folder, sizes, chosen, running)
+            dialogs = decay.hold(model, suite, folder, sizes, chosen, running)
         traces.append(describe(model.name, *dialogs, head))
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
-        print(*lines(traces[-1]), sep="\n")
+        print(*report.lines(traces[-1]), sep="\n")
     print_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))
     write_trace_summaries(traces, arguments.out)
-    write_page(arguments, trace_page(traces, arguments.out), page)
+    write_page(arguments, report.trace_page(traces, arguments.out), page)
 
 
 def run_geometry(arguments: argparse.Namespace) -> None:
-    from holdfast import drift
-    from holdfast.analysis.study_summary import DIALOGS, write_geometry_summaries
-    from holdfast.analysis.summary import refuse_other_command
-    from holdfast.drift.benchmark import check_folder
-    from holdfast.papers.li2024.geometry import GeometrySizes, lines, settings_for, study
-    from holdfast.report.study_figures import write_geometry_figures
-    from holdfast.report.trace import geometry_page
-
-    check_prices(arguments)
     page = page_path(arguments, arguments.out)
-    sizes = GeometrySizes(
+    sizes = geometry.GeometrySizes(
         conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
     )
     suite, folder = drift.load_suite(arguments.suite), arguments.out / DIALOGS
     refuse_other_command(arguments.out, "geometry")
-    check_folder(suite, folder, settings_for(sizes), [()], command=command_line())
+    check_folder(suite, folder, geometry.settings_for(sizes), [()], command=command_line())
     model = load_model(arguments)
     arguments.kept = arguments.out
-    if arguments.dry_run:
-        settings = settings_for(sizes)
-        estimate_run(arguments, DriftRun(model, suite, folder, settings, [()], drift.Cast()))
-        return
-    geometry = study(model, suite, arguments.out, sizes, Bar.of("round"), command_line())
-    printed = lines(geometry, sizes)
+    measured = geometry.study(model, suite, arguments.out, sizes, Bar.of("round"), command_line())
+    printed = geometry.lines(measured, sizes)
     print(*printed, sep="\n")
-    print_figures(write_geometry_figures(geometry, arguments.out))
-    write_geometry_summaries(geometry, arguments.out)
-    write_page(arguments, geometry_page(geometry, printed, arguments.out), page)
+    print_figures(write_geometry_figures(measured, arguments.out))
+    write_geometry_summaries(measured, arguments.out)
+    write_page(arguments, report.geometry_page(measured, printed, arguments.out), page)
 
 
 COMMAND = Command(
@@ -158,7 +149,6 @@ GEOMETRY = Command(
         _GeometryOptions,
         options.RoundsOptions,
         options.SeedOptions,
-        options.DryRunOptions,
         options.ReportOptions,
     ),
     "Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances, draws"

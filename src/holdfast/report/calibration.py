@@ -77,30 +77,6 @@ def _both(gain: Estimate, drop: Estimate) -> str:
     return f"stability {signed_to(gain)}, points lost {signed_to(drop, 1)}"
 
 
-def rejected_line(calibration: Calibration, chosen: Pick) -> str:
-    """The numbers behind the choice where the table has a more stable setting, else ""."""
-    choosing = ~calibration.report
-    best = next(c for c in calibration.candidates if c.method == chosen.method)
-    more_stable = [
-        candidate
-        for candidate in calibration.candidates[1:]
-        if calibration.mean_drop(candidate) <= chosen.budget
-        and candidate.mean_stability() > best.mean_stability()
-        and not (calibration.wrecks(candidate) or calibration.wrecks(candidate, choosing))
-    ]
-    if best is calibration.none or not more_stable:
-        return ""
-    other = max(more_stable, key=Candidate.mean_stability)
-    rivals = "; ".join(
-        f"{c.method} {_both(calibration.gain(c, choosing), calibration.drop(c, choosing))}"
-        for c in (other, best)
-    )
-    return (
-        f"{other.method} is more stable in the table, over all {len(choosing)} conversations; on"
-        f" the {int(choosing.sum())} that settings are chosen on: {rivals}."
-    )
-
-
 def chance_line(calibration: Calibration) -> str:
     """Why points lost mean nothing where the model guesses; "" elsewhere."""
     if not calibration.at_chance:
@@ -234,7 +210,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
             f"{len(calibration.candidates)} settings",
             calibration.about["capability"],
         ),
-        lines=(more, rejected_line(calibration, chosen), chance and f"{chance}."),
+        lines=(more, chance and f"{chance}."),
         calibration=calibration,
         chosen=chosen,
         notes=[*detail_lines(calibration), *_health_lines(calibration)],

@@ -103,15 +103,11 @@ class Speaker:
 
     async def ask(self, request: Request) -> Reply:
         """Answers a request; a reply that a content filter withheld is a `RequestFailed`."""
-        return _reply(await self.call(request))
-
-    async def call(self, request: Request) -> ModelOutput:
-        """The model's answer to a request, as Inspect has it."""
         self.check(request.methods)
         output = await self.model.generate(self._messages(request), config=self._config(request))
         if request.keep and not output.empty:
             self.turns.append(output.message)
-        return output
+        return _reply(output)
 
     def _messages(self, request: Request) -> list[ChatMessage]:
         edited = edit_messages(request.messages, request.methods, request.editing_seed)
@@ -133,8 +129,6 @@ class Speaker:
         body: dict[str, Any] = {"system_as": request.system_as, "trace": request.trace}
         if steering is not None:
             body["steering"] = steering
-        if request.emphasis:
-            body["emphasis"] = [list(part) for part in request.emphasis]
         return self.config.merge(GenerateConfig(seed=request.seed, extra_body=body))
 
 
