@@ -19,24 +19,18 @@ SURE = 6  # conversations that all say the same: by chance, either way, 3 times 
 
 @dataclass(frozen=True)
 class Truncation:
-    """Conversations in which a server's count of prompt tokens stopped growing with the dialog.
+    """Conversations in which a server's count of prompt tokens stopped growing with the dialog."""
 
-    Args:
-        conversations: of the series.
-        cut_from: by conversation, the first round whose chat is longer than the one before, and
-            counts no more tokens.
-        limit: the most prompt tokens that it counted in these.
-        canary_before, canary_after: the share of the canaries that were known before those rounds
-            and from then on; n is 0 where none were asked.
-        fell, rose: in how many conversations the share was lower, or higher, from then on.
-    """
-
-    conversations: int
+    conversations: int  # of the series
+    # by conversation, the first round whose chat is longer than the one before, and counts no more
+    # tokens
     cut_from: Mapping[int, int]
-    limit: int
+    limit: int  # the most prompt tokens that it counted in these
+    # the share of the canaries that were known before those rounds and from then on; n is 0 where
+    # none were asked
     canary_before: Estimate
     canary_after: Estimate
-    fell: int
+    fell: int  # in how many conversations the share was lower, or higher, from then on
     rose: int
 
     @property

@@ -48,11 +48,7 @@ _DIGITS = 6  # sums may differ between machines behind it
 
 
 def write_summary(folder: Path | str) -> Path:
-    """Writes `summary.json` into a run folder, whole or not at all; returns the file.
-
-    Raises:
-        RecordsError: not a run folder, nothing finished in it, or the file cannot be written.
-    """
+    """Writes `summary.json` into a run folder, whole or not at all; returns the file."""
     return write_whole(Path(folder) / NAME, json_text(summarise(read_run(folder))))
 
 
@@ -62,11 +58,7 @@ def json_text(summary: dict[str, Any]) -> str:
 
 
 def summarise(run: RunData) -> dict[str, Any]:
-    """The results of a run, as JSON values.
-
-    Raises:
-        RecordsError: nothing is finished yet.
-    """
+    """The results of a run, as JSON values."""
     command = str(run.manifest.get("command", "drift"))
     read: Callable[[RunData], Any] = _RESULTS.get(command, _drift)
     summary = summary_of(command, run.manifest.get("identity", {}), len(run.records), read(run))
@@ -314,11 +306,7 @@ _RESULTS: dict[str, Callable[[RunData], Any]] = {
 
 
 def refuse_other_command(folder: Path | str, command: str) -> None:
-    """Refuses a folder that another command has written to; writes nothing.
-
-    Raises:
-        AnotherRun: names the command.
-    """
+    """Refuses a folder that another command has written to; writes nothing."""
     there = _command_in(Path(folder))
     if there not in ("", command):
         raise AnotherRun(

@@ -44,26 +44,17 @@ class Arg:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the command line.
+    """A command of the command line."""
 
-    Args:
-        name: as it is typed.
-        summary: a line of help.
-        run: runs it; returns its exit code, None for 0.
-        options: in the order of its help.
-        description, examples: the beginning and the end of its help.
-        defaults: values of arguments that are no options.
-        parser: further arguments of its parser.
-    """
-
-    name: str
-    summary: str
-    run: Callable[[argparse.Namespace], int | None]
-    options: tuple[type[Options], ...]
-    description: str = ""
+    name: str  # as it is typed
+    summary: str  # a line of help
+    run: Callable[[argparse.Namespace], int | None]  # runs it; returns its exit code, None for 0
+    options: tuple[type[Options], ...]  # in the order of its help
+    description: str = ""  # the beginning of its help, and `examples` its end
     examples: str | None = None
+    # values of arguments that are no options
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    parser: Mapping[str, Any] = field(default_factory=dict)
+    parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
 
 
 def add_command(commands: argparse._SubParsersAction, command: Command) -> None:

@@ -39,21 +39,15 @@ class Asking:
 
     Where the model's context leaves no room, `Settings.context` says what goes. How much that is
     belongs to a view of the dialog and only grows; a probe's own is forgotten with the probe.
-
-    Args:
-        dialog: the conversation.
-        methods: applied to the agent alone.
-        settings: the protocol.
-        failures: of the conversations side by side; told when the last question is answered.
-        on_round: takes how many rounds have ended, and how many tokens they took.
-        next_ones: begins further conversations in place of so many that have ended.
     """
 
     dialog: Dialog
-    methods: tuple[Method, ...]
+    methods: tuple[Method, ...]  # applied to the agent alone
     settings: Settings
-    failures: Failures
+    failures: Failures  # of the conversations side by side; told when the last question is answered
+    # takes how many rounds have ended, and how many tokens they took
     on_round: Callable[[int, int], None]
+    # begins further conversations in place of so many that have ended
     next_ones: Callable[[int], list[Job]]
     open: int = 0  # questions that are not answered yet
     rounds: int = 0  # that `on_round` took
@@ -109,9 +103,7 @@ class Asking:
         return Job(request, answered, failed, self._name(question))
 
     def _again(self, question: PendingReply, shown: Shown, room: int) -> Job | None:
-        """The request that shows less, or takes what room there is; None where nothing is left to
-        do.
-        """
+        """The request that shows less, or takes what room there is."""
         if self.settings.context == "stop":
             return None
         if shown.first < question.rounds:

@@ -1,23 +1,11 @@
 """Drift without probes: how far a reply's distributions lie from those under a fresh dialog.
 
-Published (Dongre et al. 2025, "Drift No More? Context Equilibria in Multi-Turn LLM Interactions",
-arXiv 2510.07777): drift at turn t is D_t = KL(q_t || p_t), turn by turn, between the token-level
-predictive distributions of the model under test, q_t, and of a goal-consistent reference model,
-p_t.
-
-Ours, where that leaves room:
-
-- The reference is the same model under a fresh dialog, which has its system prompt and the message
-  that it answers, and nothing between. So no other model is needed, and what is measured is what
-  the rest of the dialog changes. In round 1 there is no rest: the divergence is 0.
-- The direction is the published one, KL(dialog || fresh): the reply was drawn from the first.
-- The average is over the tokens of the reply that was written, the one that ended it included, in
-  nats per token. Both distributions are over the whole vocabulary at temperature 1, whatever the
-  reply was drawn with.
-- Under a method, both chats are read under it. One that edits messages edits the fresh chat as it
-  would at the start of a dialog.
-
-Where dialogs are replayed, the reply is the recorded one.
+Dongre et al. 2025 ("Drift No More?", arXiv 2510.07777): drift at turn t is KL(q_t || p_t) between
+the token-level predictive distributions of the model under test and of a goal-consistent reference
+model. Ours, where that leaves room: the reference is the same model under a fresh dialog, which has
+its system prompt and the message that it answers, and nothing between, so in round 1 the divergence
+is 0; the average is over the tokens of the reply, the one that ended it included, in nats per token
+at temperature 1; under a method, both chats are read under it. docs/divergence.md says more.
 """
 
 from __future__ import annotations
@@ -40,16 +28,7 @@ _DIGITS = 6
 
 
 def check_measurable(model: ChatModel, settings: Iterable[Sequence[Method]]) -> None:
-    """Refuses what has no divergence, before anything runs.
-
-    Args:
-        model: that plays the agent.
-        settings: the methods of each.
-
-    Raises:
-        ModelError: a model that does not tell its distributions, such as an endpoint.
-        UsageError: a method under which tokens have none that could be compared.
-    """
+    """Refuses a model or methods that have no divergence, before anything runs."""
     if not offers(model, Ability.DISTRIBUTIONS):
         raise ModelError(
             f"{model.name} does not tell its distributions over the whole vocabulary, which a"
@@ -60,13 +39,8 @@ def check_measurable(model: ChatModel, settings: Iterable[Sequence[Method]]) -> 
 
 
 def note_reply(asking: Asking, number: int, reply: Reply, shown: Shown) -> None:
-    """Remembers a reply of the agent that is to be compared, before it is part of its dialog.
-
-    Args:
-        asking: of the conversation, whose last turn is the user's.
-        number: of the round.
-        reply: to that turn.
-        shown: what of the dialog the agent saw.
+    """Remembers a reply of the agent that is to be compared, before it is part of its dialog;
+    `shown` is what of the dialog the agent saw.
     """
     if not asking.settings.divergence:
         return

@@ -19,22 +19,14 @@ _CANARY_QUESTION = "What is the reference number of this conversation?"
 
 @dataclass(frozen=True)
 class Probe:
-    """One question, asked at every round.
+    """One question, asked at every round."""
 
-    Args:
-        kind: "stability" (of the agent's own prompt), "adoption" (of the user's) or "canary" (of a
-            fact that was added to the agent's).
-        rule: what it asks about; its measure scores the reply.
-        index: from 0, among the probes of this rule.
-        question: the text.
-        more: further rules of the same prompt that have the same probes; their measures score the
-            same reply.
-    """
-
-    kind: str
-    rule: Rule
-    index: int
+    kind: str  # "stability" (of the agent's prompt), "adoption" (of the user's) or "canary"
+    rule: Rule  # what it asks about; its measure scores the reply
+    index: int  # from 0, among the probes of this rule
     question: str
+    # further rules of the same prompt that have the same probes; their measures score the same
+    # reply
     more: tuple[Rule, ...] = ()
 
     @property
@@ -51,29 +43,20 @@ class Probe:
 
 @dataclass(frozen=True)
 class Pairing:
-    """One conversation before it begins: who talks, and what is asked.
+    """One conversation before it begins: who talks, and what is asked."""
 
-    Args:
-        number: counted from 0; draws depend on it and on the seed alone, so longer runs begin like
-            shorter ones.
-        agent: the case of the agent, whose prompt is s_B.
-        user: whose prompt the user model has (s_A): another case or a persona; None: none.
-        starter: a_1.
-        every_probe: the probes of a round: of every rule of the agent, and of every rule of the
-            user.
-        dialog: that was held, and is replayed; None: the agent answers.
-        script: the user's messages; None: a user model talks.
-        canary: a sentence behind the agent's system prompt, with a fact that is asked; "": none.
-    """
-
+    # counted from 0; draws depend on it and on the seed alone, so longer runs begin like shorter
+    # ones
     number: int
-    agent: Case
+    agent: Case  # whose prompt is s_B
+    # whose prompt the user model has (s_A): another case or a persona; None: none
     user: Case | Persona | None
-    starter: str
+    starter: str  # a_1
+    # the probes of a round: of every rule of the agent, and of every rule of the user
     every_probe: tuple[Probe, ...]
-    dialog: RecordedDialog | None = None
-    script: Script | None = None
-    canary: str = ""
+    dialog: RecordedDialog | None = None  # that was held, and is replayed; None: the agent answers
+    script: Script | None = None  # the user's messages; None: a user model talks
+    canary: str = ""  # a sentence behind the agent's system prompt, with a fact that is asked
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -87,11 +70,7 @@ class Pairing:
 
 
 def user_prompt_of(suite: Suite, settings: Settings) -> str:
-    """Where the user model has its prompt from: "auto" is settled by what the suite holds.
-
-    Raises:
-        UsageError: the suite does not hold what the settings ask for.
-    """
+    """Where the user model has its prompt from: "auto" is settled by what the suite holds."""
     chosen = settings.user_prompt
     if chosen in ("replayed", "scripted"):
         given = "dialogs" if chosen == "replayed" else "user turns"
@@ -135,10 +114,6 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
 def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None) -> Settings:
     """The settings with who the user model is; where dialogs are replayed, with no more
     conversations than there are dialogs.
-
-    Raises:
-        UsageError: the suite does not hold what the settings ask for, they ask for a user model
-            beside what is given, or for more rounds than a script has messages.
     """
     if given is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))
@@ -183,9 +158,8 @@ def _with_canary(pairing: Pairing, seed: int) -> Pairing:
 
 
 def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
-    """The conversation with an unprompted user model, whose messages a script has. Every script is
-    used once before any is used again, in an order that is drawn anew each time.
-    """
+    """The conversation with an unprompted user model, whose messages a script has."""
+    # every script is used once before any is used again, in an order that is drawn anew each time
     pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
     lap, position = divmod(number, len(user_turns.scripts))
     order = list(user_turns.scripts)
@@ -194,10 +168,8 @@ def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, numb
 
 
 def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
-    """The dialog of that place in the file. The agent is the case whose system prompt it has; else
-    the suite's case, or drawn among several (in turn, where pairs are not drawn). Who the user was
-    is not known, so there is no adoption.
-    """
+    """The dialog of that place in the file, under the case whose prompt it has, else one drawn."""
+    # who the user was is not known, so there is no adoption
     dialog = dialogs.dialogs[number]
     rng = random.Random(seed_of("pairing", settings.seed, number))
     agent = case_of(suite, dialog)
@@ -245,9 +217,8 @@ def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
 def _ask(
     kind: str, case: Case, settings: Settings, number: int, rng: random.Random
 ) -> tuple[Probe, ...]:
-    """The probes of every rule; one with a name draws the same whatever stands beside it, and rules
-    with the same probes are asked together, by the draws of the first.
-    """
+    """The probes of every rule; rules with the same probes are asked together."""
+    # a rule with a name draws the same whatever stands beside it
     probes: list[Probe] = []
     for rule, *more in case.rules_asked_together:
         if not rule.probes:

@@ -115,7 +115,8 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     """The HTML of the report.
 
     Texts of models reach it as escaped text, or as inert JSON that the script writes into text
-    nodes."""
+    nodes.
+    """
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):

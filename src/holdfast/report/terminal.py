@@ -40,15 +40,8 @@ _MOST_ACROSS = 10  # rounds as columns
 
 
 def table(run: RunData, details: bool = False) -> str:
-    """A run in short: its sentences, stability by round and method, and rule by method.
-
-    Args:
-        run: a run.
-        details: with every method's adoption, changes and differences, and each rule by round; all
-            of it is on the page as well.
-
-    Raises:
-        RecordsError: the run has no finished conversation yet.
+    """A run in short: its sentences, stability by round and method, and rule by method; with
+    `details`, every table of methods and rules that the page has.
     """
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
