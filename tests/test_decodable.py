@@ -1,0 +1,82 @@
+"""Foretelling lost probes: states are those of whole passes, and AUCs are of unseen families."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import holdfast
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+import decodable
+from window import history
+
+FAMILIES, ROUNDS, SIZE = 30, 6, 8
+
+
+def test_states_read_from_a_shared_cache_are_those_of_a_whole_pass():
+    model = holdfast.load("default")
+    texts = ("Hello.", "Hi there!", "What is new?", "Nothing much.")
+    record = {
+        "agent": {"system_prompt": "Answer in Spanish."},
+        "turns": [
+            {"speaker": "agent" if place % 2 else "user", "text": text}
+            for place, text in enumerate(texts)
+        ],
+        "probes": [{"round": number, "question": "Where do you live?"} for number in (1, 2, 3)],
+    }
+    read = decodable.read_states(model, record)
+    for place, probe in enumerate(record["probes"]):
+        chat = [
+            *history(record, probe["round"] - 1),
+            {"role": "user", "content": probe["question"]},
+        ]
+        encoded = holdfast.encode_chats([chat], model.tokenizer)
+        span = encoded.span_mask
+        with torch.inference_mode(), holdfast.steering(model, span, [], trace=True) as steered:
+            hidden = model.hf_model(**encoded.inputs, output_hidden_states=True).hidden_states
+        mass = steered.traces[0].mass[:, :, -1].flatten()
+        np.testing.assert_allclose(read["head_mass"][place], mass, atol=1e-6)
+        for row, layer in enumerate((1, 3, 4)):
+            np.testing.assert_allclose(read["states"][place, row], hidden[layer][0, -1], atol=1e-4)
+            own = hidden[layer][0, span[0]].mean(0)
+            np.testing.assert_allclose(read["prompt"][place, row], own, atol=1e-4)
+
+
+@pytest.mark.parametrize("signal", ["outcome", "category", "nothing"])
+def test_a_regression_foretells_what_the_states_tell_of_unseen_families(signal):
+    rng = np.random.default_rng(0)
+    family = np.repeat(np.arange(FAMILIES), ROUNDS)
+    category = family % 2
+    kept = rng.random(len(family)) < np.where(category, 0.8, 0.3)
+    told = {"outcome": kept, "category": category, "nothing": np.zeros(len(family))}[signal]
+    states = np.zeros((len(family), 1, SIZE))
+    states[:, 0, 0] = told
+    if signal == "nothing":
+        states = rng.normal(size=states.shape)
+    table = {
+        "states": states,
+        "prompt": rng.normal(size=(FAMILIES, 1, SIZE))[family],
+        "head_mass": rng.random((len(family), 2)),
+        "turn_mass": rng.random(len(family)),
+        "before": rng.random(len(family)),
+        "kept": kept,
+        "round": np.tile(np.arange(2, ROUNDS + 2), FAMILIES),
+        **{unit: np.char.add("name ", family.astype(str)) for unit in ("id", "family")},
+        "conversation": family.astype(str),
+        "category": category.astype(str),
+    }
+    result = decodable.compared(table, "family")["predictors"]["outcome"]
+    every, same = result["auc"], result["auc_same_category_and_round"]
+    if signal == "outcome":
+        assert every["mean"] == same["mean"] == 1
+    elif signal == "category":
+        assert every["low"] > 0.6
+        assert same["low"] == same["mean"] == same["high"] == 0.5
+    else:
+        assert every["low"] < 0.5 < every["high"]
+        assert result["less"]["category and round"]["high"] < 0
