@@ -451,8 +451,7 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
     run = read_run(folder)
     value = row_of(read_series(run)[0], "stability").change.other_prompts
     range = f"other prompts [{value.low:+.2f}, {value.high:+.2f}]"
-    details = report.table(run, details=True)
-    assert range in details and "for other prompts" in report.table(run)
+    assert "for other prompts" in report.table(run)
     page = page_of(folder, tmp_path / "page.html")
     assert range.replace("-", "\N{MINUS SIGN}") in page
     none, split = json.loads(report.write_summary(folder).read_text())["results"]
@@ -542,24 +541,6 @@ def test_how_many_conversations_would_tell(tmp_path):
     found = finding_of(read_run(tmp_path), series)
     assert not found.drifts and not found.is_steady
     assert found.needed == 10 * math.ceil((1.96 * 0.3575 / 0.05) ** 2 / 10) == 200
-
-
-def test_terminal_table(tmp_path):
-    text = report.table(read_run(write_run(tmp_path / "run", conversations=12)), details=True)
-    lines = text.splitlines()
-    assert re.split(" {2,}", lines[0].strip()) == ["none", METHODS[1]]
-    assert lines[1].split() == ["12", "conversations"] * 2
-    assert re.fullmatch(r"round +stability +adoption +stability +adoption", lines[2])
-    cell = r"\d\.\d\d (?:\[\d\.\d\d, \d\.\d\d\]|\(all alike\))"
-    for round in range(1, 9):
-        assert re.fullmatch(rf" +{round}  {cell} +{cell} +{cell} +{cell}", lines[2 + round])
-    for kind in ("stability", "adoption"):
-        assert f"Difference from none in {kind}, on the same conversations" in text
-    assert text.count(", cannot tell") == 8 and "falls" not in text
-    assert "Only 12 conversations, too few for a verdict" in " ".join(text.split())
-    assert max(map(len, lines)) <= 100
-    series = read_series(read_run(tmp_path / "run"))
-    assert wording.plain(estimate_columns(series[0].stability)[7]) in lines[10]
 
 
 def test_the_short_terminal_table_has_the_sentences_and_stability_alone(tmp_path):

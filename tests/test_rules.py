@@ -133,10 +133,6 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
         ("short", "boost:factor=4", 0),
     ]
     assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
-    text = report.table(wavering, details=True)
-    table = text[text.index("Difference from none in each rule") :]
-    assert "signs, boost:factor=4" in table and "+1.00 (all alike), higher" in table
-    assert "  cannot tell, as none of 24 differ\n" in table
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
     prompts = page[page.index('id="prompt-table"') :]
@@ -205,16 +201,6 @@ def test_first_broken_passes_over_rounds_that_were_not_measured():
     assert first_broken(values) == [3, 0, 2]
 
 
-def test_terminal_tells_rule_by_rule(run):
-    text = report.table(run, details=True)
-    assert "Rule by rule, none: stability by round" in text
-    lines = [line.split() for line in text.splitlines()]
-    assert ["round", "signs", "cheap", "short"] in lines
-    assert "  signs: -0.75" in text and "followed less from round 3" in text
-    block = text[text.index("Rule by rule") : text.index("From round 3, the agent")]
-    assert max(map(len, block.splitlines())) <= 80
-
-
 def test_the_terminal_has_a_line_per_rule(run, wavering):
     """Of one method its first and last round and when it was lost; of several, the last of each."""
     text = report.table(run)
@@ -230,7 +216,7 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
     assert heads == [["none", "none", "boost:factor=4"], ["round 1", "round 5", "round 5"]]
     assert table[3].split()[0] == "signs" and table[3].endswith("1.00 higher")
     assert table[5].split()[0] == "short" and table[5].endswith("1.00")
-    assert len(text.splitlines()) < 40 < len(report.table(wavering, details=True).splitlines())
+    assert len(text.splitlines()) < 40
 
 
 def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):

@@ -22,7 +22,6 @@ from holdfast.cli.output import (
     command_line,
     command_with,
     page_path,
-    print_figures,
     write_page,
 )
 from holdfast.cli.progress import Bar, note
@@ -197,16 +196,11 @@ def _print_result(
     """Writes the files of a calibration."""
     out, file = arguments.out, arguments.out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
-    figures = write_calibration_figures(calibration, budget, out)
+    write_calibration_figures(calibration, budget, out)
     study_summary.write_calibration_summaries(calibration, out)
     print(report.table(calibration))
-    lines = report.detail_lines(calibration) if arguments.details else []
-    if arguments.details or read_baseline(stability.folder) is not None:
-        lines += report.unprompted_lines(stability)
-    for line in lines:
-        print(line)
-    if arguments.details:
-        print_figures(figures)
+    if read_baseline(stability.folder) is not None:
+        print(*report.unprompted_lines(stability), sep="\n")
     for name, line in failure_lines(read_run(out / "capability").failures):
         print(f"{name.capitalize()}: {line}.")
     write_page(arguments, report.calibration_page(calibration, chosen, out), page)
@@ -262,7 +256,6 @@ COMMAND = Command(
         options.RayOptions,
         options.DryRunOptions,
         options.ReportOptions,
-        options.DetailsOptions,
     ),
     DESCRIPTION,
     EXAMPLES,

@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
         run = planned.converse(bar)
     if arguments.baseline:
         planned.ask_baseline()
-    print_run(run, arguments.details)
+    print_run(run)
     write_run_page(arguments, out, page)
 
 
@@ -220,7 +220,6 @@ COMMAND = Command(
         options.RayOptions,
         options.DryRunOptions,
         options.ReportOptions,
-        options.DetailsOptions,
     ),
     description=(
         "Two copies of a model talk under different system prompts; at every round a probe asks,"

@@ -293,11 +293,3 @@ class ReportOptions(Options):
 
     report: Annotated[Path | None, Arg("FILE.html")] = None
     """where the page goes (default: report.html in the folder)"""
-
-
-class DetailsOptions(Options):
-    """How much is printed."""
-
-    details: bool = False
-    """print every table that the page has of methods and rules, and the tokens that the run
-    took"""

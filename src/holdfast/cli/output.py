@@ -99,14 +99,13 @@ def print_figures(paths: Iterable[Path]) -> None:
             print(f"Figure: {path.resolve()}")
 
 
-def print_run(run: RunData, details: bool) -> None:
+def print_run(run: RunData) -> None:
     """Prints a run's results, how its dialogs ended, how long it took, and what to do next."""
-    print(table(run, details))
-    if not details:
-        print("More tables with --details, and on the page.")
+    print(table(run))
+    print("The page has more tables.")
     for name, line in ending_lines(run.records):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
-    print(_tokens_line(run.records) if details else _time_line(run.records))
+    print(_time_line(run.records))
     print(f"\n{next_line(run)}")
 
 
@@ -115,13 +114,3 @@ def _time_line(records: list[dict]) -> str:
     seconds = round(sum(record["seconds"] for record in records))
     unit, size = next((u, s) for u, s in _UNITS if seconds >= 2 * s or s == 1)
     return f"Took {count_of(round(seconds / size), unit)}."
-
-
-def _tokens_line(records: list[dict]) -> str:
-    tokens = [record["tokens"] for record in records]
-    forwarded, least = (sum(row[name] for row in tokens) for name in ("forwarded", "least"))
-    ratio = f", {forwarded / least:.3f} times the least possible" if least else ""
-    compared = sum(row.get("divergence", 0) for row in tokens)
-    more = f" and {compared:,} more for divergences" if compared else ""
-    seconds = sum(record["seconds"] for record in records)
-    return f"{forwarded:,} tokens forwarded{ratio}{more}, in {seconds:,.0f} s."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import records, report
-from holdfast.cli.options import Arg, Command, DetailsOptions, Options
+from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_run
 from holdfast.integrations.trackers import log_to_mlflow, log_to_wandb
 from holdfast.records import read_run
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
             print()
         if len(arguments.folders) > 1:
             print(f"{folder}:\n")
-        print_run(read_run(folder), arguments.details)
+        print_run(read_run(folder))
     print(f"Report: {page.resolve()}")
 
 
@@ -77,7 +77,7 @@ COMMAND = Command(
     "report",
     "make one page of one or more runs",
     run,
-    (_ReportOptions, DetailsOptions),
+    (_ReportOptions,),
     "Writes one self-contained page, with its figures as SVG and PNG files beside it, and prints"
     " what\n`holdfast drift` printed of each run.",
     "examples:\n  holdfast report runs/fix --out report.html\n  holdfast report runs/main"

@@ -1,16 +1,14 @@
-"""The text that a run prints when it ends: in short, or in every detail."""
+"""The text that a run prints when it ends; its page has every table."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.estimates import (
-    Difference,
     EstimateRow,
     accuracy_of,
-    baseline_of,
     difference,
     row_of,
     rule_differences,
@@ -27,22 +25,19 @@ from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.sentences import (
     baseline_hint,
     baseline_lines,
-    broken_text,
     counted,
     fall,
     opening,
 )
-from holdfast.report.wording import aligned, other_prompts, plain, signed, with_verdict
+from holdfast.report.wording import aligned, other_prompts, plain, signed
 
 WIDTH = 100
 _MOST_ROUNDS = 24  # lines; the page has every round
 _MOST_ACROSS = 10  # rounds as columns
 
 
-def table(run: RunData, details: bool = False) -> str:
-    """A run in short: its sentences, stability by round and method, and rule by method; with
-    `details`, every table of methods and rules that the page has.
-    """
+def table(run: RunData) -> str:
+    """A run in short: its sentences, stability by round and method, and rule by method."""
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
     rules = rule_rows(series)
@@ -51,16 +46,11 @@ def table(run: RunData, details: bool = False) -> str:
     sentences = [part for line in lines for part in textwrap.wrap(line, WIDTH)]
     notes = _notes(series, baseline)
     by_method = _rules_by_method(series, rules, baseline)
-    if details:
-        against = [_against_none(series, kind) for kind in KINDS]
-        by_rule = _rules(series, rules, baseline)
-        more = [*_accuracies(series), *notes]
-        paragraphs = [_by_round(series), _changes(series), *against, *by_rule, more, sentences]
-    elif len(series) > 1:
-        against = [_against_none(series, "stability")]
-        paragraphs = [sentences, _means(series), *against, by_method, notes]
+    if len(series) > 1:
+        paragraphs = [sentences, _means(series), _against_none(series), by_method, notes]
     else:
-        paragraphs = [sentences, _by_round(series), _accuracies(series), by_method, notes]
+        first = series[0]
+        paragraphs = [sentences, _by_round(first), _accuracies(first), by_method, notes]
     if rules and not baseline:
         hint = baseline_hint([row for row in rules if row.series is series[0]])
         paragraphs.append(textwrap.wrap(hint, WIDTH))
@@ -99,103 +89,68 @@ def _means(series: Sequence[Series]) -> list[str]:
     return [f"Stability by round, {counted(series)}:", *aligned(rows, "  ")]
 
 
-def _by_round(series: Sequence[Series]) -> list[str]:
-    """Every score of every method with its interval; rounds go down."""
-    columns = []
-    for item in series:
-        kinds = [kind for kind in KINDS if kind == "stability" or item.measured(kind)]
-        head = (item.method, f"{len(item.records)} conversations")
-        for kind in kinds:
-            columns.append([*head, kind, *_listed(row_of(item, kind))])
+def _by_round(item: Series) -> list[str]:
+    """Every score with its interval; rounds go down, of many those that an axis would number."""
+    shown = range(1, item.rounds + 1) if item.rounds <= _MOST_ROUNDS else numbered(item.rounds)
+    columns = [["", "", "round", *(f"{number:>5}" for number in shown)]]
+    head = (item.method, f"{len(item.records)} conversations")
+    for kind in KINDS:
+        if kind == "stability" or item.measured(kind):
+            points = row_of(item, kind).points
+            columns.append([*head, kind, *(plain(points[number - 1]) for number in shown)])
             head = ("", "")
-    return _side_by_side([["", "", *_round_names(series[0].rounds)], *columns])
-
-
-def _round_names(rounds: int) -> list[str]:
-    return ["round", *(f"{number:>5}" for number in _shown_rounds(rounds))]
-
-
-def _listed(row: EstimateRow) -> list[str]:
-    """The estimates of the rounds that are lines."""
-    return [plain(row.points[number - 1]) for number in _shown_rounds(row.series.rounds)]
-
-
-def _shown_rounds(rounds: int) -> Sequence[int]:
-    """The rounds that are lines; of many, those that an axis would number."""
-    return range(1, rounds + 1) if rounds <= _MOST_ROUNDS else numbered(rounds)
+    return _side_by_side(columns)
 
 
 def _mean(value: Estimate) -> str:
     return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
-def _accuracies(series: Sequence[Series]) -> list[str]:
+def _accuracies(item: Series) -> list[str]:
     """At the first and the last round, where all rules of a prompt are scored on one reply."""
-    lines = []
-    for item in series:
-        if accuracy := accuracy_of(item):
-            lines.append(f"Accuracy, {item.method}, at round 1 and round {item.rounds}:")
-            lines += [
-                f"  {level} level: {plain(points[0])} and {plain(points[-1])}"
-                for level, points in accuracy.items()
-            ]
-    return lines
+    if not (accuracy := accuracy_of(item)):
+        return []
+    return [
+        f"Accuracy, {item.method}, at round 1 and round {item.rounds}:",
+        *(
+            f"  {level} level: {plain(points[0])} and {plain(points[-1])}"
+            for level, points in accuracy.items()
+        ),
+    ]
 
 
 # --- Differences
 
 
-def _changes(series: Sequence[Series]) -> list[str]:
-    if series[0].rounds < 2:
-        return []
-    rows = [row_of(item, kind) for item in series for kind in KINDS]
-    return [
-        f"Change from round 1 to {series[0].rounds}, paired by conversation [95 % interval]:",
-        *(
-            f"  {row.series.method}: {row.measure} {with_verdict(row.change, 'rises', 'falls')}"
-            for row in rows
-            if row.change.mean is not None
-        ),
-    ]
-
-
-def _against_none(series: Sequence[Series], kind: str) -> list[str]:
-    """The gain of each method in the last round and over all; nothing of one method."""
-    pairs = {item.method: difference(series, item, kind) for item in series if item.measured(kind)}
-    lines = _differences(kind, {name: pair for name, pair in pairs.items() if pair})
-    if kind == "stability":
-        apart = [(item, baseline_of(series, item)) for item in series if not pairs.get(item.method)]
-        lines += [
-            f"{item.method} and {baseline.method} share no conversations, so they are not compared."
-            for item, baseline in apart
-            if baseline
-        ]
-    return lines
-
-
-def _differences(title: str, pairs: Mapping[str, Difference]) -> list[str]:
-    """A line per pair, and why any of them cannot tell; that an interval includes 0 can be seen."""
-    if not pairs:
-        return []
-    first = next(iter(pairs.values()))
-    against = first.against.series.method
-    rows = [("", f"round {first.row.series.rounds}", "all rounds")]
-    reasons = []
-    for name, pair in pairs.items():
+def _against_none(series: Sequence[Series]) -> list[str]:
+    """The gain of each method in the last round and over all, and why any of them cannot tell."""
+    rows = [("", f"round {series[0].rounds}", "all rounds")]
+    reasons, apart = [], []
+    for item in series[1:]:
+        if (pair := difference(series, item, "stability")) is None:
+            apart.append(
+                f"{item.method} and {series[0].method} share no conversations, so they are not"
+                " compared."
+            )
+            continue
         values = pair.last, pair.mean
         last, mean = (f"{signed(v)}, {tell(v).word('higher', 'lower')}" for v in values)
-        rows.append((name, last, mean))
+        rows.append((item.method, last, mean))
         if any(value.other_prompts for value in values):
             rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
         reasons += [tell(value).why for value in values]
+    if not rows[1:]:
+        return apart
+    first = series[0].method
     return [
-        f"Difference from {against} in {title}, on the same conversations [95 % interval]:",
+        f"Difference from {first} in stability, on the same conversations [95 % interval]:",
         *aligned(rows, "  "),
         *(
             f"  {CANNOT_TELL}, as {why}"
             for why in dict.fromkeys(reasons)
-            if why not in ("", INCLUDES_ZERO)
+            if why not in ("", INCLUDES_ZERO)  # that an interval includes 0 can be seen
         ),
+        *apart,
     ]
 
 
@@ -230,30 +185,6 @@ def _rules_by_method(
         return ["Rule by rule, stability:", *_side_by_side(columns)]
     title = f"Stability by rule and method (higher, lower: a clear difference from {first.method}):"
     return [title, *_side_by_side(columns)]
-
-
-def _rules(
-    series: Sequence[Series], rules: Sequence[EstimateRow], baseline: Baseline | None
-) -> list[list[str]]:
-    """Each method's rules by round and when each was lost, then each rule by method."""
-    paragraphs = []
-    for item in series:
-        if rows := [row for row in rules if row.series is item]:
-            columns = [_round_names(item.rounds), *([row.group, *_listed(row)] for row in rows)]
-            title = f"Rule by rule, {item.method}: stability by round, and its change to the last"
-            paragraphs.append([title, *_side_by_side(columns)])
-            paragraphs.append([line for row in rows for line in _rule_lines(row, baseline)])
-    pairs = rule_differences(series, rules)
-    named = {f"{pair.row.group}, {pair.row.series.method}": pair for pair in pairs}
-    return [*paragraphs, _differences("each rule", named)]
-
-
-def _rule_lines(row: EstimateRow, baseline: Baseline | None) -> list[str]:
-    """Whether and when a rule was lost."""
-    if row.never_followed:
-        return [f"  {row.group}: {fall(row)}"]
-    moved = f"{signed(row.change)}; " if row.series.rounds > 1 else ""
-    return [f"  {row.group}: {moved}{fall(row, baseline)}", f"    {broken_text(row)}"]
 
 
 def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
