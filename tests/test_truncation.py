@@ -25,7 +25,7 @@ SUITE = drift.Suite(
     ("hello there",),
 )
 SAMPLING = Sampling(temperature=1, top_p=1, max_new_tokens=9)
-LIMIT = 60  # tokens of the server's context, which are words here
+LIMIT = 57  # tokens of the server's context, which are words here
 
 
 def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_after=10**9):
@@ -45,8 +45,8 @@ def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_a
             count = len(words)
         fresh = frozenset(all_words) - seen
         seen.update(fresh)
-        known = re.search(r"number of this conversation is (\d+)", " ".join(words))
-        if "reference number" in body["messages"][-1]["content"]:
+        known = re.search(r"lucky number is (\d+)", " ".join(words))
+        if "lucky number" in body["messages"][-1]["content"]:
             knows = known and len(all_words) < forgets_after
             text = f"It is {known[1]}." if knows else "I do not know."
         else:

@@ -13,8 +13,8 @@ from holdfast.errors import UsageError
 from holdfast.measures.text import plural
 from holdfast.seeds import seed_of
 
-_CANARY = "The reference number of this conversation is {}."
-_CANARY_QUESTION = "What is the reference number of this conversation?"
+_CANARY = "The lucky number is {}."
+_CANARY_QUESTION = "What is the lucky number?"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,157 @@
+"""Whether `--canary` tells a server that cuts the system prompt off from a model that forgets.
+
+SmolLM2-135M-Instruct behind `holdfast serve`, and between it and `holdfast drift` a server that
+shortens what does not fit, as some do: of a chat of more than LIMIT tokens it passes on the last
+messages, as many as fill half of the limit, and says nothing. The same conversations are held
+without it.
+
+    python benchmarks/truncation.py --out benchmarks/results/truncation_smollm2.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.server
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from stamp import measured_on
+
+import holdfast
+from holdfast import drift
+from holdfast.analysis.series import read_series
+from holdfast.analysis.summary import summarise
+from holdfast.models.connecting import connect
+from holdfast.report.context import truncation_lines
+
+ROOT = Path(__file__).parent.parent
+LIMIT = 400
+SETTINGS = drift.Settings(
+    rounds=8,
+    conversations=16,
+    pairs="balanced",
+    adoption=False,
+    canary=True,
+    sampling=holdfast.Sampling(temperature=0.7, top_p=0.9, max_new_tokens=60),
+)
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[str]:
+    """`holdfast serve` with SmolLM2; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "holdfast", "serve", "--model", "smollm2"]
+    command += ["--dtype", "bfloat16", "--port", str(port)]
+    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(240):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{url}/health", timeout=1).close()
+                break
+            time.sleep(0.5)
+        yield url
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@contextlib.contextmanager
+def between(behind: str, limit: int | None) -> Iterator[str]:
+    """A server that passes chats on, no more of them than fits; its address."""
+    tokenizer = holdfast.load("smollm2", dtype="bfloat16").tokenizer
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            messages = body["messages"]
+            if limit is not None and length(messages) > limit:
+                while len(messages) > 1 and length(messages) > limit // 2:
+                    messages = messages[1:]
+            self._pass_on("/chat/completions", json.dumps(body | {"messages": messages}).encode())
+
+        def do_GET(self) -> None:
+            if self.path.endswith("/models"):
+                self._pass_on("/models", None)
+            else:
+                self._answer(404, b"{}")
+
+        def _pass_on(self, path: str, data: bytes | None) -> None:
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"{behind}/v1{path}", data, headers)
+            with urllib.request.urlopen(request, timeout=600) as answer:
+                read = json.loads(answer.read())
+                read.pop("holdfast", None)  # an ordinary server does not know of steering
+                self._answer(answer.status, json.dumps(read).encode())
+
+        def _answer(self, status: int, text: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def length(messages: list[dict[str, str]]) -> int:
+        return len(tokenizer.apply_chat_template(messages, return_dict=False))
+
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{proxy.server_port}/v1"
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=Path, default=Path("runs/truncation"))
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    suite = drift.load_suite(str(ROOT / "examples" / "small-model.yaml"))
+    rows = []
+    with serving() as url:
+        for limit in (LIMIT, None):
+            with between(url, limit) as address:
+                model = connect(address, concurrency=16, timeout=600)
+                folder = arguments.runs / f"limit-{limit}"
+                cast = drift.Cast(user_turns="everyday")
+                run = drift.run(model, suite, folder, SETTINGS, cast=cast)
+            (series,) = read_series(run)
+            (found,) = summarise(run)["results"]
+            canaries = [
+                [p["score"] for r in run.records for p in r["probes"]
+                 if p["kind"] == "canary" and p["round"] == number]
+                for number in range(1, SETTINGS.rounds + 1)
+            ]  # fmt: skip
+            row = {
+                "limit": limit,
+                "stability_by_round": [v["mean"] for v in found["by_round"]["stability"]],
+                "canary_by_round": [round(sum(there) / len(there), 3) for there in canaries],
+                "truncation": found["truncation"],
+                "sentences": truncation_lines([series]),
+            }
+            rows.append(row)
+            print(json.dumps(row, indent=1), flush=True)
+    if arguments.out:
+        record = {"benchmark": "truncation", "measured_on": measured_on(), "runs": rows}
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
