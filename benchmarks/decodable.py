@@ -301,7 +301,7 @@ def compared(table: dict[str, np.ndarray], unit: str) -> dict:
 
 
 def summary(table: dict[str, np.ndarray]) -> dict:
-    """What foretells lost probes of unseen conversations, families and categories."""
+    """How well lost probes are foretold in unseen conversations, families and categories."""
     late = table["round"] > 1
     table = {name: column[late] for name, column in table.items()}
     return {

@@ -77,6 +77,7 @@ RECORDS = (
         False,
         20,
     ),
+    Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("divergence", "benchmarks/divergence.py --runs {runs} --out {out}", True, 7),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),

@@ -42,7 +42,13 @@ from tabled.papers import (
     verdicts_table,
 )
 from tabled.reading import RESULTS, ROOT
-from tabled.real import real_decay_table, real_drift_table, settings_table, window_table
+from tabled.real import (
+    decodable_table,
+    real_decay_table,
+    real_drift_table,
+    settings_table,
+    window_table,
+)
 from tabled.speed import (
     attention_table,
     census_line,
@@ -130,6 +136,7 @@ def documents() -> dict[Path, str]:
         ("smollm2_explored", functools.partial(settings_table, "smollm2_explored")),
         ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
         ("window", window_table),
+        ("decodable", decodable_table),
     ):
         if (RESULTS / f"{RECORDED.get(name, name)}.json").exists():
             tables[name] = table()

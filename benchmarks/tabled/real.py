@@ -1,4 +1,6 @@
-"""Tables of a published chat model, from the records of on_smollm2.py and window.py."""
+"""Tables of a published chat model, from the records of on_smollm2.py, window.py and
+decodable.py.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,17 @@ SIDES = {
     "suite": "a user model under another prompt",
     "persona": "a user model with a persona",
     "empty": "a user model without a prompt",
+}
+
+FORETELLING = {  # by predictor in the record
+    "mass": "mass on the prompt where the reply begins",
+    "mass of the turn before": "mass on the prompt in the agent's last turn",
+    "mass of every head": "mass of every head there (fitted)",
+    "outcome": "residual stream there, outcome (fitted)",
+    "prompt": "residual stream there, prompt in force (fitted)",
+    "round": "the round alone",
+    "category and round": "the category's rate, and the round (fitted)",
+    "score before": "the score of the probe a round before",
 }
 
 
@@ -210,4 +223,60 @@ def window_table() -> str:
             )
             rows.append(cells)
         lines += ["", f"`{model['model']}`:", "", *markdown(rows)]
+    return "\n".join(lines)
+
+
+def area(estimate: dict) -> str:
+    return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
+
+
+def decodable_table() -> str:
+    """Predictors of lost probes, a table per model."""
+    record = read("decodable")
+    lines = [
+        (
+            f"`python benchmarks/decodable.py`: {record['conversations']} conversations of 8 rounds"
+            f" on each of {len(record['seeds'])} seeds, the probes from round 2 on; 95 % bootstrap"
+            " intervals over families of prompts. What is fitted is tested on other families. *Same"
+            " kind*: over pairs of a kept and a lost probe of one category and round."
+        )
+    ]
+    for name, row in record["models"].items():
+        unseen = row["unseen"]
+        scores = unseen["family"]["predictors"]
+        rows = [["what foretells a lost probe", "AUC", "less that of mass", "AUC, same kind"]]
+        for predictor, words in FORETELLING.items():
+            cell = scores[predictor]
+            less = interval(cell["less"]["mass"]) if predictor != "mass" else ""
+            rows.append([words, area(cell["auc"]), less, area(cell["auc_same_category_and_round"])])
+        less = scores["outcome"]["less"]
+        areas = {unit: area(unseen[unit]["predictors"]["outcome"]["auc"]) for unit in unseen}
+        shares = {}
+        for unit, split in unseen.items():
+            decoded = split["decoded"]
+            means = (decoded["kept"]["mean"], decoded["lost"]["mean"], decoded["chance"])
+            shares[unit] = [round(100 * mean) for mean in means]
+        lines += [
+            "",
+            (
+                f"`{name}`: {row['lost']} of {row['probes']} probes lost,"
+                f" {row['units']['family']} families in {row['units']['category']} categories."
+            ),
+            "",
+            *markdown(rows),
+            "",
+            (
+                "The AUC of the residual stream's outcome, less that of the category's rate and"
+                f" the round: {interval(less['category and round'])}; less that of the score"
+                f" before: {interval(less['score before'])}. Fitted on other conversations of the"
+                f" same prompts, it is {areas['conversation']}; on other categories,"
+                f" {areas['category']}."
+            ),
+            "",
+            (
+                "The prompt in force is the nearest one in {} % of the kept probes and {} % of the"
+                " lost ones (by chance: {} %); fitted on other categories, in {} % and {} %"
+                " (by chance: {} %).".format(*shares["family"], *shares["category"])
+            ),
+        ]
     return "\n".join(lines)
