@@ -195,7 +195,6 @@ def hostile(folder):
     long = [(evil, evil)] * 14
     values = {
         "read": [evil],
-        "theory": [evil],
         "states": [Picture(evil, folder / "x.svg")],
         "norms": [],
         "averages": Table(evil, long),

@@ -1,4 +1,6 @@
-"""`holdfast trace`: how attention to the prompt decays; `holdfast geometry`: the theory of it."""
+"""`holdfast trace` and `holdfast geometry`: how attention to the prompt decays, and hidden states
+spread.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,7 @@ COMMAND = Command(
 )
 GEOMETRY = Command(
     "geometry",
-    "check the theory of drift, and read a model's own geometry",
+    "see how hidden states spread over a dialog",
     run_geometry,
     (
         *options.MODEL,
@@ -151,9 +153,8 @@ GEOMETRY = Command(
         options.SeedOptions,
         options.ReportOptions,
     ),
-    "Checks Theorem 5.1 and Propositions A.1 and A.2 of Li et al. 2024 on random instances, draws"
-    " the norms of a model's embeddings\n(Figure 7), and reads effective dimension and opening"
-    " angle of its hidden states over self-chats.",
+    "Draws the norms of a model's embeddings (Li et al. 2024, Figure 7), and reads the effective"
+    " dimension and the\nopening angle of its hidden states over self-chats.",
     "examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct"
     " --conversations 40",
 )

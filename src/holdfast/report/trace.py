@@ -163,7 +163,6 @@ _COLUMNS = [(q, who) for q in ("dimension", "angle") for who in ("all", "system"
 def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) -> str:
     """The HTML of the page of a study of geometry, with its results in words."""
     run = read_run(folder / DIALOGS)
-    theory = [line for line in lines if line.startswith(("Theorem", "Proposition"))]
     rows = [
         (row["round"], *(row[quantity][who] for quantity, who in _COLUMNS))
         for row in geometry["hidden_states"]
@@ -173,12 +172,10 @@ def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) 
     numbers = [("round", *(f"{quantity}_{who}" for quantity, who in _COLUMNS)), *rows]
     return render_study(
         "geometry",
-        f"How the hidden states of {geometry['model']} spread over {rows[-1][0]} rounds, and the"
-        " theory checked.",
+        f"How the hidden states of {geometry['model']} spread over {rows[-1][0]} rounds.",
         {DIALOGS: run},
         (f"{len(run.records)} dialogs", f"suite {geometry['suite']}"),
-        read=[line for line in lines if line not in theory],
-        theory=theory,
+        read=lines,
         states=pictures(
             folder,
             hidden_states="Effective dimension and opening angle, averaged over layers and dialogs",

@@ -2,8 +2,7 @@
 
 setup.py      the scales, and the refusal of models that cannot be used
 figures.py    the figures, from the runs that they need
-cone.py       the cone geometry of the theory
-geometry.py   the theory checked on random instances, and the same quantities in a real model
+geometry.py   the quantities of the theory in a real model
 """
 
 from __future__ import annotations
@@ -18,12 +17,7 @@ __all__ = ["SCALES", "Li2024Setup", "check", "reproduce"]
 
 
 def reproduce(setup: Li2024Setup) -> Path:
-    """Runs every figure, resuming what is there, and writes `index.html` and `findings.json` into
-    `setup.out`; returns the page's path.
-
-    Raises:
-        RecordsError: `setup.out` holds runs of another model, suite or scale.
-    """
+    """Runs every figure, resuming what is there, and writes the page; returns its path."""
     check(setup)
     facts = [
         f"model {setup.model.name}",

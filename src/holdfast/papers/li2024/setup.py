@@ -21,26 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Li2024Scale:
-    """How much is run.
+    """How much is run."""
 
-    Args:
-        conversations: of Figures 3 and 9.
-        traced: conversations of Figures 4 and 8.
-        rounds: of all of them.
-        prompts: of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each
-            category.
-        draws: conversations of each of these pairs, per setting.
-        questions: of the capability, per setting.
-        sweeps: of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate
-            --sweep` takes them; () leaves out both figures, which cost the most.
-    """
-
-    conversations: int
-    traced: int
-    rounds: int
+    conversations: int  # of Figures 3 and 9
+    traced: int  # conversations of Figures 4 and 8
+    rounds: int  # of all of them
+    # of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each category
     prompts: int
-    draws: int
-    questions: int
+    draws: int  # conversations of each of these pairs, per setting
+    questions: int  # of the capability, per setting
+    # of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate --sweep`
+    # takes them; () leaves out both figures, which cost the most
     sweeps: tuple[str, ...]
 
 
@@ -65,37 +56,28 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Li2024Setup:
-    """The model, the scale and the folder of a reproduction.
-
-    Args:
-        suite: its prompts.
-        out: the folder of all runs, figures and the page.
-        capability: what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it.
-        base: the model before its chat training, for Figure 8; None leaves that figure undecided.
-        other: the model of Figure 9, an endpoint as in the paper, or None for `model` itself.
-        tell: takes one line per step.
-        watch: told of every step that takes long, in rounds.
-    """
+    """The model, the scale and the folder of a reproduction."""
 
     model: LocalModel
-    suite: drift.Suite
-    out: Path
+    suite: drift.Suite  # its prompts
+    out: Path  # the folder of all runs, figures and the page
     scale: Li2024Scale
     seed: int = 0
+    # what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it
     capability: str = "knowledge"
+    # the model before its chat training, for Figure 8; None leaves that figure undecided
     base: LocalModel | None = None
+    # the model of Figure 9, an endpoint as in the paper, or None for `model` itself
     other: ChatModel | None = None
-    tell: Callable[[str], None] = lambda line: None
-    watch: Watch = unwatched
+    tell: Callable[[str], None] = lambda line: None  # takes one line per step
+    watch: Watch = unwatched  # told of every step that takes long, in rounds
 
     def figures(self, number: str) -> Path:
         """The folder of a figure's images."""
         return self.out / "figures" / number
 
     def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:
-        """Self-chats in a folder named after the step; `changed` replaces fields of the scale's
-        settings.
-        """
+        """Self-chats in a folder named after the step, with some fields of the settings changed."""
         settings = drift.Settings(
             rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed
         )
