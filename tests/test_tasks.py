@@ -36,7 +36,6 @@ from holdfast.methods import Pasta, Repetition
 from holdfast.papers.zhang2024 import data, files, metrics, synthetic
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
-from holdfast.papers.zhang2024.dialogues import training_dialogue
 from holdfast.papers.zhang2024.settings import demonstrations, draw_samples, request_of
 from holdfast.report.tasks import table
 from holdfast.sampling import Sampling
@@ -138,23 +137,7 @@ def test_json_replies_scored_by_hand(reply, valid, right):
 
 def test_any_reply_has_the_json_that_its_substrings_have():
     rng = random.Random(0)
-    pieces = (
-        '{"a": ',
-        "{",
-        "}",
-        '"',
-        "1",
-        ", ",
-        '"b": ',
-        ": ",
-        "[",
-        "]",
-        "{}",
-        " ",
-        "\\",
-        "null",
-        "x",
-    )
+    pieces = ('{"a": ', '"b": ', ": ", ", ", " ", "null", "\\", *'{}"1[]x', "{}")
     replies = ["".join(rng.choices(pieces, k=rng.randint(1, 9))) for _ in range(600)]
     found = [metrics.first_object(reply) is not None for reply in replies]
     assert found == [json_by_substrings(reply) for reply in replies] and 20 < sum(found) < 580
@@ -367,7 +350,7 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
     rng, scored = random.Random(2), 0
     for task in tasks.CATALOGUE:
         for _ in range(200):
-            asked, reply = training_dialogue(task, rng)
+            asked, reply = dialogues.training_dialogue(task, rng)
             assert (asked["role"], reply["role"]) == ("user", "assistant")
             assert asked["content"]
             assert reply["content"]
@@ -384,7 +367,7 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
                 scored += 1
     assert scored > 200
     with pytest.raises(UnknownName, match="jsn"):
-        training_dialogue("jsn", rng)
+        dialogues.training_dialogue("jsn", rng)
     whole = dialogues.Mix(facts=0.15, knowledge=0.15, tasks=1.0)
     assert all(len(dialogues.dialogue(rng, [], mix=whole)) == 2 for _ in range(20))
     monkeypatch.setattr(

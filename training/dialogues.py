@@ -20,8 +20,7 @@ from fact_families import FACT_FAMILIES, RECITE
 from families import Family, Instruction, instruct, probe
 from knowledge import ask
 from style_families import STYLE_FAMILIES
-
-from holdfast.papers.zhang2024.dialogues import training_dialogue
+from task_dialogues import training_dialogue
 
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
 TASK_SHARES = {
@@ -46,7 +45,7 @@ class Mix:
             alone.
         knowledge: of the turns, those that ask a knowledge question.
         tasks: of the dialogues, those that are one of PASTA's tasks
-            (`papers.zhang2024.dialogues`), by `TASK_SHARES`; at 0 no draw is spent on it.
+            (`task_dialogues.py`), by `TASK_SHARES`; at 0 no draw is spent on it.
     """
 
     facts: float

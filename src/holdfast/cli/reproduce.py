@@ -40,8 +40,7 @@ class _ReproduceStudy(Options):
     capability: str = "knowledge"
     """li2024: as of holdfast calibrate"""
     child: Annotated[str | None, Arg("MODEL")] = None
-    """zhang2024: the model after further training, for Table 13 (default: a small model is
-    trained a little here)"""
+    """zhang2024: the model after further training, for Table 13"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH|hub:NAME")] = None
     """zhang2024: as of holdfast tasks (default: synthetic)"""
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None

@@ -27,9 +27,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A paper's statement about a figure, in our words; its verdict (as in `analysis.verdicts`),
-    and the numbers behind the verdict.
-    """
+    """A paper's statement in our words, its verdict (`analysis.verdicts`), and its evidence."""
 
     text: str
     verdict: str
@@ -38,21 +36,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """A reproduced figure or table, its paper's claims judged.
-
-    Args:
-        how: how this run made it, where that is not as in the paper.
-        kind: "Figure" or "Table".
-        rows: of the table, the first its head; () for none.
-    """
+    """A reproduced figure or table, its paper's claims judged."""
 
     number: str
     title: str
-    how: str
+    how: str  # how this run made it, where that is not as in the paper
     images: tuple[Path, ...] = ()
     claims: tuple[Claim, ...] = ()
-    kind: str = "Figure"
-    rows: tuple[tuple[str, ...], ...] = ()
+    kind: str = "Figure"  # "Figure" or "Table"
+    rows: tuple[tuple[str, ...], ...] = ()  # of the table, the first its head; () for none
 
     @property
     def name(self) -> str:
@@ -76,12 +68,7 @@ class Figure:
 
 
 def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str = "") -> Claim:
-    """The claim that an estimate lies on the side of `sign` (+1 or -1) of 0, judged.
-
-    Args:
-        measured: what is estimated; stands in front of the numbers in the evidence.
-        remark: behind them.
-    """
+    """The claim that an estimate is above 0 (`sign` +1) or below it (-1), judged."""
     evidence = f"{measured} {in_words(value)}.{remark}"
     if value.mean is None:
         return Claim(text, NOT_JUDGED, evidence)
@@ -134,9 +121,7 @@ def scale_of(name: str, scales: Mapping[str, S]) -> S:
 def publish(
     made: Iterable[Figure], title: str, facts: Sequence[str], out: Path, tell: Callable[[str], None]
 ) -> Path:
-    """Reports the verdicts of each figure as it is made, and writes `index.html` and
-    `findings.json` into the folder `out`; returns the page's path.
-    """
+    """Reports each figure's verdicts as it is made; writes `index.html` and `findings.json`."""
     figures = []
     for figure in made:
         figures.append(figure)
@@ -147,9 +132,7 @@ def publish(
 
 
 def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out: Path) -> Path:
-    """Writes the page: each figure, and under it the paper's claims and whether this run supports
-    them.
-    """
+    """Writes the page: each figure with the paper's claims and whether this run supports them."""
     counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     lines, template = [f"Claims: {summary}."], "reproduction.html.j2"

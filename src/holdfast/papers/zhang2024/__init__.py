@@ -4,7 +4,6 @@ catalogue.py     the four tasks, in the paper's words
 data.py          biographies, changed facts, samples; synthetic.py and files.py make and read them
 settings.py      the settings of a run, the rows of its table, its samples
 evaluate.py      the run; metrics.py scores replies
-dialogues.py     the tasks as training dialogues
 profiling/       heads ranked by steering each alone
 reproduction/    the paper's tables and figures on your model
 """

@@ -158,9 +158,7 @@ def _inside(fact: ChangedFact, target: str) -> str:
 def score_counterfact(
     sample: Sample, log_probabilities: Sequence[Sequence[float]]
 ) -> dict[str, float]:
-    """Whether the new target is likelier than the old one, and for which share of the paraphrases,
-    if there are any.
-    """
+    """Whether the new target is likelier than the old one; for which share of the paraphrases."""
     wins = [float(new > old) for new, old in log_probabilities]
     scores = {"efficacy": wins[0]}
     return scores | {"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else scores

@@ -21,21 +21,13 @@ surgeon teacher yoga_teacher""".split()
 
 @dataclass(frozen=True)
 class Biography:
-    """A person and a text about them.
+    """A person and a text about them."""
 
-    Args:
-        name: by which the questions call the person.
-        occupation: the right answer.
-        first: the sentence that names the occupation.
-        text: all of it, `first` included.
-        changed: the text with she and he, and what goes with them, changed to they.
-    """
-
-    name: str
-    occupation: str
-    first: str
-    text: str
-    changed: str
+    name: str  # by which the questions call the person
+    occupation: str  # the right answer
+    first: str  # the sentence that names the occupation
+    text: str  # all of it, `first` included
+    changed: str  # the text with she and he, and what goes with them, changed to they
 
 
 @dataclass(frozen=True)
@@ -68,25 +60,16 @@ class ChangedFact:
 
 @dataclass(frozen=True)
 class Data:
-    """Biographies and changed facts by kind (BIOGRAPHIES, FACTS) and split, in their order.
-
-    Args:
-        fingerprint: another one when the samples differ.
-        candidates: the occupations to choose from.
-    """
+    """Biographies and changed facts by kind (BIOGRAPHIES, FACTS) and split, in their order."""
 
     name: str
-    fingerprint: str
+    fingerprint: str  # another one when the samples differ
     items: Mapping[str, Mapping[str, Sequence[Any]]]
-    candidates: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()  # the occupations to choose from
 
 
 def change_pronouns(text: str) -> str:
-    """A text with she and he, and what goes with them, changed to they; verbs stay as they are, as
-    in the paper's demonstrations.
-
-    "her" becomes "their" before a word that can be owned and "them" elsewhere, which is a guess
-    about the word's kind."""
+    """A text with she and he, and what goes with them, changed to they; "her" by its next word."""
 
     def change(match: re.Match[str]) -> str:
         word = match[0].lower()
@@ -126,24 +109,17 @@ BIOGRAPHIES, FACTS = "biographies", "changed facts"
 
 @dataclass(frozen=True)
 class Sample:
-    """One question of a task.
+    """One question of a task."""
 
-    Args:
-        prompts: the user's message; where there are several, the first is the question and the
-            others ask it in other words.
-        emphasis: the parts to stress, each standing exactly once in every prompt.
-        target: the right answer, as a word or name.
-        reply: a right reply to the first prompt, for demonstrations.
-        text: what the question is about; consistency compares replies with texts of the same
-            target.
-        options: continuations whose probabilities are compared; () where the reply is generated.
-    """
-
+    # the user's message; where there are several, the first is the question and the others ask it
+    # in other words
     prompts: tuple[str, ...]
-    emphasis: tuple[str, ...]
-    target: str
-    reply: str
+    emphasis: tuple[str, ...]  # the parts to stress, each standing exactly once in every prompt
+    target: str  # the right answer, as a word or name
+    reply: str  # a right reply to the first prompt, for demonstrations
+    # what the question is about; consistency compares replies with texts of the same target
     text: str
+    # continuations whose probabilities are compared; () where the reply is generated
     options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -153,37 +129,27 @@ class Sample:
 
 @dataclass(frozen=True)
 class Task:
-    """A task of Zhang et al. 2024, section 4.
-
-    Args:
-        needs: what its samples are made of, BIOGRAPHIES or FACTS.
-        metrics: names of its scores, the main one first.
-        ask: makes a sample of a biography or a changed fact, the wording, and the candidates.
-        score: takes a sample and either the reply or the log-probabilities of its options,
-            [prompt][option]; gives one number in [0, 1] per metric that the sample has prompts for.
-        instructions: the wordings of the paper it has.
-        fits: whether a biography or a changed fact can be asked about.
-        fluent: whether the paper measures fluency and consistency of its replies.
-        chooses: whether continuations are compared by their probability, instead of a reply being
-            read.
-    """
+    """A task of Zhang et al. 2024, section 4."""
 
     name: str
-    needs: str
-    metrics: tuple[str, ...]
+    needs: str  # what its samples are made of, BIOGRAPHIES or FACTS
+    metrics: tuple[str, ...]  # names of its scores, the main one first
+    # makes a sample of a biography or a changed fact, the wording, and the candidates
     ask: Callable[[Any, str, Sequence[str]], Sample]
+    # takes a sample and either the reply or the log-probabilities of its options, [prompt][option];
+    # gives one number in [0, 1] per metric that the sample has prompts for
     score: Callable[[Sample, Any], dict[str, float]]
-    instructions: tuple[str, ...] = INSTRUCTIONS[:1]
+    instructions: tuple[str, ...] = INSTRUCTIONS[:1]  # the wordings of the paper it has
+    # whether a biography or a changed fact can be asked about
     fits: Callable[[Any], bool] = lambda item: True
-    fluent: bool = True
+    fluent: bool = True  # whether the paper measures fluency and consistency of its replies
     max_new_tokens: int = 64
+    # whether continuations are compared by their probability, instead of a reply being read
     chooses: bool = False
 
 
 def spans_of(prompt: str, emphasis: Sequence[str]) -> list[tuple[int, int]]:
-    """First and last character (exclusive) of each emphasised part, in the order of the prompt;
-    each has to stand in it exactly once.
-    """
+    """First and last character (exclusive) of each emphasised part, each to occur exactly once."""
     for part in emphasis:
         if not part or prompt.count(part) != 1:
             raise PromptError(

@@ -108,19 +108,14 @@ class TaskWork:
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks the samples of a batch.
-
-    Args:
-        judge: of the replies, where their fluency is measured.
-        failures: of the run; a sample that is not answered is reported there, and has no record.
-        keep: takes the records.
-    """
+    """Asks the samples of a batch."""
 
     model: Any
     batch: TaskBatch
-    judge: Judge | None
+    judge: Judge | None  # of the replies, where their fluency is measured
+    # of the run; a sample that is not answered is reported there, and has no record
     failures: Failures
-    keep: Callable[[dict[str, Any]], None]
+    keep: Callable[[dict[str, Any]], None]  # takes the records
 
     @property
     def task(self) -> Task:
@@ -140,9 +135,7 @@ class Asker:
         self._answer(keep)
 
     def choose(self, generate: bool) -> None:
-        """Compares continuations under every prompt of a sample, and keeps all records at the end;
-        has replies written too if `generate` is set.
-        """
+        """Compares continuations under every prompt; with `generate`, also has replies written."""
         began = time.monotonic()
         samples, replies = self.batch.samples, dict[int, Reply]()
         if generate:
@@ -315,9 +308,7 @@ def _check(
 
 
 def check_folder(data: Data, out: Path | str, settings: TaskSettings, command: str = "") -> None:
-    """Refuses a folder that holds another run than `run` would write, or something else, before a
-    model is loaded.
-    """
+    """Refuses a folder that holds something other than `run` would write, before any loading."""
     about = {"command": "tasks", "argv": command}
     refuse_early(out, _identity(data, settings), about, COMPATIBILITY)
 

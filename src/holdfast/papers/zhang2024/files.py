@@ -44,9 +44,7 @@ class DataRow:
     where: str
 
     def text(self, *names: str) -> str:
-        """The text under the first of the names that is there; a dotted name goes down into
-        objects.
-        """
+        """The text under the first of these names in the row; a dot goes down into an object."""
         value = self.get(*names)
         if not isinstance(value, str) or not value.strip():
             raise UsageError(
@@ -113,9 +111,7 @@ def _rome(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
 
 
 def _core(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
-    """The core lists each fact with its true target (label 1) and with a false one (label 0): the
-    changes.
-    """
+    """The core lists each fact with its true target (label 1) and with a false one (label 0)."""
     subject, relation = row.text("subject"), _relation(row, "relation")
     new, old = row.text("target"), row.text("true_target")
     if row.number("label") == 0:

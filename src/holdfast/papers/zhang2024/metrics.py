@@ -68,9 +68,7 @@ def _strings(value: Any) -> Iterable[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words in lower case; what follows an apostrophe is a word of its own ("they're" is "they"
-    and "re"), as is what a "_" joins.
-    """
+    """The words in lower case; apostrophes and "_" divide words: "they're" is "they" and "re"."""
     return re.findall(r"[^\W_]+", text.lower())
 
 
@@ -84,9 +82,7 @@ def pronouns_changed(reply: str) -> bool:
 
 
 def all_pronouns_changed(reply: str) -> bool:
-    """Whether no she, he, her, him, hers, his, herself or himself is left in the reply, and a
-    "they" stands there.
-    """
+    """Whether "they" is in the reply, and no she, he, her, him, hers, his, herself or himself."""
     return pronouns_changed(reply) and not set(words_of(reply)) & SINGULAR
 
 
@@ -115,15 +111,10 @@ def _entropy(tokens: Sequence[str], n: int) -> float:
 
 @dataclass(frozen=True)
 class Tfidf:
-    """Inverse document frequencies: log((1 + n) / (1 + n_w)) + 1, never 0.
+    """Inverse document frequencies: log((1 + n) / (1 + n_w)) + 1, never 0."""
 
-    Args:
-        documents: how many texts there were.
-        holding: per word, in how many of them it stands.
-    """
-
-    documents: int
-    holding: Mapping[str, int]
+    documents: int  # how many texts there were
+    holding: Mapping[str, int]  # per word, in how many of them it stands
 
     def similarity(self, text: str, reference: str) -> float:
         """The cosine of the tf-idf vectors of two texts, in [0, 1]; 0 where one has no words.

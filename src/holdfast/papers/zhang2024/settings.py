@@ -89,18 +89,12 @@ class TaskSettings:
 
 @dataclass(frozen=True)
 class TaskRunning:
-    """How a run is carried out; no record depends on it.
+    """How a run is carried out; no record depends on it."""
 
-    Args:
-        progress: takes how many samples were answered, or are in the folder already, and their
-            tokens.
-        command: the command line, for the manifest.
-        first: ask only so many of the batches that are missing; None: all.
-    """
-
+    # takes how many samples were answered, or are in the folder already, and their tokens
     progress: Progress = ignored
-    command: str = ""
-    first: int | None = None
+    command: str = ""  # the command line, for the manifest
+    first: int | None = None  # ask only so many of the batches that are missing; None: all
 
 
 def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> None:
@@ -113,16 +107,11 @@ def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> N
 
 @dataclass(frozen=True)
 class Variant:
-    """A row of the table: a prompt for the unsteered model, or steering of the zero-shot prompt.
+    """A row of the table: a prompt for the unsteered model, or steering of the zero-shot prompt."""
 
-    Args:
-        name: a baseline, or the spec string of the methods.
-        draw: of the demonstrations, counted from 1; 0 where there are none.
-    """
-
-    name: str
+    name: str  # a baseline, or the spec string of the methods
     methods: tuple[Method, ...] = ()
-    draw: int = 0
+    draw: int = 0  # of the demonstrations, counted from 1; 0 where there are none
 
     def key(self, task: str) -> str:
         """The name of this row in records."""
@@ -130,9 +119,7 @@ class Variant:
 
 
 def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
-    """The rows of the table: the baselines, each draw of demonstrations by itself, then the
-    methods; none twice.
-    """
+    """The rows of the table, none twice: baselines, each draw of demonstrations, then methods."""
     variants = [
         Variant(name, draw=draw)
         for name in settings.baselines
@@ -160,9 +147,7 @@ def request_of(
     sampling: Sampling,
     seed: int,
 ) -> Request:
-    """A request in which the emphasised parts of the last message are the span of attention
-    methods.
-    """
+    """A request whose span is the emphasised parts of its last message."""
     for method in methods:
         if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):
             raise UsageError(
@@ -185,16 +170,8 @@ SYNTHETIC = "synthetic"
 def load_data(
     wheres: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()
 ) -> Data:
-    """Loads what the samples are made of.
-
-    Args:
-        wheres: "synthetic", paths, or hub:OWNER/NAME. Files hold biographies once and changed
-            facts once at most; "synthetic" supplies the kind that they lack.
-        settings: which samples are wanted.
-        shape: of synthetic texts.
-
-    Raises:
-        UsageError, HoldfastError: as `files.load_files`; or the same kind twice.
+    """Loads what the samples are made of: "synthetic", paths, or hub:OWNER/NAME. Files hold each
+    kind of item once at most; "synthetic" supplies the kind that they lack.
     """
     if wheres.count(SYNTHETIC) > 1:
         raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")
@@ -225,11 +202,7 @@ def load_data(
 
 
 def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]:
-    """The samples of a task, the same for every baseline and method; more of them begin like fewer.
-
-    Raises:
-        UsageError: the data lacks the kind the task needs, or has too few of the split.
-    """
+    """The samples of a task, the same for every row; a `UsageError` where data lacks them."""
     chosen = list(itertools.islice(fitting(data, task, settings.split), settings.samples))
     if len(chosen) < settings.samples:
         raise UsageError(
@@ -240,9 +213,7 @@ def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]
 
 
 def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) -> list[Message]:
-    """Training samples with their right replies as turns of a chat, the same before every sample
-    (section 4: three of them).
-    """
+    """Training samples with right replies as turns of a chat (section 4: three of them)."""
     # training samples that are asked about are not shown
     skipped = settings.samples if settings.split == "train" else 0
     pool = list(itertools.islice(fitting(data, task, "train"), skipped, None))

@@ -42,11 +42,8 @@ KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
 class HeadPasses:
-    """Passes over the layers of a copy of a model, which has modules of its own over the same
-    weights: whoever uses the model meanwhile notices nothing.
-
-    `forwarded` counts the tokens so far, each by the share of the layers that it went through. A
-    model whose layers do not stand in one list, or whose weights are elsewhere, is refused.
+    """Passes over the layers of a copy of a model that shares its weights; `forwarded` counts
+    tokens by the share of layers they went through. Refuses models whose layers are not one list.
     """
 
     def __init__(self, hf_model: Any):
@@ -76,12 +73,8 @@ class HeadPasses:
     def scores(
         self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, Sequence[ShiftsAttention]]
     ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
-        """Log-probabilities of the continuations of each prompt, first unsteered (None), then under
-        each head's methods.
-
-        Args:
-            prompts: of one group.
-            methods: by head; each touches its head alone.
+        """Log-probabilities of each prompt's continuations, unsteered (None), then by head; the
+        prompts are one group of `groups`, and each head's methods touch it alone.
         """
         group = lay_out(prompts, self.device)
         caches: list[Any] = [DynamicLayer() for _ in self._layers]
@@ -120,9 +113,7 @@ class HeadPasses:
         caches: Sequence[Any],
         inputs: Mapping[str, Tensor],
     ) -> Tensor:
-        """A pass of the columns from `first` on through all layers from this one on: the logits
-        that are read, [row, column, vocabulary].
-        """
+        """A pass through this layer and all above: the logits read, [row, column, vocabulary]."""
         layers, positions = self._layers[layer:], group.positions[:, first:]
         self.forwarded += positions.numel() * len(layers) / len(self._layers)
         setattr(self._parent, self._list_name, ModuleList(layers))
@@ -144,9 +135,7 @@ def copy_modules(model: Module) -> Module:
 
 
 def _rebound(value: Any, copies: Mapping[Module, Module]) -> Any:
-    """An attribute of a module for its copy: a dict of its own, and what accelerate binds to the
-    module (`forward` as a partial, the forward behind it as a method) bound to the copy.
-    """
+    """An attribute for a module's copy; what accelerate binds to the module it binds to that."""
     if isinstance(value, dict):
         return copy.copy(value)
     if isinstance(value, MethodType) and isinstance(value.__self__, Module):
@@ -179,9 +168,7 @@ def _entering(hidden: Tensor) -> Callable[..., Any]:
 
 
 class _Rows(DynamicLayer):
-    """Keys and values of rows that share those of their prompt, `computed`, in front of the column
-    `first`.
-    """
+    """Keys and values of rows that share `computed`, those of their prompt before `first`."""
 
     def __init__(self, computed: KeysValues, copies: int, first: int):
         super().__init__()

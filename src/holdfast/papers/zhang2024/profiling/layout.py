@@ -18,17 +18,11 @@ MOST_TOKENS = 4_096  # of one pass, padding included, unless the heads of one pr
 
 @dataclass(frozen=True)
 class ScoredPrompt:
-    """A prompt, and the continuations to score behind it.
+    """A prompt, and the continuations to score behind it."""
 
-    Args:
-        token_ids: of the prompt.
-        span: True on the tokens to hold on to, at least one.
-        continuations: token ids, at least one each.
-    """
-
-    token_ids: tuple[int, ...]
-    span: tuple[bool, ...]
-    continuations: tuple[tuple[int, ...], ...]
+    token_ids: tuple[int, ...]  # of the prompt
+    span: tuple[bool, ...]  # True on the tokens to hold on to, at least one
+    continuations: tuple[tuple[int, ...], ...]  # token ids, at least one each
 
     @property
     def before_span(self) -> int:
@@ -48,9 +42,7 @@ class ScoredPrompt:
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """The columns of prompts side by side: the `end` of all prompts, the number of columns, and the
-    first column that steering can change.
-    """
+    """The columns of prompts: their common end, how many, and the first that steering changes."""
 
     end: int
     columns: int
@@ -90,9 +82,7 @@ def _extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
 
 
 def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
-    """Which prompts go together: those with about as many tokens to forward, so that little is
-    padding. Each may have a row per head, and logits of the whole vocabulary.
-    """
+    """Which prompts share passes: those of similar length, with room for a row per head."""
     groups: list[list[int]] = []
     order = [(prompt.changing, len(prompt.token_ids), i) for i, prompt in enumerate(prompts)]
     for *_, index in sorted(order):
@@ -155,9 +145,7 @@ def _mask(owner: Tensor) -> Tensor:
 def read_scores(
     logits: Tensor, prompts: Sequence[ScoredPrompt], copies: int
 ) -> list[list[tuple[float, ...]]]:
-    """The log-probability of each continuation, by copy and prompt, from logits [prompt * copies,
-    column, vocabulary] that begin at the prompts' last token.
-    """
+    """The log-probability of each continuation, by copy and prompt."""
     scores: list[list[tuple[float, ...]]] = [[] for _ in range(copies)]
     logits = logits.float()
     totals = logits.logsumexp(-1)
@@ -173,9 +161,7 @@ def read_scores(
 
 
 def _targets(prompt: ScoredPrompt) -> tuple[list[int], list[int], list[int]]:
-    """Of every token of the continuations: the column that predicts it, counted from the prompt's
-    last token; the token; and the number of its continuation.
-    """
+    """Of each continuation token: its column of logits, the token, its continuation's number."""
     columns: list[int] = []
     tokens: list[int] = []
     owners: list[int] = []

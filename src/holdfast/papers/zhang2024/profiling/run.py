@@ -32,9 +32,7 @@ from holdfast.records import PendingBatch, RunData, open_run, read_run, refuse_e
 
 @dataclass
 class Scoring:
-    """Work whose units are numbers of samples, and the heads that they are scored under. The scorer
-    is kept for the next call with the same model, and is not pickled.
-    """
+    """Scores samples, by number, under heads; keeps its scorer, but not in pickles."""
 
     samples: Samples
     plan: ProfilingPlan
@@ -73,18 +71,9 @@ def profile(
 ) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
 
-    Args:
-        model: a model in this process.
-        samples: of one task, all of one kind.
-        out: the run's folder; finished samples are kept there, and not scored again.
-        plan: how.
-        running: takes the samples and tokens just finished; no traces are kept.
-        tell: takes one line at a time: an estimate before the start, and what halving gave up.
-
-    Raises:
-        UsageError: no samples, or some that are not as described (named by their number).
-        ModelError: a model that does not show its layers, or whose attention cannot be steered.
-        RecordsError: `out` holds another run, or replies that the samples score otherwise.
+    Finished samples in the folder `out` are not scored again. `tell` takes an estimate before the
+    start, and what halving gave up. Errors name the sample, what the model lacks, or the other run
+    in `out`.
     """
     plan = _checked(model, samples, plan)
     stages = stages_of(len(samples), plan)
@@ -120,9 +109,7 @@ def _score(
     heads: Sequence[Head],
     progress: Callable[[int, int], None],
 ) -> None:
-    """Scores and records batches of samples under these heads; raises if no replica could score
-    one.
-    """
+    """Scores and records batches of samples; raises if no replica could score one."""
 
     def lost(unit: int, error: RequestFailed) -> None:
         some = ", ".join(str(number + 1) for number in batches[unit].again)

@@ -19,32 +19,21 @@ from holdfast.papers.zhang2024.settings import user_message
 
 @dataclass(frozen=True)
 class Choice:
-    """A sample that is scored without generating.
-
-    Args:
-        emphasis: as `holdfast.Request` takes it; () for the system prompt.
-        continuations: replies to compare, at least one.
-        right: the index of the right one.
-    """
+    """A sample that is scored without generating."""
 
     messages: tuple[Message, ...]
-    emphasis: tuple[Part, ...]
-    continuations: tuple[str, ...]
-    right: int = 0
+    emphasis: tuple[Part, ...]  # as `holdfast.Request` takes it; () for the system prompt
+    continuations: tuple[str, ...]  # replies to compare, at least one
+    right: int = 0  # the index of the right one
 
 
 @dataclass(frozen=True)
 class Question:
-    """A sample whose reply is written greedily, and scored.
-
-    Args:
-        emphasis: as `holdfast.Request` takes it; () for the system prompt.
-        score: of the reply's text; a larger number is better.
-    """
+    """A sample whose reply is written greedily, and scored."""
 
     messages: tuple[Message, ...]
-    emphasis: tuple[Part, ...]
-    score: Callable[[str], float]
+    emphasis: tuple[Part, ...]  # as `holdfast.Request` takes it; () for the system prompt
+    score: Callable[[str], float]  # of the reply's text; a larger number is better
 
 
 Samples: TypeAlias = Sequence[Choice] | Sequence[Question]
@@ -91,9 +80,7 @@ def _read_sample(row: object, where: str) -> Choice:
 
 
 def check_samples(samples: Samples, *, compared: bool) -> None:
-    """Refuses malformed samples by their number. If `compared`, the likeliest continuation counts,
-    so there must be at least two.
-    """
+    """Refuses malformed samples by number; with `compared`, also those with one continuation."""
     if not samples:
         raise UsageError("There are no samples to profile heads on ([]); give at least one.")
     kind = type(samples[0])
@@ -130,9 +117,7 @@ def _check_choice(sample: Choice, number: int, compared: bool) -> None:
 
 
 def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | list[Question]:
-    """The zero-shot prompts of a task: continuations to compare where it has them, else questions
-    scored by the mean of its metrics.
-    """
+    """A task's zero-shot prompts: choices where continuations are compared, else questions."""
     samples = draw_samples(data, task, settings)
     prompts = [_prompt_of(sample) for sample in samples]
     pairs = list(zip(prompts, samples, strict=True))

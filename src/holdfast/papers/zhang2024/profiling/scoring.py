@@ -119,9 +119,7 @@ def _find_passes(material: Material) -> HeadPasses | None:
 def _plain_scores(
     material: Material, numbers: Sequence[int], steering: tuple[ShiftsAttention, ...]
 ) -> list[_Options]:
-    """Of each sample, the log-probabilities of its continuations, without sharing more than a
-    batch.
-    """
+    """Of each sample, the log-probabilities of its continuations."""
     requests = [replace(material.requests[number], methods=steering) for number in numbers]
     continuations = [_choice(material, number).continuations for number in numbers]
     scored = material.model.session().score(requests, continuations)
@@ -158,9 +156,7 @@ def _apart(values: Sequence[float], others: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Replies:
-    """Questions, whose replies under all heads are rows of one batch; each prompt is forwarded from
-    its span on.
-    """
+    """Questions: the replies under all heads are one batch, forwarded from the span on."""
 
     material: Material
 
@@ -226,9 +222,7 @@ def scorer_of(material: Material) -> Scorer:
 def estimate_line(
     scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
 ) -> str:
-    """Estimates the time of all stages from one group, which is scored and not kept: `groups` are
-    those of the first stage, and the later ones take `further` times as long.
-    """
+    """Estimates the time of all stages in one line, from one group that is scored and not kept."""
     plan, middle = scorer.material.plan, groups[len(groups) // 2]
     tried, few = scorer, min(_TRIED, plan.max_new_tokens)
     if isinstance(scorer, Replies):

@@ -3,7 +3,7 @@
 setup.py        the scales, and the refusal of models that cannot be used
 study.py        the runs that the tables share: profiles, choices, answers
 tables.py       Tables 1, 5 and 7; differences, claims and cells of all tables
-robustness.py   Tables 4, 11, 13 and 14; a small model trained a little further, for Table 13
+robustness.py   Tables 4, 11, 13 and 14
 figures.py      Figures 2 to 6
 """
 
@@ -23,13 +23,7 @@ __all__ = ["SCALES", "TASKS", "Scale", "Setup", "check", "reproduce"]
 
 
 def reproduce(setup: Setup) -> Path:
-    """Profiles the heads, runs every table and figure, resuming what is there, and writes
-    `index.html` and `findings.json`; returns the page's path.
-
-    Raises:
-        ModelError: a model whose attention cannot be steered.
-        RecordsError: `setup.out` holds runs of another model, data or scale.
-    """
+    """Profiles heads, makes every table and figure, resuming; returns the page's path."""
     check(setup)
     study = Study(setup)
     for name in study.rankings:

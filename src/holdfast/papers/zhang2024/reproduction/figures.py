@@ -94,9 +94,7 @@ def _draw_single_heads(
     lines: Mapping[str, Estimate],
     folder: Path,
 ) -> tuple[Path, ...]:
-    """Change against zero-shot by layer: of each head alone, [layer, head], of entire layers, and
-    of other sets of heads, by name.
-    """
+    """Change against zero-shot: of each head [layer, head], whole layers, named head sets."""
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.8)
         axis.axhline(0.0, color="#222222", linewidth=0.9, linestyle="--", label="zero-shot")

@@ -4,25 +4,17 @@ samples.
 
 from __future__ import annotations
 
-import copy
-import random
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from holdfast.analysis.profile import rank_first
 from holdfast.analysis.statistics import Estimate, estimate, paired_difference
 from holdfast.analysis.tasks import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import UNDECIDED
-from holdfast.errors import UsageError
 from holdfast.methods import Pasta, spell
-from holdfast.models.loading import load
-from holdfast.models.local import LocalModel
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, not_run
-from holdfast.papers.zhang2024.dialogues import TASKS, training_dialogue
 from holdfast.papers.zhang2024.reproduction.setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.papers.zhang2024.reproduction.tables import (
@@ -122,12 +114,9 @@ _TRANSFERS = {
 def table_13(study: Study) -> Figure:
     """The heads of a model on a child of it."""
     setup, figure = study.setup, ("13", "heads of the model on a child of it, without profiling it")
-    try:
-        child = setup.child or make_child(
-            setup.model, setup.out / "child", setup.scale.steps, setup.seed
-        )
-    except UsageError as error:
-        return not_run(figure, _TRANSFERS.values(), str(error), "Table")
+    if (child := setup.child) is None:
+        why = "No child was given; name one with --child."
+        return not_run(figure, _TRANSFERS.values(), why, "Table")
     heads = {
         name: {strategy: pasta_on(study.heads[strategy, name]) for strategy in _TRANSFERS}
         for name in setup.tasks
@@ -135,13 +124,11 @@ def table_13(study: Study) -> Figure:
     answers = _answers(study, "table-13", heads, model=child)
     rows: list[_Row] = [("", *map(head_of, setup.tasks))]
     rows += [(f"child, {row}", *map(cell_of, results)) for row, results in answers.items()]
-    how = f"The model fine-tuned for {setup.scale.steps} steps on the tasks' training samples."
     claims = tuple(
         claim_that(text, _mean_gain(answers, strategy), +1, "Average of the tasks:")
         for strategy, text in _TRANSFERS.items()
     )
-    how = f"{child.name}." if setup.child else how
-    return Figure(*figure, how, (), claims, "Table", tuple(rows))
+    return Figure(*figure, f"{child.name}.", (), claims, "Table", tuple(rows))
 
 
 def table_14(study: Study) -> Figure:
@@ -168,66 +155,3 @@ def table_14(study: Study) -> Figure:
     claims = judged([claim], beyond_reach("json", zero, few, many))
     how = f"JSON formatting, the best {k} heads."
     return Figure(*figure, how, (), claims, "Table", tuple(rows))
-
-
-_LARGEST = 50_000_000  # parameters: beyond, a child is trained elsewhere and named
-_BATCH = 16
-_UNLABELLED = -100
-
-
-def make_child(
-    model: LocalModel, folder: Path, steps: int, seed: int = 0, learning_rate: float = 2e-4
-) -> LocalModel:
-    """Fine-tunes a copy of the model on replies to the tasks' training samples, saves it in a
-    folder, and loads it; the folder of an earlier call is loaded as it is.
-
-    Each step of AdamW has 16 dialogues; the learning rate falls to 0 along a line. A model that is
-    too large to be trained here is refused.
-    """
-    size = sum(parameter.numel() for parameter in model.hf_model.parameters())
-    if size > _LARGEST:
-        raise UsageError(
-            f"{model.name} has {size:,} parameters, and at most {_LARGEST:,} are fine-tuned here;"
-            " train a child elsewhere and name it with --child."
-        )
-    if not (folder / "config.json").exists():
-        _train(model, steps, random.Random(seed), learning_rate).save_pretrained(folder)
-        model.tokenizer.save_pretrained(folder)
-    return load(str(folder))
-
-
-def _train(model: LocalModel, steps: int, rng: random.Random, learning_rate: float):
-    with torch.inference_mode(False):
-        child = copy.deepcopy(model.hf_model).float()
-        child.set_attn_implementation("sdpa")
-        optimizer = torch.optim.AdamW(child.parameters(), lr=learning_rate)
-        for step in range(steps):
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate * (1 - step / steps)
-            child(**_batch(model, rng)).loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-    return child
-
-
-def _batch(model: LocalModel, rng: random.Random) -> dict[str, torch.Tensor]:
-    """Token ids, attention mask and labels [row, token], padded on the right; only the tokens of
-    replies have labels.
-    """
-    rows = []
-    for _ in range(_BATCH):
-        question, reply = training_dialogue(rng.choice(TASKS), rng)
-        before = model.tokenizer.apply_chat_template(
-            [question], add_generation_prompt=True, tokenize=False
-        )
-        whole = model.tokenizer.apply_chat_template([question, reply], tokenize=False)
-        first = len(model.tokenizer(before, add_special_tokens=False).input_ids)
-        rows.append((model.tokenizer(whole, add_special_tokens=False).input_ids, first))
-    width = max(len(ids) for ids, _ in rows)
-    ids, mask = torch.zeros(2, len(rows), width, dtype=torch.long)
-    labels = torch.full_like(ids, _UNLABELLED)
-    for row, (tokens, first) in enumerate(rows):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
-        mask[row, : len(tokens)] = 1
-        labels[row, first : len(tokens)] = ids[row, first : len(tokens)]
-    return {"input_ids": ids, "attention_mask": mask, "labels": labels}

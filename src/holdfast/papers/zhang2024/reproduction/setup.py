@@ -23,29 +23,17 @@ ALPHA = 0.01
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run.
+    """How much is run."""
 
-    Args:
-        profiled: training samples of each task that heads are ranked on; the paper has 1,000.
-        fewer: of Table 14; the paper has 200.
-        validated: validation samples of each task that heads and parameters are chosen on.
-        tested: test samples of each task; the paper has 5,000.
-        draws: of few-shot demonstrations.
-        shares: of all heads, the k of the rankings.
-        alphas: of Figure 3.
-        steps: of the child's fine-tuning.
-        times: as many times `profiled` for the tasks that compare continuations, which costs far
-            less than writing replies.
-    """
-
-    profiled: int
-    fewer: int
-    validated: int
-    tested: int
-    draws: int
-    shares: tuple[float, ...]
-    alphas: tuple[float, ...] = (0.05, 0.01, 0.002, 1e-3, 1e-4)
-    steps: int = 60
+    profiled: int  # training samples of each task that heads are ranked on; the paper has 1,000
+    fewer: int  # of Table 14; the paper has 200
+    validated: int  # validation samples of each task that heads and parameters are chosen on
+    tested: int  # test samples of each task; the paper has 5,000
+    draws: int  # of few-shot demonstrations
+    shares: tuple[float, ...]  # of all heads, the k of the rankings
+    alphas: tuple[float, ...] = (0.05, 0.01, 0.002, 1e-3, 1e-4)  # of Figure 3
+    # as many times `profiled` for the tasks that compare continuations, which costs far less than
+    # writing replies
     times: int = 1
 
     def profiled_of(self, task: str) -> int:
@@ -54,7 +42,7 @@ class Scale:
 
 
 SCALES = {
-    "smallest": Scale(4, 2, 4, 6, 2, (0.25, 0.75), (0.05, 1e-4), 2),
+    "smallest": Scale(4, 2, 4, 6, 2, (0.25, 0.75), (0.05, 1e-4)),
     "brief": Scale(8, 4, 24, 64, 2, (0.05, 0.15, 0.4), times=4),
     "small": Scale(128, 24, 64, 200, 5, (0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75)),
     "paper": Scale(1000, 200, 1000, 5000, 5, (0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.4, 0.5, 0.6)),
@@ -63,28 +51,18 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Setup:
-    """The model, the scale and the folder of a reproduction.
-
-    Args:
-        out: the folder of all runs, figures and the page.
-        seed: of samples and demonstrations.
-        data: as `holdfast tasks --data` takes it.
-        child: a model made from `model` by further training (Table 13); None fine-tunes a small
-            model here.
-        tell: takes one line per step.
-        watch: told of every step that takes long, in samples.
-        tasks: those to run.
-    """
+    """The model, the scale and the folder of a reproduction."""
 
     model: LocalModel
-    out: Path
+    out: Path  # the folder of all runs, figures and the page
     scale: Scale
-    seed: int = 0
-    data: tuple[str, ...] = (tasks.SYNTHETIC,)
+    seed: int = 0  # of samples and demonstrations
+    data: tuple[str, ...] = (tasks.SYNTHETIC,)  # as `holdfast tasks --data` takes it
+    # a model made from `model` by further training; None leaves out Table 13
     child: LocalModel | None = None
-    tell: Callable[[str], None] = lambda line: None
-    watch: Watch = unwatched
-    tasks: tuple[str, ...] = TASKS
+    tell: Callable[[str], None] = lambda line: None  # takes one line per step
+    watch: Watch = unwatched  # told of every step that takes long, in samples
+    tasks: tuple[str, ...] = TASKS  # those to run
 
     @property
     def strategies(self) -> tuple[str, ...]:

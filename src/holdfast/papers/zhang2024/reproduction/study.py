@@ -60,9 +60,7 @@ STEERED = len(STRATEGIES) + len(_EVERYWHERE) + 1 + len(CHOSEN_BOOST)  # rows of 
 
 @dataclass(frozen=True)
 class Study:
-    """The runs that the tables share, each made once: profiles, choices made on validation samples,
-    and answers to test samples.
-    """
+    """The runs that the tables share, each made once."""
 
     setup: Setup
 
@@ -96,9 +94,7 @@ class Study:
         return sorted({max(1, round(share * count)) for share in self.setup.scale.shares})
 
     def candidates(self, strategy: str, name: str) -> list[HeadSet]:
-        """The different head sets of a strategy for a task, one per k; where none of these k gives
-        any, of the least k that does.
-        """
+        """The distinct head sets of a strategy, one per k, or of the least k that gives any."""
         names = [name] if strategy == "task-specific" else self._others(strategy, name)
         ranked = [self.rankings[other] for other in names]
         combined = union if strategy == "union" else intersection
@@ -116,9 +112,7 @@ class Study:
 
     @cached_property
     def validated(self) -> dict[str, dict[Method, np.ndarray]]:
-        """By task and steering, [sample]: what every candidate that it judges does on validation
-        samples.
-        """
+        """By task and method, [sample]: validation scores of every candidate the task judges."""
         wanted: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
@@ -131,9 +125,7 @@ class Study:
 
     @cached_property
     def heads(self) -> dict[tuple[str, str], HeadSet]:
-        """By strategy and task, the set that does best on validation samples: of the task itself,
-        or, task-agnostic, of the others.
-        """
+        """By strategy and task, the head set that does best on its validation samples."""
         chosen = {}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
@@ -147,9 +139,7 @@ class Study:
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Method]]:
-        """By task and row of Table 1, the best on validation samples of the methods that the paper
-        does not have: on all heads, and split-softmax and Boost on PASTA's.
-        """
+        """By task and row of Table 1, the best validated parameter of methods the paper lacks."""
         chosen = {}
         for name in self.setup.tasks:
             heads = self.heads["multi-task", name]
@@ -196,9 +186,7 @@ class Study:
         model: LocalModel | None = None,
         **settings: Any,
     ) -> dict[str, Result]:
-        """By baseline or spec string, the answers to one task's samples. `settings` replaces fields
-        of the usual ones: zero-shot prompts, and no replies where continuations are compared.
-        """
+        """By baseline or spec string, one task's answers; `settings` replaces defaults."""
         scale = self.setup.scale
         count = {"test": scale.tested, "validation": scale.validated}[split]
         plain = self._settings(name, split, count)
@@ -232,9 +220,7 @@ class Study:
         return [other for other in every if strategy != "task-agnostic" or other != name]
 
     def _judges(self, strategy: str, name: str) -> list[str]:
-        """The tasks whose validation samples choose among a strategy's candidates for a task: its
-        own, or, task-agnostic, the others.
-        """
+        """The tasks whose validation samples choose a task's heads: its own, or the others."""
         return self._others(strategy, name) if strategy == "task-agnostic" else [name]
 
 

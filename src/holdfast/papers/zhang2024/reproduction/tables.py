@@ -24,18 +24,14 @@ from holdfast.report.wording import with_interval
 
 
 def beyond_reach(task: str, *scores: np.ndarray) -> str:
-    """Why a task cannot be judged on this model: every score [sample, ...] of every row is 0; ""
-    where it can, or where fewer samples than a verdict needs show nothing.
-    """
+    """Why a task cannot be judged: enough samples, and every score is 0; "" where it can."""
     if any(len(values) < MIN_SAMPLES or np.nan_to_num(values).any() for values in scores):
         return ""
     return f"Not judged: the model scores 0 on {task} in every row."
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
-    """[sample number]: the mean over the tasks; None where a task lacks the row, or it is excluded
-    for its fluency.
-    """
+    """[sample number]: the mean over the tasks; None where one lacks the row or excludes it."""
     values = []
     for results in study.tested.values():
         result = results.get(row)
@@ -47,17 +43,13 @@ def average(study: Study, row: str) -> np.ndarray | None:
 
 
 def difference(study: Study, first: str, second: str) -> Estimate:
-    """The average over the tasks of one row less another's, paired by sample number; empty where
-    one of them has none.
-    """
+    """One row's average over the tasks less another's, paired by sample; empty without both."""
     ours, theirs = average(study, first), average(study, second)
     return NOTHING if ours is None or theirs is None else paired_difference(ours, theirs)
 
 
 def claim_of(study: Study, text: str, first: str, second: str, sign: int = +1) -> Claim:
-    """The claim that the first row is above the second (`sign` +1) or below it (-1); not judged
-    where the model scores 0 on every task.
-    """
+    """The claim that the first row is above the second (`sign` +1), or below it (-1)."""
     zeros = [
         name
         for name, results in study.tested.items()
@@ -84,9 +76,7 @@ def _exclusions(study: Study, *rows: str) -> str:
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """A table in the paper's form: each task's metrics in percent, the average, and what it has
-    more than zero-shot.
-    """
+    """A table in the paper's form: metrics in percent, their average, and what zero-shot lacks."""
     heads = map(head_of, study.setup.tasks)
     rows = [("", *heads, "average", "less zero-shot [95 % interval]")]
     for row in names:
@@ -116,9 +106,7 @@ def points(value: Estimate) -> str:
 
 
 def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
-    """The size of the option that does best on values [sample, option], as a share of `count`; in
-    its interval, the choice is made again in every resample.
-    """
+    """The share of `count` that the best option of [sample, option] has; resamples choose anew."""
     shares = np.array(sizes) / count
     low, high = bounds_of(shares[resampled_means(values).argmax(1)])
     return Estimate(len(values), float(shares[values.mean(0).argmax()]), None, low, high)
