@@ -156,38 +156,6 @@ def steering_table(log_odds: float, bias: float, power: float, floor: float) -> 
     return max(moved, floor)
 
 
-def steered_head(
-    scores: list[float],
-    span: list[bool],
-    held: list[bool],
-    bias: float,
-    power: float,
-    floor: float,
-) -> tuple[list[float], float]:
-    """The weights of one query, and their sum on `span`, with the log-odds of the mass on `held`
-    moved by the table.
-
-    Scores of -inf are out of sight. A query that sees only one of the two groups keeps its weights;
-    one that sees nothing has none.
-    """
-    top = max(scores)
-    if top == -math.inf:
-        return [0.0] * len(scores), 0.0
-    powers = [math.exp(score - top) for score in scores]
-    on_held = math.fsum(p for p, member in zip(powers, held, strict=True) if member)
-    on_rest = math.fsum(p for p, member in zip(powers, held, strict=True) if not member)
-    if on_held and on_rest:
-        log_odds = steering_table(math.log(on_held) - math.log(on_rest), bias, power, floor)
-        less = math.exp(-abs(log_odds))
-        mass = 1 / (1 + less) if log_odds >= 0 else less / (1 + less)
-        others = less / (1 + less) if log_odds >= 0 else 1 / (1 + less)
-        factors = mass / on_held, others / on_rest
-    else:
-        factors = (1 / (on_held + on_rest),) * 2
-    weights = [p * factors[0 if member else 1] for p, member in zip(powers, held, strict=True)]
-    return weights, math.fsum(w for w, member in zip(weights, span, strict=True) if member)
-
-
 def seka(
     key: list[float],
     positive: list[list[float]],

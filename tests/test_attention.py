@@ -7,7 +7,7 @@ from __future__ import annotations
 import oracles
 import pytest
 import torch
-from tiny import SHAPE
+from tiny import GPTJ, SHAPE
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
@@ -315,7 +315,8 @@ def hugging_face(kind="llama", attention="sdpa", seed=0, **options):
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(seed)
-    config = AutoConfig.for_model(kind, **{**SHAPE, **options})
+    lists = {name: list(v) for name, v in options.items() if isinstance(v, tuple)}
+    config = AutoConfig.for_model(kind, **{**SHAPE, **options, **lists})
     made = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
     for parameter in made.parameters():
         if parameter.ndim > 1:
@@ -338,7 +339,7 @@ ZOO = [
     ("gemma2", "eager", {"sliding_window": 8}),
     ("gemma3_text", "sdpa", {"sliding_window": 8}),
     ("gpt_oss", "eager", {"num_local_experts": 2, "num_experts_per_tok": 1}),
-    ("gptj", "eager", {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}),
+    ("gptj", "eager", GPTJ),
     (
         "deepseek_v3",
         "sdpa",
@@ -413,7 +414,7 @@ def test_leaving_restores_the_model_after_an_exception_too(attention):
         raise RuntimeError("boom")
     assert model.config._attn_implementation == attention
     assert torch.equal(model(ids).logits, plain)
-    gptj = hugging_face("gptj", "eager", n_embd=48, n_layer=3, n_head=4, rotary_dim=8)
+    gptj = hugging_face("gptj", "eager", **GPTJ)
     with pytest.raises(RuntimeError, match="boom"), holdfast.steering(gptj, span, [SPLIT]):
         raise RuntimeError("boom")
     assert all("_attn" not in vars(module) for module in gptj.modules())

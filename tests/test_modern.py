@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny import chat, model
+from tiny import GPTJ, chat, model
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 
@@ -277,8 +277,7 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
 )
 def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
     """What a layer sees is where the weights of transformers' own eager attention are not 0."""
-    gptj = {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}
-    options = (KINDS | STATES | {"gptj": gptj}).get(kind, {})
+    options = (KINDS | STATES | {"gptj": GPTJ}).get(kind, {})
     tiny = model(kind, **options)
     asked = [
         Request(chat("always talk about cheese", "the garden " * n), METHODS[m], GREEDY, trace=True)

@@ -32,6 +32,7 @@ SHAPE = {
     "bos_token_id": 1,
     "pad_token_id": 0,
 }
+GPTJ = {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8}
 TEXT = (
     "the garden is green and the river runs slowly past the old town where people talk about music"
     " bread cheese and rain " * 3

@@ -3,15 +3,14 @@ of attention that is left alone.
 
 Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to
 x' and leaves the ratios inside each group alone, so a head's output becomes sigmoid(x') * O_span +
-sigmoid(-x') * O_rest: no attention matrix is needed. `layers.attend_layer` is the path of a steered
-layer; docs/how.md introduces the other files.
+sigmoid(-x') * O_rest: no attention matrix is needed. `layers.holdfast_attention` is the path of a
+steered layer; docs/how.md introduces the other files.
 """
 
 from __future__ import annotations
 
 from holdfast.attention.extent import Starts
-from holdfast.attention.interface import holdfast_attention
-from holdfast.attention.layers import IMPLEMENTATION
+from holdfast.attention.layers import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.patching import install
 from holdfast.attention.reaching import check_methods, layers_with_attention
 from holdfast.attention.steering import AttentionTrace, PassState, SteeringSpec, steered

@@ -28,12 +28,11 @@ from holdfast.attention.checks import (
     check_pass,
     claim_cache,
     mark_cache,
-    refuse_attention_weights,
     refuse_checkpointing,
 )
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.steering import PASS, AttentionTrace, Pass, PassState, SteeringSpec
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import UsageError
 from holdfast.states.edits import BlockStates, EditGroup, edits_of_pass
 from holdfast.states.hooks import edited
 
@@ -131,15 +130,12 @@ _PREPARED: ContextVar[Pass | None] = ContextVar("holdfast_prepared", default=Non
 @contextmanager
 def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
     """Has the passes of a model inside belong to a block; to none, and stay plain, with None."""
-    scope, outer = _Scope(ref(model), block), PASS.get()
+    scope = _Scope(ref(model), block)
     _SCOPES.set((*_SCOPES.get(), scope))
     try:
         yield
     finally:  # by value, not by token: a generator may be closed in another context
         _SCOPES.set(tuple(other for other in _SCOPES.get() if other is not scope))
-        current = PASS.get()
-        if current is not None and current is not outer and current.block is block is not None:
-            PASS.set(outer)  # of a compiled pass that was interrupted
 
 
 @dataclass(eq=False)
@@ -162,11 +158,7 @@ class OpenModel:
         return any(config is known for known, _ in self.before)
 
     def block_here(self) -> Steered | None:
-        """The block that passes in this context belong to; None in `holdfast.unsteered`.
-
-        Raises:
-            UsageError: this context has entered neither.
-        """
+        """The block that passes in this context belong to; None in `holdfast.unsteered`."""
         if (opened := self.block) is None:
             return None
         if (scope := self._scope_here()) is not None:
@@ -193,11 +185,8 @@ class OpenModel:
     def forward(
         self, plain: Callable[..., Any], names: list[str], args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        """`forward`, as a pass of the block that this context is in.
-
-        Raises:
-            UsageError: it is in none, or the pass does not fit the block.
-            ModelError: it asks for what steering leaves out, or no layer was steered in it.
+        """`forward`, as a pass of the block that this context is in; refused if it is in none, or
+        does not fit the block.
         """
         if self._is_of_decode_loop():
             return plain(*args, **kwargs)
@@ -228,42 +217,6 @@ class OpenModel:
         before = check_pass(state, given, config, continues=continues, first=begun.first)
         refuse_checkpointing(model)
         return [] if block.states is None else edits_of_pass(block.states, given, before)
-
-    def begin_compiled(self, given: Mapping[str, Any]) -> None:
-        """A compiled pass begins, which does not say what its cache holds.
-
-        Raises:
-            UsageError: as `forward`; also a step behind keys that were not cached in the block.
-            ModelError: as `forward`; also a pass whose keys or hidden states are to be edited.
-        """
-        if self._is_of_decode_loop():
-            return
-        begun, outer, model = self._next_pass(), PASS.get(), self._running_model()
-        if outer is not None and outer.model is self:
-            outer = outer.outer  # it was interrupted
-        block, state = begun.block, begun.state
-        if block is not None and state is not None:
-            if block.states is not None:
-                raise ModelError(
-                    f"A compiled pass of {self.name} cannot have its keys, hidden states or "
-                    "attention outputs edited; run it not compiled, or use attention methods."
-                )
-            if given["input_ids"].shape[1] > 1 or state.spec.span.shape[1] == 1:
-                config = model.config.get_text_config()
-                check_pass(state, given, config, continues=False, first=begun.first)
-            elif not block.count:
-                raise UsageError(
-                    f"A compiled step of {self.name} goes on behind keys that were cached before "
-                    "the block of holdfast.steering; forward the prompt inside it."
-                )
-            else:
-                refuse_attention_weights(given)
-        PASS.set(Pass(state, self, block, outer=outer))
-
-    def end_compiled(self, begun: Pass) -> None:
-        """The compiled pass ends; raises a `ModelError` unless every layer was steered in it."""
-        PASS.set(begun.outer)
-        self._finish(begun, None)
 
     def _finish(self, begun: Pass, cache: Any) -> None:
         """Notes what a pass did that has ended well."""
@@ -335,11 +288,7 @@ OPEN: WeakKeyDictionary[torch.nn.Module, OpenModel] = WeakKeyDictionary()
 
 
 def pass_in(module: torch.nn.Module) -> Pass | None:
-    """The pass under way that a module is part of; None for another model's.
-
-    Raises:
-        UsageError: its model has an open block, and was not called itself.
-    """
+    """The pass that a module is part of; None for another model's."""
     current = PASS.get()
     if current is not None and (current.model is None or module in current.model.modules):
         return current

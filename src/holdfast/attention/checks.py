@@ -42,11 +42,7 @@ class CacheOrigin:
 
 
 def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
-    """Marks a cache as that of a pass steered by `origin`; returns whether this block had done so.
-
-    Raises:
-        UsageError: the cache holds keys that were computed under other steering.
-    """
+    """Marks a cache as steered by `origin`; whether it was. A `UsageError` if steered otherwise."""
     if not hasattr(cache, "__dict__"):
         return False
     before = cache.__dict__.get(_ORIGIN)
@@ -91,13 +87,15 @@ def check_pass(
     first: bool | None,
 ) -> int:
     """Refuses a pass that the span mask does not fit; returns the columns before its tokens.
-
-    `given` are its arguments by name; `continues` says whether its cache was filled in the same
-    block, `first` whether it is the first of a `generate` (None outside of one).
+    `continues`: its cache was filled in this block; `first`: of a `generate`.
     """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
-    refuse_attention_weights(given)
+    if given.get("output_attentions"):
+        raise ModelError(
+            "A steered pass makes no attention weights for output_attentions; leave it out, and "
+            "read the mass with trace=True."
+        )
     if not isinstance(ids, Tensor) or ids.ndim < 2:
         return 0
     tokens, width = ids.shape[1], state.spec.span.shape[1]
@@ -147,14 +145,6 @@ def check_padding(state: PassState, mask: Tensor | None) -> None:
         raise UsageError(
             f"The span mask is True in row {row} at token {column}, which attention_mask hides as "
             "padding; pad both on the same side, as holdfast.encode_chats does."
-        )
-
-
-def refuse_attention_weights(given: Mapping[str, Any]) -> None:
-    if given.get("output_attentions"):
-        raise ModelError(
-            "A steered pass makes no attention weights for output_attentions; leave it out, and "
-            "read the mass with trace=True."
         )
 
 

@@ -34,9 +34,7 @@ class ScoreFormula:
 def attend_explicitly(
     state: PassState | None, layer: int, inputs: LayerInputs, scoring: ScoreFormula
 ) -> Tensor:
-    """Attention of all queries, [B, H, Q, D of the values], moved where a method touches this
-    layer; notes the mass of the last query if asked to.
-    """
+    """Steered attention of all queries, [B, H, Q, D of the values]; notes the last query's mass."""
     query, key, value, mask = inputs.query, inputs.key, inputs.value, inputs.mask
     grouped = query.unflatten(1, (key.shape[1], -1))
     block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
@@ -125,9 +123,7 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
 
 
 def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula) -> None:
-    """Notes what is traced of a layer and is not noted yet: the mass on the span, and that of even
-    attention.
-    """
+    """Notes the mass on the span that is not noted yet, and that of uniform attention."""
     query, keys, mask = inputs.query, inputs.key.shape[2], inputs.mask
     if state.last is not None:
         places = state.last.to(query.device)

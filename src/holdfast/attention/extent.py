@@ -178,12 +178,8 @@ def visible(mask: Tensor) -> Tensor:
 def masked_part(
     group: KeyRange, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
 ) -> KeyGroup:
-    """A group of keys as some queries see it.
-
-    Args:
-        mask: of these queries over its range, [B or 1, 1, Q, stop - start]; None: they see all.
-        members: bool [B, K], the keys of the group; not read where it is uniform.
-        dtype: of the mask that is made.
+    """A group of keys as some queries see it: `mask` over its range (None: all seen), `members`
+    bool [B, K], not read where the range is uniform.
     """
     if mask is None and group.uniform:
         return KeyGroup(group.start, group.stop)

@@ -32,9 +32,7 @@ class LayerInputs:
 
 
 def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether `attend` can run: it needs a kernel that returns log-sum-exps, equal sizes, and no
-    gradients, which those lack.
-    """
+    """Whether `attend` can run: a kernel gives log-sum-exps, sizes are equal, no gradients."""
     if not query.shape[-1] == key.shape[-1] == value.shape[-1]:
         return False
     if torch.is_grad_enabled() and any(part.requires_grad for part in (query, key, value)):

@@ -1,20 +1,22 @@
-"""The attention of one layer in the pass under way, and the mask it gets.
+"""The attention of one layer in the pass under way, and the mask it gets: both are registered with
+transformers under the name "holdfast".
 
-`attend_layer` is the whole path of a steered layer. It takes one of two routes: the outputs of the
-span and of the other keys are merged by their log-sum-exps (`merge.py`), or, where no fused kernel
-gives those, scores are computed (`explicit.py`). A layer that is not steered has the attention that
-the model had before it got ours, for a while or for good, with the masks that go with it.
+`holdfast_attention` is the whole path of a steered layer. It takes one of two routes: the outputs
+of the span and of the other keys are merged by their log-sum-exps (`merge.py`), or, where no fused
+kernel gives those, scores are computed (`explicit.py`). A layer that is not steered keeps the
+attention and the masks that the model had before.
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -32,7 +34,8 @@ IMPLEMENTATION = "holdfast"
 _PLAIN: list[tuple[weakref.ref[Any], str]] = []
 
 
-def attend_layer(
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def holdfast_attention(
     module: torch.nn.Module,
     query: Tensor,
     key: Tensor,
@@ -40,7 +43,13 @@ def attend_layer(
     attention_mask: Tensor | None,
     **kwargs: Any,
 ) -> tuple[Tensor, Any]:
-    """`holdfast_attention` of a pass that is not compiled."""
+    """transformers' attention interface, which returns the output [B, Q, H, D].
+
+    Takes query [B, H, Q, D], key and value [B, G, K, D].
+
+    Raises:
+        ModelError: the model asks for something that this function would have to leave out.
+    """
     current = pass_in(module)
     state = _state_of(module, current)
     if current is None or current.state is None:  # else its masks are not of the form before
@@ -79,9 +88,7 @@ def attend_layer(
 
 
 def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
-    """Whether outputs can be merged: a kernel gives log-sum-exps, heads share a mask, keys two
-    groups.
-    """
+    """Whether outputs can be merged: a fused kernel, one mask for all heads, two groups of keys."""
     mask = inputs.mask
     if mask is not None and (
         mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != inputs.query.shape[2]
@@ -97,16 +104,6 @@ def refuse_dropout(module: torch.nn.Module, dropout: float | None) -> None:
         raise ModelError(
             f"Attention with dropout {dropout} cannot be steered; call model.eval() first."
         )
-
-
-def refuse_sparse(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> None:
-    """Refuses sparse blocks, and paged caches of continuous batching."""
-    for refused in ("block_indices", "cache"):
-        if kwargs.get(refused) is not None:
-            raise ModelError(
-                f"Attention with {refused} ({type(module).__name__}) cannot be steered; use prompt "
-                "methods such as repetition."
-            )
 
 
 def _inputs_of(
@@ -133,11 +130,9 @@ def _inputs_of(
     return LayerInputs(query, key, value, mask, causal, scaling)
 
 
-def mask_layer(**kwargs: Any) -> Tensor | None:
-    """A mask as transformers' interface has it: SDPA's.
-
-    Notes in the state where the keys of a cache stand.
-    """
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def holdfast_mask(**kwargs: Any) -> Tensor | None:
+    """transformers' mask interface: SDPA's mask, or the model's own; notes where keys stand."""
     current, config = PASS.get(), kwargs.get("config")
     if current is not None and current.model is not None and not current.model.has_config(config):
         current = None  # of another model, which runs in the middle of that pass
@@ -168,10 +163,8 @@ def _mask_by_positions(
     dtype: torch.dtype = torch.float32,
     **_: Any,
 ) -> Tensor:
-    """The mask of a model's own rule, [row, 1, query, key], in the form of `plain`.
-
-    Rules of transformers are functions of row, head, query and key; here a query is told by its
-    position, and a key by its column, which is its position too.
+    """The mask of a model's own rule, [row, 1, query, key], in the form of `plain`; queries are
+    known by position, keys by column.
     """
     positions, starts = current.positions, _starts_of(current, kv_length)
     assert positions is not None
@@ -221,10 +214,7 @@ def _plain_name(config: object) -> str:
 def _plain_attention(
     module: torch.nn.Module, mask: object, kwargs: dict[str, Any]
 ) -> Callable[..., Any] | None:
-    """The attention that a model had before ours, for a pass that is not steered.
-
-    None for SDPA, and where eager attention is not given an additive mask, or is given indices.
-    """
+    """The attention before ours for an unsteered pass; None where SDPA will do."""
     name = _plain_name(getattr(module, "config", None))
     is_additive = isinstance(mask, Tensor) and mask.is_floating_point()
     if name == "sdpa" or (name == "eager" and not (is_additive and kwargs.get("indices") is None)):
@@ -249,7 +239,12 @@ def _extras_of(
     module: torch.nn.Module, kwargs: dict[str, Any]
 ) -> tuple[float | None, Tensor | None, Tensor | None] | None:
     """Soft cap, bias and sinks of a model that has any; SDPA would leave them out or raise."""
-    refuse_sparse(module, kwargs)
+    for refused in ("block_indices", "cache"):  # sparse blocks; paged caches of continuous batching
+        if kwargs.get(refused) is not None:
+            raise ModelError(
+                f"Attention with {refused} ({type(module).__name__}) cannot be steered; use prompt "
+                "methods such as repetition."
+            )
     softcap, bias, sinks = (kwargs.get(name) for name in ("softcap", "position_bias", "s_aux"))
     if sinks is not None:
         sinks = sinks.reshape(1, -1, 1)
@@ -268,3 +263,7 @@ def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) 
     if mask is None:
         return chosen.tril() if causal else chosen
     return mask & chosen if mask.dtype == torch.bool else mask.masked_fill(~chosen, -torch.inf)
+
+
+AttentionInterface.register(IMPLEMENTATION, holdfast_attention)
+AttentionMaskInterface.register(IMPLEMENTATION, holdfast_mask)

@@ -39,9 +39,7 @@ _SURE = -1e-7  # log of the largest mass of the span told from 1: beyond it out_
 
 
 def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """The steered output, [B, H, Q, D]; None where the unsteered one will do. Notes the mass of a
-    single query if asked to.
-    """
+    """The steered output, [B, H, Q, D]; None if the unsteered one will do."""
     if not state.spec.touches(layer):
         return _read_one(state, inputs) if inputs.query.shape[2] == 1 else None
     if inputs.query.shape[2] > 1:
@@ -298,9 +296,8 @@ def _weight(rule: LogOddsRule, log_mass: Tensor) -> Tensor:
 def _apart(rule: LogOddsRule, inputs: LayerInputs, span: KeyRange) -> Tensor:
     """Causal attention of a whole prompt whose rows share one span, with all heads moved.
 
-    Queries behind the span attend to the span and, apart from it, to the rest. With the span cut
-    out, query i of those behind it still sees the keys up to its own if as many queries as there
-    are keys before the span are taken along; what those see is not used.
+    Queries behind the span attend to span and rest apart. With the span cut out, as many queries as
+    there are keys before the span are taken along and not used, so that causality holds.
     """
     start, stop = span.start, span.stop
     part = KeyGroup(start, stop)
@@ -368,9 +365,7 @@ def _causal(first: int, last: int, span: KeyRange, device: torch.device) -> Tens
 
 
 def lerp(output: Tensor, goal: Tensor, weight: Tensor) -> Tensor:
-    """Moves `output` [..., D] in place by the share `weight` [...] of its way to `goal`; half
-    precision rounds once, at the end.
-    """
+    """Moves `output` [..., D] in place towards `goal` by the share `weight` [...]."""
     if output.dtype == weight.dtype:
         return output.lerp_(goal, weight.unsqueeze(-1))
     return output.add_(goal.to(weight.dtype).sub_(output).mul_(weight.unsqueeze(-1)))

@@ -21,7 +21,6 @@ from transformers import PreTrainedModel
 from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
 from holdfast.attention.checks import CacheOrigin, claim_cache
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
-from holdfast.attention.interface import begin_traced, end_traced, forget, number_modules
 from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.layers import (
     IMPLEMENTATION,
@@ -51,11 +50,8 @@ _ORIGINS: WeakKeyDictionary[PreTrainedModel, WeakSet[CacheOrigin]] = WeakKeyDict
 
 @contextmanager
 def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
-    """Opens a block on a model; passes in this context belong to it until it is left.
-
-    Raises:
-        ModelError: not all of the model can be steered; it is as it was.
-        UsageError: a block is open on it already.
+    """Opens a block on a model; passes in this context belong to it until it is left. A
+    `ModelError` or `UsageError` leaves the model as it was.
     """
     with LOCK:
         opened = OPEN.get(model)
@@ -98,7 +94,6 @@ def _open(model: PreTrainedModel) -> OpenModel:
     try:
         patched += _switch(model)
         opened.implementation = model.config.get_text_config()._attn_implementation
-        number_modules(model, open_blocks=True)
         if plain is not None:
             probe(model, plain)
     except BaseException:
@@ -139,10 +134,8 @@ def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
     plain_prepare: Callable[..., Any] = getattr(model, _WRAPPED[1], plain)
     names = list(inspect.signature(plain).parameters)
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            args, kwargs = begin_traced(model, names, args, kwargs)
-            return end_traced(model, plain(*args, **kwargs))
         return opened.forward(plain, names, args, kwargs)
 
     def prepare(*args: Any, **kwargs: Any) -> Any:
@@ -154,10 +147,7 @@ def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
 
 
 def _watch_caches(model: PreTrainedModel, block: Steered) -> None:
-    """Has the model refuse caches that were filled in the block, for as long as one of them lives.
-
-    The hook has the same key in every block: what is compiled with it is not compiled again.
-    """
+    """Has the model refuse caches that were filled in the block, while one of them lives."""
     assert block.origin is not None
     _ORIGINS.setdefault(model, WeakSet()).add(block.origin)
     finalize(block.origin, _unwatch_caches, ref(model))
@@ -199,9 +189,6 @@ def _restore(
     vars(model).update(replaced)
     _switch_back(patched, opened.before)
     forget_plain(opened.before)
-    forget(model)
-    if any(implementation == IMPLEMENTATION for _, implementation in opened.before):
-        number_modules(model, open_blocks=False)
     _unwatch_caches(opened.model)
 
 
@@ -213,7 +200,6 @@ def install(model: PreTrainedModel) -> bool:
         plain = logits_of(model)
         patched = _switch(model)
         probe(model, plain)
-        number_modules(model, open_blocks=False)
         note_plain(before)
     except ModelError:
         _switch_back(patched, before)

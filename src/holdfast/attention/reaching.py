@@ -21,9 +21,7 @@ _APART = {torch.float32: 1e-3, torch.float64: 1e-3}
 
 
 def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsWarmup]) -> None:
-    """Refuses a head that the model does not have, by a `UsageError` that names it and what there
-    is.
-    """
+    """Refuses a head that the model does not have, by a `UsageError` that names it."""
     config, name = model.config.get_text_config(), type(model).__name__
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
@@ -53,19 +51,14 @@ def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | Ne
 
 
 def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
-    """The layers whose heads can be steered one by one; None before the model was first steered.
-
-    Hybrid models have layers without attention, and some share one that does not tell its layer.
-    """
+    """The layers with attention of their own; None before the model was first steered."""
     if (layers := REACHED.get(model)) is None:
         return None
     return frozenset(layer for layer in layers if layer >= 0)
 
 
 def check_reached(model: PreTrainedModel, state: PassState, implementation: str | None) -> None:
-    """Refuses a pass in which steering did not reach every layer that it reached at first, naming
-    these, or the attention that took the place of `implementation`.
-    """
+    """Refuses a pass in which steering missed a layer, naming it or what replaced ours."""
     config = model.config.get_text_config()
     count = getattr(config, "num_hidden_layers", None)
     missed = sorted(set(REACHED.get(model, ())) - state.entered)

@@ -21,17 +21,13 @@ from holdfast.methods.table import LayerTable, layer_table, table_row
 
 @dataclass(frozen=True)
 class AttentionTrace:
-    """Attention mass on the span, after steering.
+    """Attention mass on the span, after steering."""
 
-    Args:
-        mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
-        uniform: float32 [layer, step], what the mass would be if the layer attended evenly to all
-            tokens that it sees: in a layer with a sliding window or chunks, those in the window or
-            the chunk. Its mean over layers is the one number beside the mean mass. None where it is
-            not known.
-    """
-
+    # float32 [layer, head, step]; step t is the query that produced the reply's token t
     mass: Tensor
+    # float32 [layer, step], what the mass would be if the layer attended evenly to all tokens that
+    # it sees: in a layer with a sliding window or chunks, those in the window or the chunk. Its
+    # mean over layers is the one number beside the mean mass. None where it is not known
     uniform: Tensor | None = None
 
 
@@ -127,9 +123,7 @@ class SteeringSpec:
         return None if self._heads is None else self._heads.get(layer, [])
 
     def copies_of(self, rows: int) -> int:
-        """How many rows of a pass belong to each row of the span; a `UsageError` if no whole number
-        does.
-        """
+        """How many rows of a pass belong to each row of the span; a `UsageError` if uneven."""
         count = self.span.shape[0]
         if rows % count:
             raise UsageError(
@@ -139,9 +133,7 @@ class SteeringSpec:
         return rows // count
 
     def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> LogOddsRule:
-        """The rule that the methods of so many rows make in a layer with so many heads, for queries
-        of this dtype.
-        """
+        """The rule that the methods of these rows make in a layer, for queries of this dtype."""
         if not self._in_family:
             return self.list_rule(rows, layer, heads)
         wide = torch.promote_types(dtype, torch.float32)
@@ -200,10 +192,7 @@ class PassState:
             self.noted = True
 
     def enter(self, layer: int) -> None:
-        """Called by each layer, by some twice; a layer before the last one begins a pass.
-
-        So does the last one itself after masks were made: it may be the only one with attention.
-        """
+        """Called by each layer, by some twice; a layer before the last one begins a pass."""
         self.calls += 1
         self.entered.add(layer)
         again = layer == self._layer and self._inside
@@ -218,9 +207,7 @@ class PassState:
     def note_keys(
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
     ) -> None:
-        """Notes, before each pass and for each kind of cache, that of `kv_length` keys the first is
-        column `kv_offset`; a static cache has its length `q_offset` on the device.
-        """
+        """Notes that `kv_length` keys begin at column `kv_offset`; static caches are on device."""
         if self._inside:
             self.offsets.clear()
             self._inside = False
@@ -233,11 +220,8 @@ class PassState:
             self._seen = seen if first or self._seen is None else max(self._seen, seen)
 
     def first_column(self, keys: int) -> int | Starts:
-        """The column of the first of `keys` keys: sliding caches hold the last ones only.
-
-        Raises:
-            ModelError: keys that are no tokens, as of a cache that holds several tokens in one.
-            UsageError: fewer keys than the span mask has tokens, and the model does not say which.
+        """The column of the first of `keys` keys: sliding caches hold the last ones only. Keys that
+        are no tokens are a `ModelError`, too few for the mask a `UsageError`.
         """
         width, seen = self.spec.span.shape[1], self._seen if self.offsets else keys
         if seen is not None and not self.spec.follows and seen < width:
@@ -273,9 +257,7 @@ class PassState:
         return extent.groups(first, first + keys)
 
     def columns(self, rows: int, keys: int) -> tuple[Tensor, Tensor | None]:
-        """The span over the keys of a layer, bool [row, key], and the generated ones that are not
-        in it; None where no method asks for these, or there are none.
-        """
+        """The span over a layer's keys, bool [row, key], and the generated ones if needed."""
         first, span, generated = self.first_column(keys), self.spec.span, None
         if isinstance(first, Starts):
             width, places = span.shape[1], torch.arange(keys, device=span.device)
@@ -317,7 +299,6 @@ class Pass:
     positions: Tensor | None = None
     # where the keys of windowed layers begin, if that is not the same in all rows
     starts: Starts | None = None
-    outer: Pass | None = None  # of a compiled pass, the one that it interrupts
     first: bool | None = None  # whether it is the first of a `generate`; None outside of one
 
 
@@ -332,12 +313,8 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 def steered(
     spec: SteeringSpec | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
-    """Steers the forward pass inside, in this thread alone; not at all without a spec.
-
-    `positions` and `starts` are as in `Pass`.
-
-    Raises:
-        ModelError: a pass inside the block never reached the attention registered here.
+    """Steers the forward pass inside, in this thread alone; not at all without a spec. A
+    `ModelError` if the pass never reached our attention.
     """
     state = None if spec is None else PassState(spec)
     token = PASS.set(Pass(state, positions=positions, starts=starts))

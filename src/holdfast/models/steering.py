@@ -156,11 +156,7 @@ def _block_states(
 
 
 def causal_model(model: Any) -> PreTrainedModel:
-    """The Hugging Face model that someone means.
-
-    Raises:
-        ModelError: a model of another kind, or inside another that changes what it is given.
-    """
+    """The Hugging Face model that is meant; a `ModelError` for any other kind."""
     model = getattr(model, "hf_model", model)
     model = getattr(model, "_orig_mod", model)  # torch.compile
     if adapters := getattr(model, "peft_config", None):
@@ -247,17 +243,11 @@ def _checked_span(span_mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class EncodedChats:
-    """Chats as a batch for `generate()`, padded on the left.
+    """Chats as a batch for `generate()`, padded on the left."""
 
-    Args:
-        input_ids: int64 [chat, token].
-        attention_mask: int64 [chat, token], 0 on padding.
-        span_mask: bool [chat, token], True on the tokens to hold on to.
-    """
-
-    input_ids: Tensor
-    attention_mask: Tensor
-    span_mask: Tensor
+    input_ids: Tensor  # int64 [chat, token]
+    attention_mask: Tensor  # int64 [chat, token], 0 on padding
+    span_mask: Tensor  # bool [chat, token], True on the tokens to hold on to
 
     @property
     def inputs(self) -> dict[str, Tensor]:

@@ -25,10 +25,7 @@ _SITES = {Kind.KEYS: Site.KEYS, Kind.RESIDUAL: Site.HIDDEN, Kind.OUTPUTS: Site.O
 
 
 def abilities(model: PreTrainedModel) -> frozenset[Ability]:
-    """Which of keys, hidden states and attention outputs a model lets others edit, by its modules.
-
-    None of a model on several devices, or not on one.
-    """
+    """Which of keys, hidden states and attention outputs a model on one device lets others edit."""
     devices = {str(parameter.device) for parameter in model.parameters()}
     if len(devices) > 1 or "meta" in devices:
         return frozenset()
@@ -44,12 +41,7 @@ def abilities(model: PreTrainedModel) -> frozenset[Ability]:
 def check_states(
     model: PreTrainedModel, methods: Iterable[EditsStates], fingerprint: str = ""
 ) -> None:
-    """Refuses methods that were fitted on another model, or touch what this one has not.
-
-    Raises:
-        ModelError: names what is apart, and the cure.
-        UsageError: a head or a layer that the model or the file does not have.
-    """
+    """Refuses methods that were fitted on another model, or touch what this one has not."""
     for method in methods:
         sites = sites_of(model)
         file = getattr(method, "file", None)

@@ -122,10 +122,8 @@ class BlockStates:
 
 
 def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) -> list[EditGroup]:
-    """The edits of a pass of the block, of these arguments by name, behind `before` columns.
-
-    Raises:
-        UsageError: its rows are no multiple of the span mask's, or its tokens cannot be counted.
+    """The edits of a pass of the block, of these arguments by name, behind `before` columns; a
+    `UsageError` where rows or tokens cannot be counted.
     """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids

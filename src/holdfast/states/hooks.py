@@ -171,9 +171,7 @@ def _last_queries(current: _Pass, layer: int, group: EditGroup, method: Any) -> 
 def around_attention(
     model: PreTrainedModel, layers: Sequence[int]
 ) -> Iterator[Mapping[int, AttentionEnds]]:
-    """Both ends of attention in the latest pass of this thread, by layer of `attention_modules`,
-    [row, token, size].
-    """
+    """Both ends of attention in this thread's latest pass, by layer, [row, token, size]."""
     seen: dict[int, AttentionEnds] = {}
     modules, thread = attention_modules(model), threading.get_ident()
 

@@ -54,9 +54,7 @@ class Axes(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """A module that gives something of a layer; `axes` and `head_size` are of queries, keys and
-    values.
-    """
+    """A module that gives a part of a layer; `axes` and `head_size` if it has heads."""
 
     module: torch.nn.Module
     axes: Axes = Axes.FLAT
@@ -186,9 +184,7 @@ def _in_front_of_rotation(
     attention: Mapping[int, torch.nn.Module],
     tokens: int,
 ) -> dict[tuple[Site, int], Tensor]:
-    """The outputs seen, of the projection where a norm stands behind the rotation and so moves with
-    it.
-    """
+    """The outputs seen, of the projection where a norm stands behind the rotation."""
     suspects: dict[tuple[Site, int], torch.nn.Module | None] = {}
     for site in (Site.QUERIES, Site.KEYS):
         for layer, module in modules[site].items():
