@@ -19,7 +19,7 @@ from holdfast import methods
 from holdfast.cli import main
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.methods import AdaSeka, Capping, Gcad, Prism, Seka, Vector
-from holdfast.methods.key_heads import rank_covering
+from holdfast.methods.keys import rank_covering
 from holdfast.methods.registry import BY_NAME
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling

@@ -246,17 +246,6 @@ def test_the_schemas_ranges_are_those_that_are_checked():
                     methods.parse(f"{entry['name']}:{others}{parameter}={value}")
 
 
-def test_methods_are_frozen_and_tell_their_kind():
-    assert isinstance(SplitSoftmax(0.5), ShiftsAttention) and not isinstance(
-        SplitSoftmax(0.5), EditsMessages
-    )
-    assert isinstance(Repetition(0.5), EditsMessages) and not isinstance(
-        Repetition(0.5), ShiftsAttention
-    )
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        SplitSoftmax(0.5).exponent = 0.6
-
-
 @pytest.mark.parametrize("value", [None, "0.5", True, [0.5]])
 def test_a_parameter_that_is_no_number_is_refused(value):
     with pytest.raises(ParameterOutOfRange, match="exponent"):

@@ -1,5 +1,5 @@
-"""Steering methods, one file per published method (`holdfast methods` lists them); this package
-imports no torch. The names imported here are its interface.
+"""Steering methods, which `holdfast methods` lists; this package imports no torch. The names
+imported here are its interface.
 """
 
 from __future__ import annotations
@@ -7,16 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.chat.messages import Message
-from holdfast.methods.ada_seka import AdaSeka
-from holdfast.methods.adacad import AdaCad
-from holdfast.methods.anchoring import Anchoring
-from holdfast.methods.boost import Boost
-from holdfast.methods.capping import Capping
+from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
+from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.directer import Directer
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
 from holdfast.methods.gate import Gate
-from holdfast.methods.gcad import Gcad
-from holdfast.methods.guidance import Guidance
 from holdfast.methods.heads import (
     HeadSet,
     Ranking,
@@ -27,6 +22,7 @@ from holdfast.methods.heads import (
     write_heads,
 )
 from holdfast.methods.hold import Floors, Hold
+from holdfast.methods.keys import AdaSeka, Prism, Seka
 from holdfast.methods.kinds import (
     Ability,
     Kind,
@@ -41,9 +37,6 @@ from holdfast.methods.kinds import (
     resamples,
     states_methods,
 )
-from holdfast.methods.pasta import Pasta
-from holdfast.methods.prism import Prism
-from holdfast.methods.prompt_strength import PromptStrength
 from holdfast.methods.protocols import (
     EditsHidden,
     EditsKeys,
@@ -57,7 +50,7 @@ from holdfast.methods.protocols import (
 )
 from holdfast.methods.registry import catalogue, schema
 from holdfast.methods.repetition import Repetition
-from holdfast.methods.seka import Seka
+from holdfast.methods.residual import Capping, Gcad, Vector
 from holdfast.methods.spec import (
     Sweep,
     is_file,
@@ -67,9 +60,6 @@ from holdfast.methods.spec import (
     read_methods,
     spell,
 )
-from holdfast.methods.split_softmax import SplitSoftmax
-from holdfast.methods.spotlight import Spotlight
-from holdfast.methods.vector import Vector
 
 
 def edit_messages(

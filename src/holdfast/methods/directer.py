@@ -88,10 +88,7 @@ class Directer:
         return best[:, 1] >= self.threshold * best[:, 0]
 
     def is_plausible(self, steered: Tensor, unsteered: Tensor) -> Tensor:
-        """Whether the steered pass's best token is plausible to the unsteered model, bool [row].
-
-        Both are logits, [row, vocabulary].
-        """
+        """Whether the steered pass's best token is plausible by unsteered logits, bool [row]."""
         chances = unsteered.float().softmax(-1)
         best = chances.gather(-1, steered.argmax(-1, keepdim=True))[:, 0]
         return (best > self.threshold * chances.amax(-1)) & ~steered.isnan().any(-1)

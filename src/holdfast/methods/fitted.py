@@ -31,46 +31,29 @@ _KNOWN: dict[str, Fitted] = {}  # by digest, those that this process has read
 
 @dataclass(frozen=True)
 class FittedOn:
-    """The model that something was fitted on; a file of it serves no other.
+    """The model that something was fitted on; a file of it serves no other."""
 
-    Args:
-        model: its name, for people.
-        fingerprint: of it.
-        layers: how many it has.
-        hidden_size: of its hidden states.
-        key_heads: key-value heads of a layer; 0 where its keys were not read.
-        head_size: of one of them; 0 as well.
-    """
-
-    model: str
-    fingerprint: str
-    layers: int
-    hidden_size: int
-    key_heads: int = 0
-    head_size: int = 0
+    model: str  # its name, for people
+    fingerprint: str  # of it
+    layers: int  # how many it has
+    hidden_size: int  # of its hidden states
+    key_heads: int = 0  # key-value heads of a layer; 0 where its keys were not read
+    head_size: int = 0  # of one of them; 0 as well
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A file that `holdfast fit` wrote; equal to any other with the same content.
+    """A file that `holdfast fit` wrote; equal to any other with the same content."""
 
-    Args:
-        digest: SHA-256 of the content, its first digits.
-        method: the name of the method it was fitted for.
-        on: the model.
-        layers: those it has something of, in order; the first dimension of its tensors.
-        chosen: those that are steered unless others are named.
-        made_from: the data, for people.
-        path: where it was read.
-    """
-
-    digest: str
-    method: str = field(compare=False)
-    on: FittedOn = field(compare=False)
+    digest: str  # SHA-256 of the content, its first digits
+    method: str = field(compare=False)  # the name of the method it was fitted for
+    on: FittedOn = field(compare=False)  # the model
+    # those it has something of, in order; the first dimension of its tensors
     layers: tuple[int, ...] = field(compare=False)
-    chosen: tuple[int, ...] = field(compare=False)
+    chosen: tuple[int, ...] = field(compare=False)  # those that are steered unless others are named
+    # the data, for people
     made_from: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
-    path: Path = field(compare=False)
+    path: Path = field(compare=False)  # where it was read
     _tensors: dict[Any, Tensor] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -81,11 +64,7 @@ class Fitted:
         return self.layers.index(layer)
 
     def tensor(self, name: str, device: torch.device | str = "cpu") -> Tensor:
-        """One of its tensors, float32, on a device; the first dimension is that of `layers`.
-
-        Raises:
-            UsageError: the file is not what it was when it was read.
-        """
+        """A float32 tensor on a device, by layer first; a `UsageError` if the file has changed."""
         if (name, str(device)) not in self._tensors:
             if not self._tensors:
                 self._load()
@@ -134,11 +113,7 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
 
 
 def read_any_fitted(path: Path | str) -> Fitted:
-    """A file of whatever method; from now on a spec string may name it by its digest.
-
-    Raises:
-        UsageError: it cannot be read, or `holdfast fit` did not write it.
-    """
+    """A file of any method, known by its digest from now on; a `UsageError` if unreadable."""
     path = Path(path)
     digest = _digest(_content(path))
     try:

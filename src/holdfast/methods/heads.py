@@ -76,23 +76,13 @@ class LayerSet(frozenset[int]):
 
 @dataclass(frozen=True)
 class Ranking:
-    """All heads of a model by what steering each alone gives on one task, the best first (R of
-    Algorithm 1, Zhang et al. 2024).
+    """All heads of a model, best first for one task (R of Algorithm 1, Zhang et al. 2024)."""
 
-    Args:
-        heads: (layer, head) pairs.
-        made_for: the model.
-    """
-
-    heads: tuple[Head, ...]
-    made_for: Shape | None = None
+    heads: tuple[Head, ...]  # (layer, head) pairs
+    made_for: Shape | None = None  # the model
 
     def top(self, k: int) -> HeadSet:
-        """The best k heads.
-
-        Raises:
-            ParameterOutOfRange: `k` is not from 1 to the number of heads.
-        """
+        """The best k heads; a `ParameterOutOfRange` unless k is from 1 to the number of heads."""
         if ranges.whole_number("a ranking", "k", k, 1) > len(self.heads):
             raise ParameterOutOfRange(
                 f"a ranking of {len(self.heads)} heads takes k from 1 to {len(self.heads)}, not"
@@ -132,11 +122,7 @@ def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
 
 
 def union(rankings: Sequence[Ranking], k: int) -> HeadSet:
-    """The heads among the best k of any task.
-
-    Raises:
-        UsageError: the rankings are of models of different shapes.
-    """
+    """The heads among the best k of any task; a `UsageError` for models of different shapes."""
     _check_alike(rankings)
     heads = frozenset[Head]().union(*(ranking.top(k) for ranking in rankings))
     return HeadSet(heads, rankings[0].made_for)
@@ -156,11 +142,7 @@ def _check_alike(rankings: Sequence[Ranking]) -> None:
 
 
 def checked_heads(owner: str, heads: Any) -> HeadSet | None:
-    """Returns `heads` as a `HeadSet`, or None.
-
-    Raises:
-        UsageError: not pairs of whole numbers, or no pair at all (which would silently do nothing).
-    """
+    """`heads` as a `HeadSet`, or None; a `UsageError` for no pairs, or none of whole numbers."""
     if heads is None:
         return None
     try:
@@ -176,11 +158,7 @@ def checked_heads(owner: str, heads: Any) -> HeadSet | None:
 
 
 def checked_layers(owner: str, layers: Any) -> LayerSet | None:
-    """Returns `layers` as a `LayerSet`, or None.
-
-    Raises:
-        UsageError: not whole numbers from 0, or none at all (which would silently do nothing).
-    """
+    """`layers` as a `LayerSet`, or None; a `UsageError` for none, or no whole numbers."""
     if layers is None:
         return None
     if not isinstance(layers, Iterable) or not all(map(_counts_from_0, layers)) or not set(layers):
@@ -195,20 +173,14 @@ def _counts_from_0(number: object) -> bool:
 
 
 def on_layers(methods: Sequence[M], layers: Sequence[int], heads: int) -> tuple[M, ...]:
-    """The methods on these layers only, of a model with so many heads per layer; those without
-    heads there fall away.
-    """
+    """The methods on these layers only; those without heads there fall away."""
     every = HeadSet(itertools.product(layers, range(heads)))
     chosen = [HeadSet(p for p in method.heads or every if p[0] in layers) for method in methods]
     return tuple(with_heads(*pair) for pair in zip(methods, chosen, strict=True) if pair[1])
 
 
 def with_heads(method: M, heads: Iterable[Head] | None) -> M:
-    """The same method on these heads alone; None for all.
-
-    Raises:
-        UsageError: a method that is no dataclass with `heads` as a field.
-    """
+    """The same method on these heads alone (None: all); a `UsageError` where it has no field."""
     if "heads" not in getattr(method, "__dataclass_fields__", {}):
         raise UsageError(
             f"The method {type(method).__name__} cannot be put on chosen heads; make it a frozen"
@@ -219,26 +191,16 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
 
 
 def read_layers(spec: str) -> LayerSet:
-    """Reads "3/5/7".
-
-    Raises:
-        UsageError: `spec` has another form.
-    """
+    """Reads "3/5/7"; a `UsageError` for another form."""
     if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spec):
         raise UsageError(f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.")
     return LayerSet(map(int, spec.split("/")))
 
 
 def read_heads(spec: str, *, files: bool = True) -> HeadSet:
-    """Reads "3.0/3.5/7.1" (layer 3 heads 0 and 5, layer 7 head 1), in which a number may be a range
-    ("20-29.0-8": heads 0 to 8 of layers 20 to 29); or a JSON file: [[3, 0], [3, 5]] or
-    {"3": [0, 5]}.
-
-    A file may say beside its layers what model it was made for, as `write_heads` does.
-
-    Raises:
-        UsageError: `spec` has another form or too many heads, or names a file and may not; the file
-            cannot be read, or has a head twice, a negative or a too large one.
+    """Reads "3.0/3.5/7.1" (layer.head), in which a number may be a range ("20-29.0-8"), or a JSON
+    file: [[3, 0], [3, 5]] or {"3": [0, 5]}, perhaps with the model it was made for. A `UsageError`
+    for anything else, or for a file unless `files`.
     """
     if spec.endswith(".json"):
         if not files:
@@ -268,9 +230,7 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
 
 
 def spell_heads(heads: Iterable[Head]) -> str:
-    """The one spec of a head set, in order of layer and head: a range where it is the same heads,
-    more than one, of more than one layer, without a gap; else a list.
-    """
+    """The canonical spec of a head set: "3-5.0-7" for a full rectangle of heads, else a list."""
     pairs = sorted(heads)
     (first, low), (last, high) = pairs[0], pairs[-1]
     full = itertools.product(range(first, last + 1), range(low, high + 1))
@@ -281,13 +241,7 @@ def spell_heads(heads: Iterable[Head]) -> str:
 
 
 def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None = None) -> None:
-    """Writes the published form, {"layer": [heads]}, and with `made_for` the model beside the
-    layers.
-
-    Raises:
-        UsageError: no heads, or no pairs of whole numbers.
-        RecordsError: the file cannot be written.
-    """
+    """Writes {"layer": [heads]}, and beside the layers the model that they were made for."""
     pairs = checked_heads(str(path), heads)
     made_for = made_for or getattr(heads, "made_for", None)
     listed: dict[str, object] = {

@@ -23,18 +23,13 @@ _MIN_MASS, _MAX_MASS = 1e-9, 1 - 1e-6
 
 @dataclass(frozen=True)
 class Floors(TableMethod):
-    """The least mass of each head, into which `Hold` is resolved by a rehearsed first reply.
-
-    Args:
-        least: log-odds by layer and head, [layer][head]; -inf for none.
-        touched: the (layer, head) pairs that have a floor; None for all.
-    """
+    """The least mass of each head, into which `Hold` is resolved by a rehearsed first reply."""
 
     name: ClassVar[str] = "floors"
     span_includes_generated: ClassVar[bool] = False
 
-    least: tuple[tuple[float, ...], ...]
-    touched: HeadSet | None = None
+    least: tuple[tuple[float, ...], ...]  # log-odds by layer and head, [layer][head]; -inf for none
+    touched: HeadSet | None = None  # the (layer, head) pairs that have a floor; None for all
 
     @cached_property
     def table_entries(self) -> dict[tuple[int, int], TableEntry]:

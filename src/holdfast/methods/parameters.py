@@ -32,20 +32,15 @@ def _read_number(owner: str, name: str, text: str, files: bool) -> object:
 
 @dataclass(frozen=True)
 class Values:
-    """The values that a parameter takes.
+    """The values that a parameter takes."""
 
-    Args:
-        words: the values as sentences name them.
-        schema: the values as JSON Schema.
-        check: from the method's name, the parameter's and a value, the value to keep; raises a
-            `UsageError` that names all three.
-        read: from the two names, the text in a spec string, and whether it may name files, the
-            value to check.
-    """
-
-    words: str
-    schema: dict[str, Any]
+    words: str  # the values as sentences name them
+    schema: dict[str, Any]  # the values as JSON Schema
+    # from the method's name, the parameter's and a value, the value to keep; raises a `UsageError`
+    # that names all three
     check: Callable[[str, str, Any], object]
+    # from the two names, the text in a spec string, and whether it may name files, the value to
+    # check
     read: Callable[[str, str, str, bool], object] = _read_number
 
 
@@ -164,9 +159,7 @@ def fitted_file(method: str) -> tuple[str, Values, str]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """The declaration of a parameter: a few words, the values that it takes, and one of them as a
-    spec string has it, for sentences.
-    """
+    """A parameter's declaration: a description, the values it takes, and an example of one."""
 
     description: str
     values: Values

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 class Method(Protocol):
-    """Any steering method, a frozen dataclass: `name` stands for it in spec strings, and its fields
-    are its parameters.
-    """
+    """Any steering method: a frozen dataclass with a `name`, whose fields are its parameters."""
 
     name: ClassVar[str]
 
@@ -154,8 +152,8 @@ class EditsKeys(Method, Protocol):
 
 
 @runtime_checkable
-class EditsHidden(Method, Protocol):
-    """A residual method: the hidden states behind some layers are moved."""
+class MovesLayers(Method, Protocol):
+    """A method that moves what some layers put out."""
 
     @property
     def touched_layers(self) -> frozenset[int]:
@@ -164,6 +162,11 @@ class EditsHidden(Method, Protocol):
     @property
     def reply_only(self) -> bool:
         """Whether it moves generated tokens only, while they are generated."""
+
+
+@runtime_checkable
+class EditsHidden(MovesLayers, Protocol):
+    """A residual method: the hidden states behind some layers are moved."""
 
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
         """Returns the hidden states to go on with.
@@ -175,16 +178,8 @@ class EditsHidden(Method, Protocol):
 
 
 @runtime_checkable
-class EditsOutputs(Method, Protocol):
+class EditsOutputs(MovesLayers, Protocol):
     """An output method: the outputs of attention are moved in some layers."""
-
-    @property
-    def touched_layers(self) -> frozenset[int]:
-        """The layers that it touches."""
-
-    @property
-    def reply_only(self) -> bool:
-        """Whether it moves generated tokens only, while they are generated."""
 
     def edit_outputs(self, outputs: Tensor, layer: int, queries: Tensor) -> Tensor:
         """Returns the outputs to add.
@@ -198,18 +193,14 @@ class EditsOutputs(Method, Protocol):
 
 @runtime_checkable
 class NeedsWarmup(Method, Protocol):
-    """A method that becomes an attention method once it has seen the model's reply to a chat's
-    first turn: the reply is rehearsed, greedy and under the other methods of the list.
-    """
+    """A method that becomes an attention method once it has seen a rehearsed first reply."""
 
     @property
     def tokens(self) -> int:
         """Of the rehearsed reply, at most."""
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The first messages of a chat, which the rehearsed reply answers: the same however far the
-        chat has gone on.
-        """
+        """The first messages of a chat, which the rehearsed reply answers."""
 
     def resolve(self, mass: Tensor) -> ShiftsAttention:
         """The attention method that it becomes.

@@ -5,26 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from holdfast.methods.ada_seka import AdaSeka
-from holdfast.methods.adacad import AdaCad
-from holdfast.methods.anchoring import Anchoring
-from holdfast.methods.boost import Boost
-from holdfast.methods.capping import Capping
+from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
+from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.directer import Directer
 from holdfast.methods.gate import Gate
-from holdfast.methods.gcad import Gcad
-from holdfast.methods.guidance import Guidance
 from holdfast.methods.hold import Hold
+from holdfast.methods.keys import AdaSeka, Prism, Seka
 from holdfast.methods.kinds import Ability, kind_of, needs_of
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
-from holdfast.methods.pasta import Pasta
-from holdfast.methods.prism import Prism
-from holdfast.methods.prompt_strength import PromptStrength
 from holdfast.methods.repetition import Repetition
-from holdfast.methods.seka import Seka
-from holdfast.methods.split_softmax import SplitSoftmax
-from holdfast.methods.spotlight import Spotlight
-from holdfast.methods.vector import Vector
+from holdfast.methods.residual import Capping, Gcad, Vector
 
 METHODS: tuple[type[Any], ...] = (
     SplitSoftmax,

@@ -32,11 +32,7 @@ class Repetition:
     )
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """The messages with the repetitions in them; an empty system prompt leaves them unchanged.
-
-        Raises:
-            PromptError: no message has the system role.
-        """
+        """The messages with repetitions; a `PromptError` without a system message."""
         systems = [message["content"] for message in messages if message["role"] == "system"]
         if not systems:
             raise PromptError(

@@ -66,19 +66,12 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One method, or several joined by "+", with one parameter at one value or several.
+    """One method, or several joined by "+", with one parameter at one value or several."""
 
-    Args:
-        name: of the methods, with the parameters that stay.
-        parameter: the name of the parameter that does not.
-        values: its values as they were written.
-        settings: the methods at each value.
-    """
-
-    name: str
-    parameter: str
-    values: tuple[str, ...]
-    settings: tuple[tuple[Method, ...], ...]
+    name: str  # of the methods, with the parameters that stay
+    parameter: str  # the name of the parameter that does not
+    values: tuple[str, ...]  # its values as they were written
+    settings: tuple[tuple[Method, ...], ...]  # the methods at each value
 
 
 def parse_sweep(spec: str) -> Sweep:
@@ -122,11 +115,7 @@ def is_file(spec: str) -> bool:
 
 
 def read_method_file(path: Path | str) -> dict[str, Any]:
-    """The object in a method file; "method" is a spec, and the rest says where it comes from.
-
-    Raises:
-        UsageError: the file cannot be read, or holds something else.
-    """
+    """The object in a method file, "method" being a spec; a `UsageError` if it cannot be read."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -32,24 +32,14 @@ _TINY = 1e-38  # of an exponent whose logarithm is taken
 
 @dataclass(frozen=True)
 class TableEntry:
-    """The three numbers of a method on one head; the default changes nothing.
+    """The three numbers of a method on one head; the default changes nothing."""
 
-    Args:
-        bias: added to the log-odds.
-        exponent: the power of the mass, in [0, 1].
-        floor: the least log-odds; -inf for none.
-    """
-
-    bias: float = 0.0
-    exponent: float = 1.0
-    floor: float = -math.inf
+    bias: float = 0.0  # added to the log-odds
+    exponent: float = 1.0  # the power of the mass, in [0, 1]
+    floor: float = -math.inf  # the least log-odds; -inf for none
 
     def then(self, later: TableEntry) -> TableEntry | None:
-        """Both, `later` behind this one, as one entry; None where the family has none.
-
-        A floor passes through what is behind it, since all steps are monotonic. A bias joins the
-        bias before it, unless a power stands between the two.
-        """
+        """Both as one entry, `later` behind this one; None where no three numbers express that."""
         if later.bias != 0 and self.exponent != 1:
             return None
         floor = later.floor
@@ -61,19 +51,14 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The entries of one layer's heads, and the log-odds that they lead to.
-
-    Log-odds are float32 or wider, [row, head, query]: -inf where the span is not in sight, which
-    stays so.
-
-    Args:
-        numbers: float32 or wider [3, row, head]: bias, exponent, floor; head is 1 where all heads
-            have the same.
-        adds: whether some bias is not 0; `powers` and `floors` likewise.
+    """The entries of one layer's heads, [3, row, head or 1]: bias, exponent, floor; and the log-
+    odds [row, head, query] that they lead to, -inf where the span is not in sight.
     """
 
+    # float32 or wider [3, row, head]: bias, exponent, floor; head is 1 where all heads have the
+    # same
     numbers: Tensor
-    adds: bool
+    adds: bool  # whether some bias is not 0; `powers` and `floors` likewise
     powers: bool
     floors: bool
 
@@ -106,10 +91,7 @@ class LayerTable:
         return LayerTable(numbers, self.adds, self.powers, self.floors)
 
     def shift(self, log_odds: Tensor) -> Tensor:
-        """x', of any gradient; finite for finite x: at most 100, or x + bias where that is larger.
-
-        Infinities stay (a query that sees no span, or nothing else).
-        """
+        """x', of any gradient; infinities stay, and finite log-odds stay finite."""
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
@@ -175,24 +157,15 @@ class TableMethod(ShiftsAttention, Protocol):
 
 @dataclass(frozen=True)
 class TableRow:
-    """The entries that the methods of one row come to.
+    """The entries that the methods of one row come to."""
 
-    Args:
-        everywhere: on every head that is not named.
-        heads: (layer, head) -> the entry of a head that some method names.
-        span_includes_generated: whether generated tokens count as the span.
-    """
-
-    everywhere: TableEntry
+    everywhere: TableEntry  # on every head that is not named
+    # (layer, head) -> the entry of a head that some method names
     heads: Mapping[tuple[int, int], TableEntry]
-    span_includes_generated: bool
+    span_includes_generated: bool  # whether generated tokens count as the span
 
     def entries(self, layer: int, heads: int) -> list[TableEntry]:
-        """The entry of each head of a layer.
-
-        Raises:
-            UsageError: a method names a head that the layer lacks.
-        """
+        """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
         if missing := [head for at, head in self.heads if at == layer and head >= heads > 1]:
             raise UsageError(
                 f"Layer {layer} has {heads} heads, so there is no head {max(missing)}."
@@ -202,10 +175,8 @@ class TableRow:
 
 @lru_cache(maxsize=1024)
 def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
-    """The methods of one row as numbers; None where their list is outside of the family.
-
-    It is outside where a method has no entry, where a bias follows a power on the same head, and
-    where some methods count generated tokens as the span and others do not.
+    """The methods of one row as numbers; None where one has no entry, a bias follows a power, or
+    they disagree on whether generated tokens count as the span.
     """
     sets = {method.span_includes_generated for method in methods}
     if len(sets) > 1 or not all(map(_has_entry, methods)):
@@ -223,12 +194,7 @@ def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
 
 
 def layer_table(rows: Sequence[tuple[ShiftsAttention, ...]], layer: int, heads: int) -> LayerTable:
-    """The table of a layer with so many heads, for the methods of each row, which are all of the
-    family; float64 on the host.
-
-    Raises:
-        UsageError: a method names a head that the layer lacks.
-    """
+    """The table of a layer with so many heads, for the methods of each row; float64 on the host."""
     kinds = {methods: number for number, methods in enumerate(dict.fromkeys(rows))}
     named = any(method.heads is not None for methods in kinds for method in methods)
     table = _table_of_kinds(tuple(kinds), layer, heads if named else 1)

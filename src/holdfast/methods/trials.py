@@ -12,29 +12,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AttentionEnds:
-    """The two ends of one layer's attention.
+    """The two ends of one layer's attention."""
 
-    Args:
-        before: the hidden states that it reads, [..., size].
-        after: what it adds to the residual stream, [..., size].
-    """
-
-    before: Tensor
-    after: Tensor
+    before: Tensor  # the hidden states that it reads, [..., size]
+    after: Tensor  # what it adds to the residual stream, [..., size]
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a pass at the last token of each row.
+    """The outputs of a pass at the last token of each row."""
 
-    Args:
-        logits: [row, vocabulary].
-        mass: on the span, [row, layer, head]; None unless traced.
-        ends: of attention by layer, [row, size]; {} unless the trial observes them.
-    """
-
-    logits: Tensor
-    mass: Tensor | None = None
+    logits: Tensor  # [row, vocabulary]
+    mass: Tensor | None = None  # on the span, [row, layer, head]; None unless traced
+    # of attention by layer, [row, size]; {} unless the trial observes them
     ends: Mapping[int, AttentionEnds] = field(default_factory=dict)
 
     def of(self, rows: Sequence[int]) -> Outputs:
@@ -65,21 +55,15 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Trial:
-    """A pass that is made again for the last tokens of some rows, steered otherwise.
+    """A pass that is made again for the last tokens of some rows, steered otherwise."""
 
-    Args:
-        rows: their numbers in the step.
-        layers: per row, the layers that are steered.
-        key_scale: the factor on the span's keys in those layers; the pass leaves nothing behind.
-            None: the row's attention methods act in those layers alone, and the keys and values of
-            the pass take the place of those before.
-        observes: whether both ends of attention are wanted.
-    """
-
-    rows: Sequence[int]
-    layers: Sequence[Sequence[int]]
+    rows: Sequence[int]  # their numbers in the step
+    layers: Sequence[Sequence[int]]  # per row, the layers that are steered
+    # the factor on the span's keys in those layers; the pass leaves nothing behind. None: the row's
+    # attention methods act in those layers alone, and the keys and values of the pass take the
+    # place of those before
     key_scale: float | None = None
-    observes: bool = False
+    observes: bool = False  # whether both ends of attention are wanted
 
 
 Trials = Generator[Trial, Outputs, Outputs]  # asks for trials, and returns what to draw from
@@ -87,25 +71,15 @@ Trials = Generator[Trial, Outputs, Outputs]  # asks for trials, and returns what
 
 @dataclass(frozen=True)
 class Step:
-    """A decoding step of the rows that share a logits processor.
+    """A decoding step of the rows that share a logits processor."""
 
-    Args:
-        outputs: of the pass under all methods of the rows.
-        second: of their second streams; None without.
-        draw: a token of some rows by number, drawn from these outputs; the same one whenever it is
-            asked for, and below 0 where the logits are not finite.
-        layers: how many layers the model has.
-        attending: the layers whose attention can be scaled and observed.
-        is_prefill: whether the pass has read the whole prompt.
-        can_repeat: whether the last token can be forwarded again.
-        memory: per row, what the processor keeps from step to step.
-    """
-
-    outputs: Outputs
-    second: Outputs | None
+    outputs: Outputs  # of the pass under all methods of the rows
+    second: Outputs | None  # of their second streams; None without
+    # a token of some rows by number, drawn from these outputs; the same one whenever it is asked
+    # for, and below 0 where the logits are not finite
     draw: Callable[[Outputs, Sequence[int]], list[int]]
-    layers: int
-    attending: tuple[int, ...]
-    is_prefill: bool
-    can_repeat: bool
-    memory: Sequence[dict[str, Any]]
+    layers: int  # how many layers the model has
+    attending: tuple[int, ...]  # the layers whose attention can be scaled and observed
+    is_prefill: bool  # whether the pass has read the whole prompt
+    can_repeat: bool  # whether the last token can be forwarded again
+    memory: Sequence[dict[str, Any]]  # per row, what the processor keeps from step to step

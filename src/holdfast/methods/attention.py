@@ -1,0 +1,121 @@
+"""Attention methods: split-softmax, PASTA, InstABoost with GUIDE, and Spotlight."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from holdfast.methods.heads import HeadSet
+from holdfast.methods.parameters import HEADS, method, number, parameter, word
+from holdfast.methods.table import TableEntry, TableMethod
+
+
+@method
+class SplitSoftmax(TableMethod):
+    """Raises the attention mass on the system prompt to a power: pi becomes pi**exponent.
+
+    Li et al. (2024), equation 6, with k = `exponent`; the ratios of the weights inside the span,
+    and inside the rest, stay as they are. In log-odds x of pi, with u = k * log(pi): x' = u - log(1
+    - exp(u)).
+    """
+
+    name: ClassVar[str] = "split-softmax"
+    source: ClassVar[str] = "Li et al. 2024, eq. 6"
+    span_includes_generated: ClassVar[bool] = False
+
+    exponent: float = parameter(
+        "the power k; 1 changes nothing, 0 puts all mass on the span", number(0, 1), "0.5"
+    )
+    heads: HeadSet | None = parameter(*HEADS, default=None)
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """An exponent of k."""
+        return TableEntry(exponent=self.exponent)
+
+
+@method
+class Pasta(TableMethod):
+    """Scales down the attention to the rest of the prompt by alpha on chosen heads, and
+    renormalises.
+
+    Zhang et al. (2024), equation 2: a weight on the span stays, one on the rest of the prompt is
+    multiplied by `alpha`, and all are divided by their sum. Scaling the rest by alpha is adding
+    -log(alpha) to the log-odds of everything else: x' = x - log(alpha). The paper scales tokens of
+    the prompt only, so generated tokens keep their weight like the span; `generated="scale"` scales
+    them too. The prompt is all that stands before the reply that is being written: in a dialog,
+    earlier replies belong to it and are scaled, whoever wrote them.
+    """
+
+    name: ClassVar[str] = "pasta"
+    source: ClassVar[str] = "Zhang et al. 2024, eq. 2"
+
+    alpha: float = parameter(
+        "the factor on the rest of the prompt; 1 changes nothing, the paper takes 0.01",
+        number(0, 1, above_low=True),
+        "0.01",
+    )
+    heads: HeadSet | None = parameter(*HEADS, default=None)
+    generated: str = parameter(
+        "whether the reply's own tokens keep their weight", word("keep", "scale"), default="keep"
+    )
+
+    @property
+    def span_includes_generated(self) -> bool:
+        """Whether generated tokens keep their weight, as the span does."""
+        return self.generated == "keep"
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """A bias of -log(alpha)."""
+        return TableEntry(bias=-math.log(self.alpha))
+
+
+@method
+class Boost(TableMethod):
+    """Multiplies the attention weights on the span by a factor and renormalises.
+
+    InstABoost (arXiv 2506.13734) with M = `factor`; GUIDE (arXiv 2409.19001) adds delta = log(M) to
+    the scores, which is the same. In log-odds: x' = x + log(M).
+    """
+
+    name: ClassVar[str] = "boost"
+    source: ClassVar[str] = (
+        "InstABoost, arXiv 2506.13734; GUIDE, arXiv 2409.19001, with delta = log(factor)"
+    )
+    span_includes_generated: ClassVar[bool] = False
+
+    factor: float = parameter("the factor M; 1 changes nothing", number(1), "4")
+    heads: HeadSet | None = parameter(*HEADS, default=None)
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """A bias of log(M)."""
+        return TableEntry(bias=math.log(self.factor))
+
+
+@method
+class Spotlight(TableMethod):
+    """Raises the attention mass on the span to a target where it is lower, and leaves it where it
+    is not.
+
+    Spotlight (arXiv 2505.12025) adds log(psi / pi) to the scores of the span when its mass pi is
+    below psi = `target`, which leaves less than psi after normalising. Here the mass becomes
+    exactly psi: x' = max(x, logit(psi)).
+    """
+
+    name: ClassVar[str] = "spotlight"
+    source: ClassVar[str] = "Spotlight, arXiv 2505.12025, made exact"
+    span_includes_generated: ClassVar[bool] = False
+
+    target: float = parameter(
+        "the mass psi; 0 changes nothing", number(0, 1, below_high=True), "0.3"
+    )
+    heads: HeadSet | None = parameter(*HEADS, default=None)
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """A floor of logit(psi)."""
+        if self.target == 0:
+            return TableEntry()
+        return TableEntry(floor=math.log(self.target) - math.log1p(-self.target))

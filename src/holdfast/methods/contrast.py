@@ -1,0 +1,183 @@
+"""Methods that contrast two streams: classifier-free guidance, AdaCAD, system prompt strength and
+selective prompt anchoring.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from holdfast.chat.messages import Message
+from holdfast.methods.kinds import Kind
+from holdfast.methods.parameters import TEXT, method, number, parameter
+from holdfast.methods.protocols import EditsLogits
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+PLAUSIBILITY = (
+    "tokens that the prompted model finds less than this times as likely as its best are"
+    " never drawn",
+    number(0, 1),
+)
+
+
+def contrasted(
+    logits: Tensor, other: Tensor, scale: float | Tensor, plausibility: float = 0.0
+) -> Tensor:
+    """log p = log p_other + scale * (log p - log p_other), float32 [row, vocabulary].
+
+    Tokens that the first stream gives less than `plausibility` times its best token's probability
+    are never drawn (Li et al. 2022, arXiv 2210.15097). A token that the second stream alone finds
+    impossible cannot be contrasted: it keeps the first stream's probability at a scale of at least
+    1, and has none below.
+
+    Args:
+        logits, other: of the two streams, [row, vocabulary].
+        scale: 1 is the first stream alone, 0 the other one; of all rows, or [row, 1].
+        plausibility: in [0, 1]; 0 sets no threshold.
+    """
+    first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
+    same = isinstance(scale, (int, float)) and scale == 1
+    made = first if same else second + scale * (first - second)
+    # where either is impossible, their difference is infinite or not a number
+    lone = -math.inf if isinstance(scale, (int, float)) and scale < 1 else first
+    made = made.where(second > -math.inf, lone).masked_fill(first == -math.inf, -math.inf)
+    if plausibility:
+        least = first.amax(-1, keepdim=True) + math.log(plausibility)
+        made = made.masked_fill(first < least, -math.inf)
+    return made
+
+
+class TwoStreams(EditsLogits, Protocol):
+    """A method whose second stream is the chat without its system prompts."""
+
+    kind: ClassVar[Kind] = Kind.STREAM
+
+    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """The chat without them; a template may not put its own in their place."""
+        return tuple(message for message in messages if message["role"] != "system")
+
+
+@method
+class Guidance(TwoStreams):
+    """Contrasts the model with and without the system prompt: log p = log p_without + scale * (log
+    p_with - log p_without).
+
+    Li et al. (2024), equation 5, with alpha = `scale`. The stream without the prompt is forwarded
+    in the same batch. Published uses add a plausibility threshold (Li et al. 2022, arXiv
+    2210.15097): tokens that the model with the prompt gives less than `plausibility` times its best
+    token's probability are never drawn; 0 sets none.
+    """
+
+    name: ClassVar[str] = "guidance"
+    source: ClassVar[str] = "Li et al. 2024, eq. 5"
+
+    scale: float = parameter(
+        "alpha; 1 changes nothing, 0 is the model without the prompt", number(0), "1.5"
+    )
+    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
+
+    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+        """Log-probabilities, float32 [row, vocabulary], from logits with and without the prompt."""
+        return contrasted(logits, other, self.scale, self.plausibility)
+
+
+@method
+class AdaCad(TwoStreams):
+    """Contrasts the model with and without the system prompt, the more the two disagree.
+
+    AdaCAD of Wang et al. (2024): log p_with + alpha * (log p_with - log p_without), as `guidance`
+    with a scale of 1 + alpha, where alpha is the Jensen-Shannon divergence of the two distributions
+    of this token, with logarithms to base 2, so from 0 to 1. The authors contrast with and without
+    a retrieved context; here it is the system prompt. `strength` is ours.
+    """
+
+    name: ClassVar[str] = "adacad"
+    source: ClassVar[str] = "AdaCAD, Wang et al. 2024, arXiv 2409.07394"
+
+    strength: float = parameter(
+        "a factor on alpha; 0 changes nothing, 1 is the paper's", number(0), "1", default=1.0
+    )
+
+    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+        """Log-probabilities, float32 [row, vocabulary]; those of the first stream at strength 0."""
+        import torch
+
+        if self.strength == 0:
+            return contrasted(logits, other, 1.0)
+        first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
+        middle = torch.logaddexp(first, second) - math.log(2)
+        # a token that is impossible adds nothing, though its logarithm is no number
+        gaps = [(log - middle).where(log > -math.inf, 0.0) * log.exp() for log in (first, second)]
+        alpha = (gaps[0] + gaps[1]).sum(-1, keepdim=True) / (2 * math.log(2))
+        return contrasted(logits, other, 1 + self.strength * alpha.clamp(min=0))
+
+
+@method
+class PromptStrength(TwoStreams):
+    """Contrasts the model under its system prompt with itself under a default prompt.
+
+    log p = log p_default + scale * (log p - log p_default): system prompt strength of Dong et al.
+    (2026), which scales what the target prompt adds to a default prompt. Only the abstract could be
+    read here: from where the authors count their alpha is not known, and `scale` is alpha if theirs
+    is 1 at the unsteered model. The plausibility threshold is ours, as `guidance` has it. A chat
+    without a system prompt is left as it is.
+    """
+
+    name: ClassVar[str] = "prompt-strength"
+    source: ClassVar[str] = "Dong et al. 2026, arXiv 2601.06403"
+
+    scale: float = parameter(
+        "alpha; 1 changes nothing, 0 is the model under the default prompt", number(0), "1.5"
+    )
+    default: str = parameter(
+        "the prompt to contrast with, in double quotes",
+        TEXT,
+        default="You are a helpful assistant.",
+    )
+    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
+
+    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """The chat with the default prompt as its first system message, and no other."""
+        systems = [index for index, message in enumerate(messages) if message["role"] == "system"]
+        return tuple(
+            {**message, "content": self.default} if index in systems else message
+            for index, message in enumerate(messages)
+            if index not in systems[1:]
+        )
+
+    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+        """Log-probabilities, float32 [row, vocabulary], from the logits under the two prompts."""
+        return contrasted(logits, other, self.scale, self.plausibility)
+
+
+@method
+class Anchoring(TwoStreams):
+    """Contrasts the model with itself where the span is masked: w * f(x) + (1 - w) * f(x, masked).
+
+    SPA of Tian and Zhang (2025), with w = `strength`. The second stream reads the same tokens, with
+    a mask token in place of each of the span (the tokenizer's own, else its unknown, padding or
+    end-of-text token), so that positions stay. The authors' package writes one mask token for a
+    whole text and hides it from attention; here every token keeps its place, as in the paper. The
+    plausibility threshold is ours, as `guidance` has it.
+    """
+
+    name: ClassVar[str] = "anchoring"
+    source: ClassVar[str] = "SPA, Tian and Zhang 2025, arXiv 2408.09121"
+    masks_span: ClassVar[bool] = True
+
+    strength: float = parameter(
+        "w; 1 changes nothing, 0 is the model without the span", number(0), "1.5"
+    )
+    plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
+
+    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """The same chat, of which the engine masks the span."""
+        return tuple(messages)
+
+    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+        """Log-probabilities, float32 [row, vocabulary], from logits with the span and without."""
+        return contrasted(logits, other, self.strength, self.plausibility)

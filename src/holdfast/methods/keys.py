@@ -1,0 +1,263 @@
+"""Methods that edit keys: SEKA, AdaSEKA and PRISM-Delta.
+
+A file of theirs has, per layer and key-value head, singular vectors and values of a covariance of
+keys, and the mean distance between keys of relevant and irrelevant tokens.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from holdfast.methods.fitted import Fitted
+from holdfast.methods.heads import HeadSet
+from holdfast.methods.kinds import Kind
+from holdfast.methods.parameters import KEY_HEADS, fitted_file, method, number, parameter, whole
+from holdfast.methods.protocols import EditsKeys
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+DISTANCE = "distance"  # tensor [layer, head]
+
+
+class KeyMethod(EditsKeys, Protocol):
+    """A key method that reads no query and leaves values as they are, unless it says otherwise."""
+
+    kind: ClassVar[Kind] = Kind.KEYS
+
+    @property
+    def touched_layers(self) -> frozenset[int]:
+        """Those that have a chosen head."""
+        method: Any = self  # a dataclass with file and heads
+        return layers_of_heads(method.file, getattr(method, "threshold", 0.0), method.heads)
+
+    @property
+    def reads_query(self) -> bool:
+        """Whether it is given the query of the prompt's last token."""
+        return False
+
+    @property
+    def edits_values(self) -> bool:
+        """Whether `edit_values` does anything."""
+        return False
+
+    def edit_values(self, values: Tensor, layer: int) -> Tensor:
+        """The values as they are."""
+        return values
+
+
+@lru_cache(maxsize=256)
+def layers_of_heads(file: Fitted, threshold: float, heads: HeadSet | None) -> frozenset[int]:
+    """The layers that have a chosen head."""
+    return frozenset(
+        layer for layer in file.layers if chosen_heads(file, threshold, heads, layer, "cpu").any()
+    )
+
+
+def chosen_heads(
+    file: Fitted, threshold: float, heads: HeadSet | None, layer: int, device: torch.device | str
+) -> Tensor:
+    """Bool [head], True on those that are named and whose distance reaches the threshold."""
+    import torch
+
+    distance = file.tensor(DISTANCE, device)[file.index_of(layer)]
+    named = [heads is None or (layer, head) in heads for head in range(len(distance))]
+    return (distance >= threshold) & torch.tensor(named, device=distance.device)
+
+
+def rank_covering(values: Tensor, coverage: float) -> Tensor:
+    """How many of the descending values [..., size] make up `coverage` of their sum; int [...]."""
+    below = values.cumsum(-1) < coverage * values.sum(-1, keepdim=True)
+    return (below.sum(-1) + 1).clamp(max=values.shape[-1])
+
+
+def projection(vectors: Tensor, values: Tensor, coverage: float, *, behind: bool = False) -> Tensor:
+    """U U^T, [..., size, size], of U's first columns that cover the values, or of the others."""
+    import torch
+
+    rank = rank_covering(values, coverage)[..., None]
+    kept = torch.arange(vectors.shape[-1], device=rank.device) < rank
+    columns = vectors * (~kept if behind else kept)[..., None, :]
+    return columns @ columns.transpose(-1, -2)
+
+
+def moved(states: Tensor, matrices: Tensor) -> Tensor:
+    """States x [row, token, head, size] with M x added, M [head, size, size], in their dtype."""
+    import torch
+
+    x = states.to(torch.promote_types(states.dtype, torch.float32))
+    added = torch.einsum("rthi,hji->rthj", x, matrices.to(x.dtype))
+    return (x + added).to(states.dtype)
+
+
+@method
+class Seka(KeyMethod):
+    """Amplifies the keys of the span along directions in which relevant keys lie.
+
+    Published: k' = k + (g+ P+ k + g- P- k) / 2 for the keys of the span, on heads whose mean
+    distance between relevant and irrelevant keys is at least delta_min (`threshold`, in the model's
+    own units). With Omega+ = H^T H+ / n of the keys of the same tokens in a neutral and in a
+    relevant prompt, P+ projects on as many first left singular vectors of Omega+ as make up
+    `coverage` (gamma) of its singular values; P-, of the irrelevant prompt, on those behind as
+    many. Ours: the data that `holdfast fit seka` makes. With both gains 0 nothing changes.
+    """
+
+    name: ClassVar[str] = "seka"
+    source: ClassVar[str] = "Li et al. 2026, arXiv 2603.01281"
+
+    file: Fitted = parameter(*fitted_file("seka"))
+    gain: float = parameter(
+        "g+, along relevant directions; 0 changes nothing", number(0), "1", default=1.0
+    )
+    rest_gain: float = parameter("g-, along directions of irrelevant keys", number(0), default=0.0)
+    coverage: float = parameter(
+        "gamma, the share of the singular values that the directions make up",
+        number(0, 1, above_low=True),
+        default=0.9,
+    )
+    threshold: float = parameter(
+        "the least distance of relevant from irrelevant keys in a head", number(0), default=0.0
+    )
+    heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
+
+    def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None = None) -> Tensor:
+        """The amplified keys, [row, token, key-value head, size]."""
+        if self.gain == 0 and self.rest_gain == 0:
+            return keys
+        return moved(keys, _seka_matrices(self, layer, keys.device))
+
+
+@lru_cache(maxsize=1024)
+def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
+    """(g+ P+ + g- P-) / 2 of each head, [head, size, size]; 0 on those that are not chosen."""
+    import torch
+
+    file, index = method.file, method.file.index_of(layer)
+
+    def part(sign: str, *, behind: bool) -> Tensor:
+        vectors, values = (file.tensor(f"{sign}.{x}", device)[index] for x in ("vectors", "values"))
+        return projection(vectors, values, method.coverage, behind=behind)
+
+    with torch.inference_mode(False):  # it is kept for passes with gradients too
+        both = method.gain * part("positive", behind=False)
+        if method.rest_gain:
+            both = both + method.rest_gain * part("negative", behind=True)
+        chosen = chosen_heads(file, method.threshold, method.heads, layer, device)
+        return both * chosen[:, None, None] / 2
+
+
+_EPSILON = 1e-12  # of a routing weight's denominator
+
+
+@method
+class AdaSeka(KeyMethod):
+    """Amplifies the keys of the span along directions of experts, mixed by the prompt's last query.
+
+    Published: k' = k + g P k with P = sum over experts m of alpha_m U_m U_m^T, where U_m are the
+    first left singular vectors of the expert's Omega+ and alpha_m = sum_i (q . u_i) sigma_i, over
+    the greatest magnitude of any expert's sum; q is the query of the prompt's last token before
+    rotation, averaged over the query heads that read the key-value head. Ours: q is that of the
+    pass itself, steered below this layer, where the authors read an unsteered pass of its own; the
+    number of directions (all of the file's where it has fewer); the experts that `holdfast fit
+    ada-seka` learns; and that a direction points to where relevant keys lie, while the authors' has
+    the sign that the decomposition left. As in their program the sum is not divided by the number
+    of experts, and so directions that these have in common, such as that of the mean key, are moved
+    by up to as many gains, which is why the default gain is small. The keys of the span depend on
+    the whole prompt so, and are computed anew for every turn.
+    """
+
+    name: ClassVar[str] = "ada-seka"
+    source: ClassVar[str] = "Li et al. 2026, arXiv 2603.01281"
+    reads_query: ClassVar[bool] = True
+
+    file: Fitted = parameter(*fitted_file("ada-seka"))
+    gain: float = parameter("g; 0 changes nothing", number(0), "0.1", default=0.1)
+    directions: int = parameter("how many directions of each expert", whole(1), "5", default=5)
+    threshold: float = parameter(
+        "the least distance of relevant from irrelevant keys in a head", number(0), default=0.0
+    )
+    heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
+
+    def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None) -> Tensor:
+        """The amplified keys, [row, token, key-value head, size]."""
+        import torch
+
+        if self.gain == 0:
+            return keys
+        assert query is not None, "a method that reads queries is given them"
+        x = keys.to(torch.promote_types(keys.dtype, torch.float32))
+        index, kept = self.file.index_of(layer), self.directions
+        vectors = self.file.tensor("vectors", keys.device)[index, ..., :kept].to(x.dtype)
+        values = self.file.tensor("values", keys.device)[index, ..., :kept].to(x.dtype)
+        shared = query.to(x.dtype).reshape(len(query), keys.shape[2], -1, query.shape[-1])
+        grouped = shared.mean(2)  # over the query heads of a key-value head: [row, head, size]
+        # h: head, m: expert, i: direction
+        sums = torch.einsum("rhd,hmdi,hmi->rhm", grouped, vectors, values)
+        weights = sums / sums.abs().amax(-1, keepdim=True).clamp(min=_EPSILON)
+        chosen = chosen_heads(self.file, self.threshold, self.heads, layer, keys.device)
+        weights = self.gain * weights * chosen[:, None]
+        along = torch.einsum("rthd,hmdi->rthmi", x, vectors) * weights[:, None, :, :, None]
+        return (x + torch.einsum("rthmi,hmdi->rthd", along, vectors)).to(keys.dtype)
+
+
+@method
+class Prism(KeyMethod):
+    """Amplifies keys, and on request values, of the span where relevant ones differ from others.
+
+    Published: k' = k + g w P k with P the projection on as many first left singular vectors of
+    Omega+ - Omega- = H^T (H+ - H-) / n as make up `coverage` of its singular values, and w =
+    softplus(d - delta) of each head, d the mean distance between its relevant and irrelevant keys;
+    the same for values. As in the paper no head is switched off (the authors' program leaves out
+    those with d below delta), and d is the mean of distances, as SEKA has it. Ours: the data that
+    `holdfast fit prism` makes.
+    """
+
+    name: ClassVar[str] = "prism"
+    source: ClassVar[str] = "Ge et al. 2026, arXiv 2603.10705"
+
+    file: Fitted = parameter(*fitted_file("prism"))
+    gain: float = parameter("of keys; 0 leaves them as they are", number(0), "0.4", default=0.4)
+    value_gain: float = parameter("of values; 0 leaves them as they are", number(0), default=0.0)
+    coverage: float = parameter(
+        "gamma, the share of the singular values that the directions make up",
+        number(0, 1, above_low=True),
+        default=0.9,
+    )
+    offset: float = parameter(
+        "delta, taken from the distance in each head", number(0), default=0.08
+    )
+    heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
+
+    @property
+    def edits_values(self) -> bool:
+        """Whether values are amplified too."""
+        return self.value_gain != 0
+
+    def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None = None) -> Tensor:
+        """The amplified keys, [row, token, key-value head, size]."""
+        return moved(keys, _prism_matrices(self, "keys", layer, keys.device)) if self.gain else keys
+
+    def edit_values(self, values: Tensor, layer: int) -> Tensor:
+        """The amplified values, [row, token, key-value head, size]."""
+        if not self.edits_values:
+            return values
+        return moved(values, _prism_matrices(self, "values", layer, values.device))
+
+
+@lru_cache(maxsize=1024)
+def _prism_matrices(method: Prism, part: str, layer: int, device: torch.device) -> Tensor:
+    """g w P of each head, [head, size, size]; 0 on those that are not chosen."""
+    import torch
+
+    file, index = method.file, method.file.index_of(layer)
+    gain, distances = (
+        (method.gain, DISTANCE) if part == "keys" else (method.value_gain, "values.distance")
+    )
+    with torch.inference_mode(False):  # it is kept for passes with gradients too
+        vectors, values = (file.tensor(f"{part}.{x}", device)[index] for x in ("vectors", "values"))
+        distance = file.tensor(distances, device)[index]
+        weight = gain * torch.nn.functional.softplus(distance - method.offset)
+        weight = weight * chosen_heads(file, 0.0, method.heads, layer, device)
+        return weight[:, None, None] * projection(vectors, values, method.coverage)

@@ -1,0 +1,162 @@
+"""Methods that move hidden states or attention's outputs: capping, vectors and GCAD."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from holdfast.methods.fitted import Fitted
+from holdfast.methods.heads import LayerSet
+from holdfast.methods.kinds import Kind
+from holdfast.methods.parameters import LAYERS, fitted_file, method, number, parameter, word
+from holdfast.methods.protocols import MovesLayers
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+class LayerMethod(MovesLayers, Protocol):
+    """A method with a fitted file, on the layers that are named or else that the file chose."""
+
+    @property
+    def touched_layers(self) -> frozenset[int]:
+        """Those layers."""
+        method: Any = self  # a dataclass with file and layers
+        return frozenset(method.file.chosen if method.layers is None else method.layers)
+
+    @property
+    def reply_only(self) -> bool:
+        """Whether it moves generated tokens only."""
+        return getattr(self, "tokens", "all") == "reply"
+
+
+@method
+class Capping(LayerMethod):
+    """Caps hidden states along the direction that leads away from following the prompt.
+
+    Published: h' = h - v * max(<h, v> - tau, 0) at every token, in some layers near 0.8 of the
+    depth, with v a unit vector and tau a percentile of the projections; the authors cap along the
+    negative of their "assistant axis", the mean difference of the default assistant's replies and
+    those of other characters, at the 25th percentile of the axis, which is the 75th of its
+    negative. Ours: v leads from replies under a system prompt to replies without, tau is a
+    percentile of the projections of tokens under one (a lower one caps more), and `strength`, of
+    which 0 changes nothing and 1 is the paper's.
+    """
+
+    name: ClassVar[str] = "capping"
+    kind: ClassVar[Kind] = Kind.RESIDUAL
+    source: ClassVar[str] = "Lu et al. 2026, arXiv 2601.10387"
+
+    file: Fitted = parameter(*fitted_file("capping"))
+    percentile: float = parameter(
+        "where the cap is among the projections of prompted replies",
+        number(0, 100),
+        "75",
+        default=75.0,
+    )
+    strength: float = parameter(
+        "how much of what exceeds the cap is taken away", number(0, 1), "1", default=1.0
+    )
+    layers: LayerSet | None = parameter(*LAYERS, default=None)
+
+    def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
+        """The capped hidden states, [row, token, size]."""
+        import torch
+
+        if self.strength == 0:
+            return hidden
+        h = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+        direction = self.file.tensor("direction", h.device)[self.file.index_of(layer)].to(h.dtype)
+        excess = (h @ direction - _cap(self, layer, h.device).to(h.dtype)).clamp(min=0)
+        return (h - self.strength * excess[..., None] * direction).to(hidden.dtype)
+
+
+@lru_cache(maxsize=1024)
+def _cap(method: Capping, layer: int, device: torch.device) -> Tensor:
+    """Tau: the percentile of the projections, between whole percents by a straight line."""
+    import torch
+
+    percents = method.file.tensor("percentiles", device)[method.file.index_of(layer)]
+    low = int(method.percentile)
+    with torch.inference_mode(False):
+        return percents[low].lerp(percents[min(low + 1, 100)], method.percentile - low)
+
+
+@method
+class Vector(LayerMethod):
+    """Adds to hidden states the mean difference that a system prompt makes.
+
+    Published (persona vectors, Chen et al. 2025, arXiv 2507.21509; instruction vectors, Stolfo et
+    al. 2024, arXiv 2410.12877): h' = h + a v, with v the mean hidden state of replies under a
+    prompt less that of replies without or under its opposite, in one layer; while a reply is
+    generated. Ours: v is the mean over many prompts, the layer is the one in which both sides are
+    told apart best, and all tokens may be moved. With `tokens="reply"`, a reply that is history is
+    read anew without. Adding the whole difference is too much for some models: the default is half.
+    """
+
+    name: ClassVar[str] = "vector"
+    kind: ClassVar[Kind] = Kind.RESIDUAL
+    source: ClassVar[str] = "after arXiv 2507.21509 and arXiv 2410.12877"
+
+    file: Fitted = parameter(*fitted_file("vector"))
+    factor: float = parameter(
+        "a; 0 changes nothing, 1 adds the difference", number(0), "0.5", default=0.5
+    )
+    tokens: str = parameter("which tokens are moved", word("all", "reply"), default="all")
+    layers: LayerSet | None = parameter(*LAYERS, default=None)
+
+    def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
+        """The moved hidden states, [row, token, size]."""
+        import torch
+
+        if self.factor == 0:
+            return hidden
+        wide = torch.promote_types(hidden.dtype, torch.float32)
+        difference = self.file.tensor("difference", hidden.device)[self.file.index_of(layer)]
+        return (hidden.to(wide) + self.factor * difference.to(wide)).to(hidden.dtype)
+
+
+@method
+class Gcad(LayerMethod):
+    """Adds to attention's output what a system prompt adds there on average, gated by token.
+
+    The paper's abstract says that signals are taken from what the system prompt contributes to
+    self-attention, and applied at its output with a gate per token; its formulas could be read in a
+    program of others (IBM's vLLM-Hook) alone: o' = o + 2 g sigmoid(s (c - c_mean)) delta, with c
+    the mean over heads of q . k_mean / sqrt(size), k_mean the mean key of system prompts and c_mean
+    the mean of c where delta was learned. Ours: delta is the mean over reply tokens of attention's
+    output less its output with the span's keys cropped, everything else equal; q and k_mean are
+    those before rotation, since a rotated mean would depend on where the prompt stood; layers are
+    as of `Capping`, and `tokens` as of `Vector`.
+    """
+
+    name: ClassVar[str] = "gcad"
+    kind: ClassVar[Kind] = Kind.OUTPUTS
+    source: ClassVar[str] = "after Kang et al. 2026, arXiv 2605.10664"
+
+    file: Fitted = parameter(*fitted_file("gcad"))
+    gain: float = parameter("g; 0 changes nothing", number(0), "1", default=1.0)
+    sharpness: float = parameter(
+        "s, how sharply the gate opens; 0 gates nothing", number(0), default=1.0
+    )
+    tokens: str = parameter("which tokens are moved", word("all", "reply"), default="all")
+    layers: LayerSet | None = parameter(*LAYERS, default=None)
+
+    def edit_outputs(self, outputs: Tensor, layer: int, queries: Tensor) -> Tensor:
+        """The moved outputs of attention, [row, token, size]."""
+        import torch
+
+        if self.gain == 0:
+            return outputs
+        o = outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+        key, delta, mean = (  # [key-value head, size], [size], []
+            self.file.tensor(name, o.device)[self.file.index_of(layer)].to(o.dtype)
+            for name in ("key", "delta", "compatibility")
+        )
+        rows, tokens, _, size = queries.shape
+        # [row, token, key-value head, query heads that share it, size]
+        grouped = queries.to(o.dtype).reshape(rows, tokens, key.shape[0], -1, size)
+        fits = torch.einsum("rthnd,hd->rthn", grouped, key).mean((2, 3)) * key.shape[-1] ** -0.5
+        gate = 2 * self.gain * torch.sigmoid(self.sharpness * (fits - mean))
+        return (o + gate[..., None] * delta).to(outputs.dtype)
