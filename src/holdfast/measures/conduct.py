@@ -31,10 +31,7 @@ Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S"
 
 
 def commands_of(calls: Sequence[ToolCall]) -> list[list[str]]:
-    """The words of every shell command among the calls, in order: of what stands under `command`,
-    `cmd` or `script`, parted at ; & | and line ends, without assignments before a command and
-    without here-documents.
-    """
+    """The words of every shell command among the calls, without assignments and here-documents."""
     commands = []
     for call in calls:
         for words in map(_without_assignments, _parts(_script_of(call))):
@@ -98,10 +95,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move t
 
 
 def files_changed(calls: Sequence[ToolCall]) -> list[str]:
-    """The paths that calls write, as far as their arguments and commands tell: the path of an
-    editing tool, those in the headers of a patch, and what a command redirects into or gives to
-    `rm`, `mv`, `sed -i` and the like.
-    """
+    """The paths that calls write, as far as arguments, patch headers and shell commands tell."""
     paths = []
     for call in calls:
         for value in call.arguments.values():
@@ -145,11 +139,7 @@ def _as_text(value: Any) -> str:
 
 @cache
 def _validator(schema: str) -> Any:
-    """A JSON Schema, by its text.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A JSON Schema by its text; a `UsageError` if it is none."""
     import jsonschema
 
     value = json.loads(schema)

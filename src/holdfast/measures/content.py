@@ -238,9 +238,7 @@ def sad(text: str) -> Score:
 
 
 def feeling(text: str, sign: int, what: str) -> Score:
-    """Mean strength of one sign of feeling; a published share (`pos`) hardly leaves 0.6, this
-    reaches 1.
-    """
+    """Mean strength of one sign of feeling over sentences; unlike VADER's shares it reaches 1."""
     strengths = [
         min(1.0, max(0.0, sign * vader(sentence)["compound"]) / FULL)
         for sentence in sentences_of(text)

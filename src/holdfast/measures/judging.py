@@ -24,9 +24,7 @@ class _Judge(StrictModel):
 
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
-    """A judged measure: `judge`, a question whose answer is yes where a reply keeps to its prompt;
-    `model`, a model as `--model` takes it; and with a URL, perhaps `endpoint_model`.
-    """
+    """A judged measure: a question for a model, answered with yes where a reply keeps its rule."""
     check_fields(_Judge, arguments, "A judge", "of a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
 
@@ -39,9 +37,7 @@ def _refuse(text: str, judge: str, model: str, endpoint_model: str = "") -> Scor
 
 
 def check_labels(follows: Sequence[str], breaks: Sequence[str], who: str) -> None:
-    """Refuses a judge that has too few replies that keep to its rule, or that do not, to be checked
-    on; `who` begins the sentence.
-    """
+    """Refuses a judge with too few labelled replies of a kind; `who` begins the sentence."""
     for label, replies in (("follows", follows), ("breaks", breaks)):
         if len(set(replies)) < LEAST_LABELS:
             raise UsageError(
@@ -66,9 +62,7 @@ def verdict_of(answer: str) -> bool | None:
 
 
 def cohens_kappa(labels: Sequence[bool], verdicts: Sequence[bool | None]) -> float:
-    """How far verdicts agree with the labels of the same replies, which are of both kinds, beyond
-    chance (Cohen 1960); 1: wholly, 0: as by chance. A verdict of None agrees with no label.
-    """
+    """Agreement of verdicts with labels beyond chance (Cohen 1960); None agrees with neither."""
     count = len(labels)
     pairs = list(zip(labels, verdicts, strict=True))
     agreed = sum(label is verdict for label, verdict in pairs) / count

@@ -6,9 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.errors import UsageError
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
-from holdfast.measures.patterns import compiled
+from holdfast.measures.patterns import compiled, find
 from holdfast.measures.registry import Score, measure, share, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
@@ -16,7 +15,6 @@ BULLET = re.compile(r"[-*•–]\s+\S")
 NUMBERED = re.compile(r"(\d{1,3})[.)]\s+\S")
 PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 FENCED = re.compile(r"\A```\w*[ \t]*\n?(.*?)\s*```\Z", re.DOTALL)
-PATIENCE = 5  # seconds of computing for a regular expression and a reply
 OBJECTS_TRIED = 50  # places where a JSON object may begin, so that no text takes long
 
 
@@ -170,13 +168,7 @@ def exact_phrase(text: str, phrase: Text) -> Score:
 @measure(empty_is_zero=False, check=compiled)
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
-    try:
-        match = compiled(regex, flags).search(text, timeout=PATIENCE)
-    except TimeoutError as error:
-        raise UsageError(
-            f"The regular expression {regex!r} took more than {PATIENCE} s on a reply of"
-            f" {len(text)} characters; write it without repetitions inside repetitions, as (a+)+."
-        ) from error
+    match = find(regex, text, flags)
     return Score(
         float(match is not None), f"found {match.group()[:60]!r}" if match else "not found"
     )

@@ -7,14 +7,12 @@ from typing import Any
 
 from holdfast.errors import UsageError
 
-_WAIT = 2.0  # seconds that one search may take
+_PATIENCE = 5.0  # seconds of computing that one search may take
 
 
 @cache
 def compiled(regex: str, flags: str) -> Any:
-    """A regular expression of the user's, or a `UsageError` with its mistake; run by the package
-    `regex`, which can be given a time limit.
-    """
+    """A user's regular expression, compiled; a `UsageError` with its mistake."""
     import regex as engine
 
     try:
@@ -25,16 +23,17 @@ def compiled(regex: str, flags: str) -> Any:
         ) from error
 
 
-def matches(pattern: str, text: str, flags: str = "") -> bool:
-    """Whether a regular expression of the user's occurs in a text.
-
-    Raises:
-        UsageError: it takes longer than two seconds.
-    """
+def find(pattern: str, text: str, flags: str = "") -> Any:
+    """The first match of a user's regular expression; a `UsageError` where it takes too long."""
     try:
-        return compiled(pattern, flags).search(text, timeout=_WAIT) is not None
+        return compiled(pattern, flags).search(text, timeout=_PATIENCE)
     except TimeoutError as error:
         raise UsageError(
-            f"The regular expression {pattern!r} takes more than {_WAIT:g} s on"
-            f" {text[:40]!r}; write one that repeats less."
+            f"The regular expression {pattern!r} took more than {_PATIENCE:g} s on a text of"
+            f" {len(text)} characters; write it without repetitions inside repetitions, as (a+)+."
         ) from error
+
+
+def matches(pattern: str, text: str, flags: str = "") -> bool:
+    """Whether a user's regular expression occurs, as `find` finds it."""
+    return find(pattern, text, flags) is not None

@@ -42,15 +42,10 @@ JUDGE = "judge"  # the one spec that asks a model
 
 @dataclass(frozen=True)
 class Score:
-    """How far a reply follows its instruction.
+    """How far a reply follows its instruction."""
 
-    Attributes:
-        value: 0 (not at all) to 1 (fully).
-        reason: short English that says why this number.
-    """
-
-    value: float
-    reason: str
+    value: float  # 0 (not at all) to 1 (fully)
+    reason: str  # short English that says why this number
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):
@@ -146,10 +141,8 @@ class Measure:
         return self.name == JUDGE
 
     def score(self, text: str) -> Score:
-        """Scores one reply; same text, same number, on any machine.
-
-        A built-in measure raises on no string. A user's own function (`python`) that raises, or
-        returns no number from 0 to 1, is reported as a `UsageError` that names it.
+        """Scores one reply; same text, same number. A user's own function that fails, or returns no
+        number from 0 to 1, is a `UsageError`.
         """
         text = unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
         if self.empty_is_zero and not text.strip():
@@ -158,9 +151,7 @@ class Measure:
         return Score(round(float(score.value), DIGITS), score.reason)
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
-        """Scores what an assistant said and did in a turn of a log; None where the turn gives no
-        occasion to keep or break the rule, such as one without a text.
-        """
+        """Scores an assistant's turn in a log; None where it gives the rule no occasion."""
         if self.of_turn:
             score: Score | None = self.function(turn, **self.arguments)
             return score
@@ -285,10 +276,7 @@ def check_fields(
     model: type[StrictModel], fields: Mapping[str, Any], whole: str, belonging: str
 ) -> None:
     """Checks the fields of a spec against a Pydantic model; a `UsageError` names the first that is
-    wrong, its value, and the values that it takes.
-
-    Messages call all fields `whole` ("The measure 'choice'"), and put `belonging` behind the name
-    of one of them ("of the measure 'choice'").
+    wrong. Messages call all fields `whole`, and put `belonging` behind the name of one.
     """
 
     def called(path: Path) -> str:
@@ -369,8 +357,7 @@ def every(text: str, measures: Specs) -> Score:
 
 
 def _readings(text: str) -> list[str]:
-    """The reply, and it without what often surrounds an answer: its first line ("Sure:"), its last,
-    both, and the stars of markdown (Zhou et al. 2023, section 3.1)."""
+    """The reply without its first line, its last, both or neither, and without markdown's stars."""
     lines = text.split("\n")
     cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
     return [*cut, *(reading.replace("*", "") for reading in cut)]

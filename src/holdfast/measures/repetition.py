@@ -39,17 +39,11 @@ _UNIT = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|(?<=\w)'(?=\w))+")
 
 @dataclass(frozen=True)
 class Repeats:
-    """How much of a turn is repeated, in shares from 0 to 1.
+    """How much of a turn is repeated, in shares from 0 to 1."""
 
-    Args:
-        same: of its units, in runs of an earlier turn of the same speaker.
-        other: in runs of an earlier turn of another speaker.
-        loops: in runs that the turn itself has written before.
-    """
-
-    same: float
-    other: float
-    loops: float
+    same: float  # of its units, in runs of an earlier turn of the same speaker
+    other: float  # in runs of an earlier turn of another speaker
+    loops: float  # in runs that the turn itself has written before
 
     @property
     def shares(self) -> dict[str, float]:

@@ -86,9 +86,7 @@ def joined_lines(text: str) -> list[str]:
 
 
 def splits_here(block: str, end: re.Match[str]) -> bool:
-    """Whether a stop ends a sentence, and not an abbreviation, an initial, a pause or a
-    quotation.
-    """
+    """Whether a stop ends a sentence: no abbreviation, initial, pause or quotation."""
     follows = block[end.end() : end.end() + 40].lstrip(" \t\"'“‘(*_")
     if DOTS.match(end.group()) and follows:
         return follows[0].isupper() and not FIRST_PERSON.match(follows)

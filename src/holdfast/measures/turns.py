@@ -12,58 +12,34 @@ from holdfast.measures.patterns import matches
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool.
+    """A call of a tool."""
 
-    Args:
-        name: of the tool.
-        arguments: by name; {} where they were no object.
-    """
-
-    name: str
+    name: str  # of the tool
+    # by name; {} where they were no object
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class AssistantTurn:
-    """A turn of an assistant: all that it said and did between two messages of the user.
+    """A turn of an assistant: all that it said and did between two messages of the user."""
 
-    Args:
-        text: everything it said, "" for tool calls alone.
-        calls: in order.
-        earlier: the calls of the dialog's earlier turns, in order.
-    """
-
-    text: str
-    calls: tuple[ToolCall, ...] = ()
-    earlier: tuple[ToolCall, ...] = ()
+    text: str  # everything it said, "" for tool calls alone
+    calls: tuple[ToolCall, ...] = ()  # in order
+    earlier: tuple[ToolCall, ...] = ()  # the calls of the dialog's earlier turns, in order
 
 
 @dataclass(frozen=True)
 class When:
-    """The turns that a rule is for: those in which everything that is given holds.
+    """The turns that a rule is for: those in which everything that is given holds."""
 
-    Args:
-        user: a regular expression that the user's message has, in either case.
-        reply: the same of what the assistant says.
-        tool: the name, with * and ?, of a tool that the turn calls.
-        role: of the message that the turn's last text answers: user or tool.
-    """
-
-    user: str = ""
-    reply: str = ""
-    tool: str = ""
-    role: str = ""
+    user: str = ""  # a regular expression that the user's message has, in either case
+    reply: str = ""  # the same of what the assistant says
+    tool: str = ""  # the name, with * and ?, of a tool that the turn calls
+    role: str = ""  # of the message that the turn's last text answers: user or tool
 
     def applies(self, turn: AssistantTurn, user: str, role: str) -> bool:
-        """Whether a rule is for this turn.
-
-        Args:
-            turn: of the assistant.
-            user: the user's message before it.
-            role: of the message that its last text answers.
-
-        Raises:
-            UsageError: a regular expression takes too long.
+        """Whether a rule is for this turn, given the user's message before it and the answered
+        role.
         """
         return (
             (not self.user or matches(self.user, user, "i"))
