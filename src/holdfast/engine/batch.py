@@ -77,12 +77,8 @@ def batch_of(
     cache: Cache | None = None,
     logits: int = 1,
 ) -> Batch:
-    """The tokens of some streams, one per row, behind the first ones that are computed.
-
-    Args:
-        span: of the rows, bool [row, column], as `spans_of` makes it; later columns are not in it.
-        cache: what was computed.
-        logits: of how many last tokens they are wanted.
+    """The tokens of some streams, one per row, behind those that are computed; `span` is bool [row,
+    column], and logits of the last `logits` tokens are wanted.
     """
     fresh = [reading.behind(done) for reading, done in zip(readings, computed, strict=True)]
     width = max(map(len, fresh))

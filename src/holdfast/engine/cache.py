@@ -68,10 +68,7 @@ class Slots(Cache):
         self._made: list[_Made] = []
 
     def open(self, computed: KeysValues | None, reusable_len: int | None = None) -> None:
-        """Takes the next slot for a row that has computed these tokens, or none.
-
-        Of its first tokens, `reusable_len` may be asked for later (None: all).
-        """
+        """Takes the next slot for a row; `reusable_len` first tokens may be asked for later."""
         slot, nothing = len(self.lengths), ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
         states = ({},) * len(self._layers) if computed is None else computed.states
@@ -84,9 +81,7 @@ class Slots(Cache):
         )
 
     def add(self, computed: KeysValues) -> None:
-        """Adds to the last slot what is computed of the tokens behind those that it has; of layers
-        that keep every token.
-        """
+        """Appends further tokens to the last slot; for layers that keep every token."""
         slot = len(self.lengths) - 1
         for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
             layer.open(slot, tensor_pair, {}, computed.start)
@@ -100,11 +95,8 @@ class Slots(Cache):
         ends: Sequence[int],
         scaled: ScaledKeys | None = None,
     ) -> Iterator[Starts | None]:
-        """Inside, a pass forwards the tokens `starts` to `ends` of some rows, padded on the left.
-
-        Of a model with states, all of them go on from tokens or none does, and none is padded. Keys
-        are read as `scaled` says in a pass of one token per row. Yields where the keys of windowed
-        layers begin, if that is not the same in all rows.
+        """Inside, a pass forwards the tokens `starts` to `ends` of some rows, padded on the left
+        (never with states); yields where windowed keys begin, if rows differ.
         """
         fresh = [end - start for start, end in zip(starts, ends, strict=True)]
         together = isinstance(slots, range)
@@ -156,9 +148,7 @@ class Slots(Cache):
 
     @contextmanager
     def restored(self, slots: Sequence[int]) -> Iterator[None]:
-        """Inside, passes may read the last tokens of some rows again, without a commit; afterwards
-        their keys and values are what they were.
-        """
+        """Inside, passes may read the last tokens of some rows again, and leave nothing behind."""
         last = [self.lengths[slot] - 1 for slot in slots]
         kept = [
             end - self._shared.window.firsts[slot] for slot, end in zip(slots, last, strict=True)
@@ -204,9 +194,7 @@ class Slots(Cache):
     def _places(
         self, slots: Sequence[int], lengths: Sequence[int], fresh: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-        """Slot, column, and column in windowed layers of each token; row and query, if rows have
-        several.
-        """
+        """Slot, column, and windowed column of each token; row and query, if rows have several."""
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         if max(fresh) == 1:
             placed = torch.tensor([slots, lengths, firsts]).to(self.device)
@@ -222,10 +210,8 @@ class Slots(Cache):
         return placed[0], placed[1], placed[2], (placed[3], placed[4])
 
     def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
-        """Keys, values and states of a row's first `count` tokens (None: of all), copied.
-
-        From the token `start` on, where every layer keeps all tokens. None where states have read
-        tokens behind those, or windows have moved on.
+        """Keys, values and states of a row's first `count` tokens (None: all) from `start` on,
+        copied; None where states have read more, or windows have moved on.
         """
         length = self.lengths[slot] if count is None else count
         cut = self._shared.window.cut(slot, length)
@@ -241,11 +227,7 @@ class Slots(Cache):
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a row; the last one moves into its slot.
-
-        With `wipe`, what the row leaves behind is 0: what is no number would reach the next row
-        through columns that are masked.
-        """
+        """Closes a row; the last one moves into its slot. With `wipe`, it leaves zeros."""
         last = len(self.lengths) - 1
         for layer in self._layers:
             if wipe:

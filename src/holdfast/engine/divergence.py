@@ -58,17 +58,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Divergence:
-    """How far the distributions of a reply's tokens lie from those behind another chat.
+    """How far the distributions of a reply's tokens lie from those behind another chat."""
 
-    Args:
-        nats: per token KL(q || p), q behind the chat that the reply answered and p behind the
-            other; the token that ended the reply is the last. At temperature 1, over the whole
-            vocabulary, whatever the reply was drawn with.
-        forwarded: tokens that went through the model for it.
-    """
-
+    # per token KL(q || p), q behind the chat that the reply answered and p behind the other; the
+    # token that ended the reply is the last. At temperature 1, over the whole vocabulary, whatever
+    # the reply was drawn with
     nats: tuple[float, ...]
-    forwarded: int = 0
+    forwarded: int = 0  # tokens that went through the model for it
 
     @property
     def mean(self) -> float:
@@ -77,13 +73,7 @@ class Divergence:
 
 
 def divergences_of(runner: Runner, pairs: Sequence[Pair], batch_size: int) -> list[Divergence]:
-    """Reads every reply behind its two chats; with half of the batch while memory runs out.
-
-    At most `batch_size` streams share a pass, unless a single pair has more.
-
-    Raises:
-        ModelError: memory runs out with a single stream.
-    """
+    """Reads every reply behind its two chats; with half of the batch while memory runs out."""
     streams = sum(len(pair.streams) for pair in pairs)
     together = min(batch_size, _STREAMS, streams)
     return in_memory(lambda size: _compare(runner, pairs, size), together, streams, runner.name)
@@ -165,10 +155,7 @@ def _compare_alone(runner: Runner, pair: Pair) -> Divergence:
 
 
 def _nats(pair: Pair, logits: Sequence[Tensor]) -> list[float]:
-    """KL(q || p) of each token, of the logits [token, vocabulary] of every stream.
-
-    Not below 0, where rounding may put two distributions that are alike.
-    """
+    """KL(q || p) of each token from logits [token, vocabulary], not below 0 by rounding."""
     count = len(pair.row.streams)
     answered = distribution(logits[:count], pair.row)
     reference = distribution(logits[count:], pair.reference)

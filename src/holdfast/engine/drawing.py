@@ -28,9 +28,7 @@ _NOT_FINITE = (
 
 @dataclass(frozen=True, slots=True)
 class LogProbability:
-    """Log-probabilities behind a drawn token: of the model under its methods, at temperature 1,
-    over the whole vocabulary.
-    """
+    """Log-probabilities behind a drawn token, under its methods, at temperature 1."""
 
     drawn: float  # the token's own log-probability, natural logarithm
     # the likeliest tokens and theirs, likeliest first; as many as were asked for
@@ -39,9 +37,7 @@ class LogProbability:
 
 @dataclass(frozen=True)
 class Draw:
-    """How a row's next token is drawn, at `number` in [0, 1) of the nucleus; a given `token` is
-    taken.
-    """
+    """How a row's next token is drawn, at `number` in [0, 1) of the nucleus, or given."""
 
     sampling: Sampling
     number: float
@@ -103,13 +99,7 @@ def choose(logits: Tensor, draws: Sequence[Draw]) -> list[Token]:
 def log_probabilities(
     logits: Tensor, tokens: Sequence[int], counts: Sequence[int]
 ) -> list[LogProbability]:
-    """The log-probabilities of drawn tokens, one per row; of the device, one thing is read.
-
-    Args:
-        logits: that they were drawn from, [row, vocabulary].
-        tokens: one per row.
-        counts: per row, how many of the likeliest tokens are wanted beside.
-    """
+    """The log-probabilities of drawn tokens, one per row, with the likeliest `counts` beside."""
     log_probs = logits.float().log_softmax(-1)
     of_drawn = log_probs.gather(-1, torch.tensor(tokens, device=log_probs.device)[:, None])
     top, ids = log_probs.topk(max(counts))

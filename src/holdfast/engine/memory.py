@@ -39,11 +39,7 @@ def halved(chats: int, model: str, batch_size: int) -> int:
 def in_memory(
     compute: Callable[[int], _Result], batch_size: int, chats: int, model: str
 ) -> _Result:
-    """The result of `compute` with so many chats at once; with half of them while memory runs out.
-
-    Raises:
-        ModelError: it ran out with a single one.
-    """
+    """Computes with so many chats at once, and half of them while memory runs out."""
     size = batch_size
     while True:
         try:

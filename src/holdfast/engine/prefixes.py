@@ -73,11 +73,9 @@ class Prefix:
     ) -> int:
         """How many first tokens of another prompt have these keys and values; not its last one.
 
-        Under other methods only those in front of the span do: from there on, steering has moved
-        what a token has read, and so its keys; and none do where a method moves every token. The
-        same holds of the span where its keys depend on the whole prompt. States are shared by
-        prompts that begin with all their tokens, and windows by those that part from them near the
-        end.
+        Under other methods, only those before the span: from there on, what a token has read was
+        steered. States serve prompts that begin with all their tokens, windows those that part near
+        the end.
         """
         if self.keys_values is None:
             return 0

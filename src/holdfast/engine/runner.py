@@ -99,24 +99,15 @@ class Runner:
         return DynamicCache(config=self.hf_model.config)
 
     def batch_key(self, start: int, end: int, computed: int) -> Hashable:
-        """A key that is equal for rows which may share a pass.
-
-        States read padding, and go on from tokens or begin; some layers take their positions from
-        the length of the cache.
-
-        Args:
-            start, end: first and last (exclusive) of the tokens that a row forwards.
-            computed: how many first ones of it are.
+        """A key that is equal for rows that may share a pass: states read padding, and some layers
+        take positions from the cache's length. A row forwards the tokens `start` to `end`.
         """
         states = (start > 0, start < computed, end - start) if self.recurrent else None
         alike = self._alike_from is not None and end >= self._alike_from
         return states, (start, end) if alike else None
 
     def require_equal_positions(self) -> bool:
-        """Notes that layers take positions from the length of the cache; False if it is known.
-
-        Llama 4 does, for a scale that is 1 for as many tokens as its configuration says.
-        """
+        """Notes that layers take positions from the cache's length; False if it is known."""
         if self._alike_from is not None:
             return False
         self._alike_from = getattr(self.hf_model.config.get_text_config(), "floor_scale", 0)
@@ -124,10 +115,8 @@ class Runner:
 
     @cached_property
     def supports_chunked_prefill(self) -> bool:
-        """Whether several tokens can be forwarded at once behind what is computed.
-
-        Keys and values serve any number of tokens. States do where a pass of several tokens reads
-        them, which classes of the first Mamba do not: other states give the same logits.
+        """Whether several tokens can be forwarded at once behind what is computed: not where states
+        are not read by such passes, as in the first Mamba.
         """
         return not self.recurrent or all(self._reads(kind) for kind in ("conv", "recurrent"))
 
@@ -210,14 +199,8 @@ class Runner:
         span: Tensor,
         logits: int = 1,
     ) -> Output:
-        """Forwards what is not computed of some rows, at least the last token of each; it counts as
-        computed once it is committed. Rows that may not share a pass have passes of their own.
-
-        Args:
-            which: slots, in order, and the `readings` in them.
-            span: of these rows, bool [row, column].
-            logits: of how many last tokens they are wanted; in front of a row's first token they
-                are 0.
+        """Forwards what is not computed of some slots, at least the last token of each;
+        `slots.commit` makes it count. Rows that may not share a pass have passes of their own.
         """
         slots.drop()
         ends = [len(reading) for reading in readings]
@@ -255,10 +238,8 @@ class Runner:
         return latest.spec
 
     def _kept(self, batch: Batch) -> int | Tensor:
-        """The last tokens, whose logits are wanted.
-
-        Several are counted out: where a number is given, Gemma 4 drops the other queries from the
-        layers that share keys, and a mask that is only said to be causal no longer fits.
+        """The last tokens, whose logits are wanted; several are listed, as Gemma 4 drops the other
+        queries from layers that share keys where only a number is given.
         """
         width = batch.ids.shape[1]
         if batch.logits == 1 or batch.logits > width:

@@ -235,10 +235,7 @@ class Scheduler:
         return ended
 
     def _resumed(self, handle: Handle) -> ActiveRow:
-        """A row that begins, or goes on behind the tokens that it had when memory ran out.
-
-        Where it makes trials it begins anew: what is computed of its tokens depends on these.
-        """
+        """A row that begins, or goes on behind its tokens unless it makes trials."""
         if handle.row.trials:
             return ActiveRow(handle.row)
         return ActiveRow(
@@ -250,9 +247,7 @@ class Scheduler:
         )
 
     def _make_room(self) -> list[Handle]:
-        """Begins anew after memory ran out: without what was kept for others, if there is any; else
-        with half of the rows, the oldest ones. A single one ends there.
-        """
+        """Begins anew after memory ran out: without shared prefixes, or with half the rows."""
         handles = list(self._running.values())
         self._running.clear()
         self._decoder = Decoder(self.runner, self.stop_ids, self.shared)

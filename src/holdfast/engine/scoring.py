@@ -25,20 +25,14 @@ _AT_ONCE = 65_536  # tokens of the prompts whose keys and values are in memory f
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of given replies to one chat.
+    """Scores of given replies to one chat."""
 
-    Args:
-        log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
-            1; the end of the reply is not in it.
-        tokens: how many tokens each reply has.
-        forwarded: tokens that went through the model.
-        greedy: whether each token of a reply is the likeliest, so that it would be generated at
-            temperature 0.
-    """
-
+    # one per reply, the sum over its tokens, natural logarithm, at temperature 1; the end of the
+    # reply is not in it
     log_probabilities: tuple[float, ...]
-    tokens: tuple[int, ...]
-    forwarded: int
+    tokens: tuple[int, ...]  # how many tokens each reply has
+    forwarded: int  # tokens that went through the model
+    # whether each token of a reply is the likeliest, so that it would be generated at temperature 0
     greedy: tuple[bool, ...]
 
 
@@ -50,16 +44,8 @@ Scores = tuple[list[Scored], list[tuple[KeysValues, ...]]]
 def score_rows(
     runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> Scores:
-    """Scores several replies to each of several chats; with half of the batch for as long as memory
-    runs out.
-
-    Args:
-        rows: the chats, with what is computed of them; none makes trials.
-        replies: per row, the token ids of each reply, at least one token each.
-        batch_size: rows of one pass at most.
-
-    Raises:
-        ModelError: memory runs out with a single chat.
+    """Scores several replies, token ids, to each of several chats; with half of the batch while
+    memory runs out. No row makes trials.
     """
     chats = max(len(rows), max(map(len, replies)))
     return in_memory(
@@ -202,9 +188,7 @@ def score_by_method(
     replies: Sequence[Sequence[TokenIds]],
     batch_size: int,
 ) -> Scores:
-    """As `score_rows`; token by token where a method of the row makes trials for each token, by a
-    scheduler of the model without rows. None has a gate.
-    """
+    """As `score_rows`; rows whose methods make trials are scored token by token by a scheduler."""
     scores_of: dict[int, tuple[Scored, tuple[KeysValues, ...]]] = {}
     for makes_trials in (False, True):
         places = [index for index, row in enumerate(rows) if bool(row.trials) is makes_trials]

@@ -46,11 +46,7 @@ class _Segment:
 
 
 class SharedPrefixes:
-    """Keys and values of prompts, within `limit` bytes; the least recently used go first.
-
-    `pieces` says whether what is computed of some tokens serves behind that of others: every layer
-    is attention to all tokens before. `size` is the bytes that are kept.
-    """
+    """Keys and values of prompts within `limit` bytes; the least recently used go first."""
 
     def __init__(self, limit: int, *, pieces: bool):
         self.limit, self.pieces, self.size = limit, pieces, 0
@@ -82,9 +78,7 @@ class SharedPrefixes:
         count: int,
         read: Callable[[int], KeysValues | None],
     ) -> None:
-        """Keeps what is new of the first `count` tokens of a stream and of `generated` behind it;
-        `read` gives what is computed of them, copied, from a token on.
-        """
+        """Keeps what is new of a stream's first `count` tokens; `read` copies it from one on."""
         if not self.limit:
             return
         root = self._roots.setdefault(stream.methods, _Segment(None, 0, _tokens(None), None))

@@ -67,9 +67,7 @@ class ScaledKeys:
         return cls(span, factors.to(span.device))
 
     def columns(self, firsts: Sequence[int], count: int, ends: Sequence[int]) -> Tensor:
-        """The span in front of `ends`, bool [row, column], among `count` columns of which each
-        row's first one is another.
-        """
+        """The span before `ends`, bool [row, column], of columns from each row's first on."""
         first, end = torch.tensor([firsts, ends])[..., None].to(self.span.device)
         places = first + torch.arange(count, device=self.span.device)
         width = self.span.shape[1]
@@ -211,10 +209,7 @@ class KeyLayer(DynamicLayer):
         self._resize(rows, max(columns, had_columns), self.store)
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Gives memory back where less than a quarter of the store is in use.
-
-        Of what it keeps half is spare, or the next row to join would make the store grow again.
-        """
+        """Gives memory back where less than a quarter of the store is in use."""
         if not self.store:
             return
         had_rows, _, had_columns, _ = self.store[0].shape
@@ -313,9 +308,7 @@ class WindowLayer(KeyLayer):
         return beside
 
     def keep(self, beside: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
-        """Moves columns [n, column] to the front of `slots` [n]; from `beside`, or within the
-        slots.
-        """
+        """Moves columns [n, column] to the front of `slots` [n], from `beside` if given."""
         given = beside or self.store
         if not given:
             return

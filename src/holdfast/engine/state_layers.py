@@ -36,10 +36,7 @@ _CONV, _RECURRENT = "conv", "recurrent"
 
 
 class StateLayer(LinearAttentionLayer):
-    """States of a convolution and of a recurrence, [slot, ...] each.
-
-    The passes themselves are left to the layer of transformers that this one stands in for.
-    """
+    """States of a convolution and of a recurrence, [slot, ...] each, as transformers has them."""
 
     def __init__(self, like: LinearAttentionCacheLayerMixin, shared: Shared):
         super().__init__(number_of_states=like.number_of_states)
@@ -161,10 +158,8 @@ ATTENDING = frozenset(HELD) - {LinearAttentionLayer, DummyLayer}
 
 
 def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]:
-    """The layers of the slots that stand in for those of a cache of transformers.
-
-    Layers that attend in a window beside a recurrence keep all tokens, and then all layers do:
-    masks are made for one number of keys of each kind.
+    """The layers that stand in for those of transformers; beside windowed layers with a recurrence
+    all keep every token, since masks are made for one number of keys of each kind.
     """
     kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**HELD}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):

@@ -27,23 +27,14 @@ _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are thos
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The address of a model, and how it is asked.
+    """The address of a model, and how it is asked."""
 
-    Args:
-        url: without credentials and query.
-        model: its name there.
-        key_variable: the environment variable the key is read from.
-        timeout: seconds for one answer.
-        max_retries: per request.
-        key: empty where none is needed.
-    """
-
-    url: str
-    model: str
-    key_variable: str
-    timeout: float
-    max_retries: int
-    key: str = field(default="", repr=False, compare=False)
+    url: str  # without credentials and query
+    model: str  # its name there
+    key_variable: str  # the environment variable the key is read from
+    timeout: float  # seconds for one answer
+    max_retries: int  # per request
+    key: str = field(default="", repr=False, compare=False)  # empty where none is needed
 
 
 class MalformedAnswer(ValueError):
@@ -55,11 +46,7 @@ class FilteredReply(ValueError):
 
 
 def read_json(text: str) -> Fields:
-    """The object that an answer holds; empty where it holds something else.
-
-    Raises:
-        MalformedAnswer: it is not JSON.
-    """
+    """The object in an answer, or {}; a `MalformedAnswer` if it is not JSON."""
     try:
         return as_fields(json.loads(text))
     except (ValueError, RecursionError):
@@ -67,12 +54,7 @@ def read_json(text: str) -> Fields:
 
 
 def read_reply(answer: Fields) -> Reply:
-    """The reply in a chat completion.
-
-    Raises:
-        MalformedAnswer: anything but one complete answer.
-        FilteredReply: a content filter withheld it.
-    """
+    """The reply in a chat completion; raises `MalformedAnswer` or `FilteredReply` without one."""
     choices = answer.get("choices")
     if not isinstance(choices, list):
         raise MalformedAnswer("no choices")
@@ -95,15 +77,8 @@ def read_reply(answer: Fields) -> Reply:
 def read_stream(
     chunks: Iterable[Any], tell: Callable[[str], None], check: Callable[[Fields], None]
 ) -> tuple[Reply, object]:
-    """The reply in the chunks of the official client, and its id at the server.
-
-    Args:
-        chunks: as they arrive.
-        tell: takes each piece of the text.
-        check: takes the first chunk, before anything is told.
-
-    Raises:
-        MalformedAnswer, FilteredReply: as `read_reply`.
+    """The reply in the chunks of the official client, and its id at the server; `tell` takes each
+    piece of text, and `check` the first chunk before that.
     """
     text, content, ending, name = "", "", "", None
     masses: tuple[float, ...] | None = None
@@ -135,11 +110,7 @@ def read_stream(
 
 
 def read_models(text: str) -> list[str]:
-    """The names in a list of models.
-
-    Raises:
-        MalformedAnswer: it is none.
-    """
+    """The names in a list of models; a `MalformedAnswer` if it is none."""
     models = read_json(text).get("data")
     if not isinstance(models, list):
         raise MalformedAnswer("no list of models")

@@ -12,13 +12,8 @@ import openai
 
 
 class BoundedClient(openai.DefaultHttpxClient):  # the official client asks for one of this class
-    """Gives up an answer that is not whole in time; the client's own timeouts begin anew with every
-    byte.
-
-    Args:
-        seconds: from the sending of a request to the last byte of its answer.
-        before_each: called before each request, outside its time.
-        options: those of `openai.DefaultHttpxClient`.
+    """Gives up an answer that is not whole in `seconds`: the client's own timeouts begin anew with
+    every byte. `before_each` is called before each request, outside its time.
     """
 
     def __init__(self, seconds: float, before_each: Callable[[], None], **options: Any):
@@ -28,11 +23,7 @@ class BoundedClient(openai.DefaultHttpxClient):  # the official client asks for 
     def send(
         self, request: httpx2.Request, *, stream: bool = False, **more: Any
     ) -> httpx2.Response:
-        """Sends a request.
-
-        Raises:
-            httpx2.ReadTimeout: the answer is not whole in time.
-        """
+        """Sends a request; a `ReadTimeout` if its answer is not whole in time."""
         if stream:
             return super().send(request, stream=True, **more)
         self._before_each()

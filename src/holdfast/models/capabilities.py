@@ -38,19 +38,13 @@ def why_unreached(hf_model: PreTrainedModel) -> str:
 
 
 def offers(model: object, ability: Ability) -> bool:
-    """Whether a model declares an ability; a model of one's own that declares none offers the
-    messages alone.
-    """
+    """Whether a model declares an ability; one that declares none offers messages alone."""
     declared: frozenset[Ability] = getattr(model, "offers", EVERY_MODEL)
     return ability in declared
 
 
 def require_layers(model: object, needed: str) -> None:
-    """Refuses a model that is not in this process, for what is `needed` of it.
-
-    Raises:
-        ModelError: names the model.
-    """
+    """Refuses a model that is not in this process, for what is `needed` of it."""
     if not offers(model, Ability.LAYERS):
         name = getattr(model, "name", model)
         raise ModelError(f"{name} does not show its {needed}; give a model that is loaded here.")
@@ -59,17 +53,9 @@ def require_layers(model: object, needed: str) -> None:
 def check_needs(
     methods: Sequence[Method], offered: frozenset[Ability], model: str, cure: str
 ) -> None:
-    """Refuses methods that need what a model does not offer.
-
-    Args:
-        methods: of one reply.
-        offered: by the model.
-        model: its name in a sentence.
-        cure: what to do instead.
-
-    Raises:
-        ModelError: names the first such method, what it needs and what the model offers.
-        UsageError: two methods that need the one second stream, or may draw a token again.
+    """Refuses methods that need what a model does not offer, by a `ModelError`, and two that need
+    the one second stream or draw a token again, by a `UsageError`; `model` and `cure` are put into
+    the sentence.
     """
     for method in methods:
         if lacking := needs_of(method) - offered:

@@ -34,17 +34,11 @@ _HUB_WAIT = 10.0  # seconds for the hub to answer at all
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's weights come from.
+    """Where a model's weights come from."""
 
-    Args:
-        name: as the user wrote it.
-        location: a folder, a GGUF file, or a name on the hub.
-        gguf: the header of the file; None where it is none.
-    """
-
-    name: str
-    location: str
-    gguf: GGUF | None = None
+    name: str  # as the user wrote it
+    location: str  # a folder, a GGUF file, or a name on the hub
+    gguf: GGUF | None = None  # the header of the file; None where it is none
 
     @property
     def is_local(self) -> bool:
@@ -52,9 +46,7 @@ class Source:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Arguments for `from_pretrained`: a location, and the GGUF file if it is one; then the
-        location is an empty folder, so that no file beside it has a say.
-        """
+        """Location and options for `from_pretrained`; that of a GGUF is an empty folder."""
         if self.gguf is None:
             yield self.location, {}
         else:
@@ -63,11 +55,7 @@ class Source:
 
 
 def find_source(name: str) -> Source:
-    """Where the model of this name is; refuses at once what would fail far from its cause.
-
-    Raises:
-        ModelError: there is no such folder or file, or no model that can be read in it.
-    """
+    """Where the model of this name is; a `ModelError` if nothing readable is there."""
     if name == DEFAULT:
         return Source(name, str(DEFAULT_FOLDER))
     location = name
@@ -88,9 +76,7 @@ def find_source(name: str) -> Source:
 
 
 def real_models_folder() -> Path:
-    """Where `make real-models` puts what it installs: a folder of the user's cache, which every
-    checkout and every installed Holdfast finds.
-    """
+    """Where `make real-models` puts models: a folder in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast" / "models"
 
 
@@ -174,9 +160,7 @@ def hub_silence() -> str:
 
 
 def _check_json(path: Path) -> None:
-    """Refuses a file that is no JSON object; transformers reads over some of them without a
-    word.
-    """
+    """Refuses a file that is no JSON object; transformers reads over some of them silently."""
     if not path.exists():
         return
     try:
@@ -192,9 +176,7 @@ def _check_json(path: Path) -> None:
 
 
 def _check_header(path: Path) -> None:
-    """Refuses a file of weights that is cut off or none at all; the weights themselves are not
-    read.
-    """
+    """Refuses weights that are cut off or damaged, by their header alone."""
     try:
         with safe_open(path, "pt"):
             pass
@@ -215,9 +197,7 @@ def check_kind(name: str, config: PreTrainedConfig) -> None:
 
 
 def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel:
-    """A model of which every weight comes from the checkpoint; transformers draws missing ones at
-    random.
-    """
+    """A model all of whose weights come from the checkpoint; transformers draws missing ones."""
     from transformers import AutoModelForCausalLM
 
     with _no_report():
@@ -255,9 +235,7 @@ def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel
 
 @contextmanager
 def _no_report() -> Iterator[None]:
-    """Keeps back transformers' table of weights that are missing or left over: what matters in it
-    becomes an error.
-    """
+    """Holds back transformers' report of missing weights: what matters in it becomes an error."""
     logger = logging.getLogger("transformers.modeling_utils")
 
     def wanted(record: logging.LogRecord) -> bool:

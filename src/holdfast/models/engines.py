@@ -32,15 +32,8 @@ def engine_in(model: str) -> str:
 def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> ChatModel:
     """The model that a name such as "vllm:default" asks for.
 
-    Args:
-        model: its name.
-        to_serve: whether `holdfast serve` needs it. An engine whose `load` takes `prefix_memory`
-            gives models whose sessions take requests at any time.
-        options: of the engine's `load`.
-
-    Raises:
-        ModelError: the engine's package is not installed, or the model cannot be loaded or run.
-        UsageError: the engine is not one for `holdfast serve`.
+    With `to_serve`, the engine's `load` has to take `prefix_memory`: its sessions then take
+    requests at any time. A `ModelError` or `UsageError` says what is not there.
     """
     engine, _, name = model.partition(":")
     points = {point.name: point for point in entry_points(group=GROUP)}
@@ -67,11 +60,7 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
 
 
 def read_options(given: Sequence[str]) -> Mapping[str, Any]:
-    """An engine's own options as they are typed: NAME=VALUE, the value as JSON or a bare text.
-
-    Raises:
-        UsageError: an option without a value, or one that is given twice.
-    """
+    """An engine's own options, typed as NAME=VALUE with JSON or a bare text."""
     options: dict[str, Any] = {}
     for option in given:
         name, equals, text = option.partition("=")

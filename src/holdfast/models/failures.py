@@ -32,19 +32,12 @@ class Unanswered:
 
 @dataclass
 class Failures:
-    """The requests that failed since the last one that was answered.
-
-    While failures follow one another, the server may be at fault and not the requests, so their
-    outcomes wait until something is answered. A run that stops does not record them, and asks again
-    when it is resumed.
-
-    Args:
-        on_over: takes the outcome of a conversation or sample.
-        unit: "conversation" or "sample", for messages.
+    """The requests that failed since the last answered one. While failures follow one another,
+    their outcomes wait: a run that stops records none of them, and asks again when resumed.
     """
 
-    on_over: Callable[[Any], None]
-    unit: str
+    on_over: Callable[[Any], None]  # takes the outcome of a conversation or sample
+    unit: str  # "conversation" or "sample", for messages
     _failed: set[Hashable] = field(default_factory=set)
     _waiting: list[Any] = field(default_factory=list)
     _answered: Request | None = None
@@ -56,11 +49,7 @@ class Failures:
         self._end_row()
 
     def failed(self, name: Hashable, error: RequestFailed) -> None:
-        """A request of the conversation or sample `name` failed.
-
-        Raises:
-            ModelError: those of too many failed in a row.
-        """
+        """A request of a conversation or sample failed; a `ModelError` after too many in a row."""
         if error.why != "failure":  # a filter or a limit has answered
             self._end_row()
             return
@@ -77,11 +66,7 @@ class Failures:
             self.on_over(outcome)
 
     def settle(self, session: Session) -> None:
-        """All are over; where the last ones failed, asks once more what was answered.
-
-        Raises:
-            ModelError: it is not answered any longer, or nothing ever was.
-        """
+        """All are over; if the last ones failed, asks an answered request again."""
         if not self._waiting:
             return
         if self._answered is None:
@@ -112,12 +97,7 @@ def answer_each(
     failures: Failures,
     on_reply: Callable[[Name, Reply], None],
 ) -> None:
-    """Answers many chats, each for itself: one that fails becomes an outcome of `failures`,
-    `Unanswered`.
-
-    Raises:
-        ModelError: what concerns all requests, or too many failed in a row.
-    """
+    """Answers many chats; one that fails becomes an `Unanswered` outcome of `failures`."""
 
     def job(name: Name, request: Request) -> Job:
         def answered(reply: Reply) -> tuple[Job, ...]:

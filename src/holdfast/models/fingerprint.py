@@ -56,9 +56,7 @@ class Fingerprint:
 def fingerprint_of(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, whole: bool = False
 ) -> str:
-    """A digest of the configuration, the chat template, the adapters that are active, and every
-    parameter's shape and values: a sample of them, or all.
-    """
+    """A digest of configuration, template, active adapters and weights: a sample, or all."""
     return digest_of(
         model.config, tokenizer.chat_template, _saved(model), adapters_of(model), whole=whole
     )

@@ -66,11 +66,7 @@ class GGUF:
         return f"{self.path.name}: {on_disk}, {_megabytes(size)} once dequantised to {name}."
 
     def fingerprint(self, dtype: torch.dtype) -> str:
-        """A digest of every byte of the file, and of the dtype.
-
-        A sample would be quicker, but all of it is read anyway to be dequantised, and so two files
-        that differ anywhere, be it in the tokenizer, never pass for the same model.
-        """
+        """A digest of every byte of the file, which is all read anyway, and of the dtype."""
         with self.path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
@@ -91,9 +87,7 @@ class GGUF:
         )
 
     def scale_positions(self, config: PreTrainedConfig) -> None:
-        """Puts the factors of the rotary frequencies (Llama 3.1 and later) into a configuration, as
-        transformers leaves them out.
-        """
+        """Adds the factors of rotary frequencies, which transformers leaves out."""
         tensors = self.header.tensors
         factors = next((t.data.tolist() for t in tensors if t.name == "rope_freqs.weight"), None)
         if factors is None:
@@ -114,12 +108,7 @@ class GGUF:
 
 
 def read_gguf(source: str) -> GGUF:
-    """Reads and checks the header of a GGUF file.
-
-    Raises:
-        ModelError: there is no such file, it is no GGUF file, is cut off or one part of several,
-            or the packages that read its weights are not installed.
-    """
+    """Reads and checks the header of a GGUF file; a `ModelError` if it cannot be used."""
     path = Path(source)
     if not path.is_file():
         raise ModelError(f"There is no file {source!r}; give the path of a GGUF file.")

@@ -30,16 +30,11 @@ from holdfast.models.requests import Compared, Reply, Request, check_comparable
 
 @dataclass(frozen=True)
 class GivenReplies:
-    """Scores given replies for one session.
+    """Scores given replies for one session."""
 
-    Args:
-        model: that reads them.
-        reader: of the session, which knows its threads.
-        generate: answers rehearsals, outside of the session's threads.
-    """
-
-    model: SessionModel
-    reader: Reader
+    model: SessionModel  # that reads them
+    reader: Reader  # of the session, which knows its threads
+    # answers rehearsals, outside of the session's threads
     generate: Callable[[Sequence[Request]], list[Reply]]
 
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
@@ -112,11 +107,7 @@ class GivenReplies:
         return divergences
 
     def _pairs_of(self, compared: Sequence[Compared]) -> list[Pair]:
-        """The replies as the engine reads them.
-
-        Each dialog is rendered turn by turn, so that its replies keep the tokens that they were
-        generated with.
-        """
+        """The replies as the engine reads them; a dialog's turns keep their generated tokens."""
         tokenizer = self.model.tokenizer
         references = all_rendered(render([item.reference for item in compared], tokenizer))
         dialogs: dict[Hashable, tuple[CachedDialog, ...]] = {}  # as far as they are rendered
@@ -141,9 +132,7 @@ class GivenReplies:
         return pairs
 
     def _settled_in(self, compared: Compared) -> Compared:
-        """A comparison whose methods are settled: both chats' by the first turn of the one that was
-        answered, where they are the same.
-        """
+        """A comparison with settled methods; equal ones by the chat that was answered."""
         request, reference = self.rehearse(compared.request), compared.reference
         if reference.methods == compared.request.methods:
             return replace(
@@ -184,9 +173,7 @@ class GivenReplies:
     def _read(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> tuple[list[Rendered], list[list[tuple[int, ...]]]]:
-        """The requests, and the tokens of their replies; none is longer than the model's
-        context.
-        """
+        """The requests and the tokens of their replies, all within the model's context."""
         self.reader.check_weights()
         self._rehearse(requests)
         rendered = all_rendered(self.reader.read(requests, request_names(requests)))

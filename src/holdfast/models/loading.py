@@ -44,17 +44,12 @@ DeviceMap = str | Mapping[str, str | int | torch.device]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a model's weights go.
+    """Where a model's weights go."""
 
-    Args:
-        device: the one that they are moved to; None where the map says it all.
-        device_map: as transformers takes it; None where they are read on the CPU first.
-        dtype: theirs, or "auto" for the checkpoint's.
-    """
-
-    device: torch.device | None
+    device: torch.device | None  # the one that they are moved to; None where the map says it all
+    # as transformers takes it; None where they are read on the CPU first
     device_map: DeviceMap | None
-    dtype: torch.dtype | str
+    dtype: torch.dtype | str  # theirs, or "auto" for the checkpoint's
 
     def options(self) -> dict[str, Any]:
         """The arguments of `from_pretrained`."""
@@ -68,11 +63,7 @@ class Placement:
         return replace(self, dtype=dtype)
 
     def settle(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
-        """The model on its device.
-
-        Raises:
-            ModelError: it does not fit there.
-        """
+        """The model on its device; a `ModelError` if it does not fit there."""
         if self.device is None or self.device_map is not None:
             return model
         try:
@@ -95,12 +86,7 @@ def placement_of(
     dtype: str | torch.dtype | None,
     device_map: DeviceMap | None,
 ) -> Placement:
-    """Reads what `load` is given.
-
-    Raises:
-        UsageError: an unknown device, dtype or map; a device and a map; a device that is not there,
-            or a map without accelerate.
-    """
+    """Reads what `load` is given; a `UsageError` for what is unknown or not available."""
     wanted = None if dtype is None else _read_dtype(dtype)
     if device_map is None:
         chosen = _find_device(device)
@@ -310,10 +296,8 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
 
 
 def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether rows of different length share a pass, and go on from what they have computed.
-
-    They do where every layer keeps what slots can hold, and where attention, if there is any, asks
-    for the masks of this package (so install the model first) and takes positions.
+    """Whether rows of different length share a pass and go on from what they have computed: slots
+    hold every layer, and attention takes our masks and positions.
     """
     from transformers.cache_utils import DynamicCache
 
@@ -330,11 +314,7 @@ def reuses_cache(model: PreTrainedModel) -> bool:
 
 @torch.inference_mode()
 def _makes_plain_cache(model: PreTrainedModel) -> bool:
-    """Whether a model's cache is transformers' own; some keep states in themselves, or elsewhere,
-    and encoders keep nothing.
-
-    One token is forwarded to see it.
-    """
+    """Whether a model's cache is transformers' own, seen by forwarding one token."""
     from transformers.cache_utils import DynamicCache
 
     token = torch.zeros(1, 1, dtype=torch.long, device=model.device)

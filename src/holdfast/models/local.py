@@ -40,31 +40,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LocalModel(Generates):
-    """A Hugging Face chat model in this process.
+    """A Hugging Face chat model in this process."""
 
-    Args:
-        name: as given to `holdfast.load`.
-        identity: its fingerprint, which follows changes of its weights.
-        hf_model: the causal language model; its attention is `holdfast.attention`'s where the class
-            allows it.
-        tokenizer: its fast tokenizer.
-        stop_ids: tokens that end a reply.
-        reuses_cache: False where what is computed cannot be taken apart by row; such a model runs
-            its rows one by one and encodes the history again.
-        steerable: whether the attention mass on the prompt can be read and moved.
-        batch_size: rows forwarded together at most.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
-            of the device's memory. What is evicted is computed again when it is wanted.
-    """
-
-    name: str
-    identity: Fingerprint
+    name: str  # as given to `holdfast.load`
+    identity: Fingerprint  # its fingerprint, which follows changes of its weights
+    # the causal language model; its attention is `holdfast.attention`'s where the class allows it
     hf_model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerFast
-    stop_ids: frozenset[int]
+    tokenizer: PreTrainedTokenizerFast  # its fast tokenizer
+    stop_ids: frozenset[int]  # tokens that end a reply
+    # False where what is computed cannot be taken apart by row; such a model runs its rows one by
+    # one and encodes the history again
     reuses_cache: bool
-    steerable: bool
-    batch_size: int = 192
+    steerable: bool  # whether the attention mass on the prompt can be read and moved
+    batch_size: int = 192  # rows forwarded together at most
+    # bytes of keys and values that a session keeps of its dialogs; None: a quarter of the device's
+    # memory. What is evicted is computed again when it is wanted
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
 
@@ -92,9 +82,7 @@ class LocalModel(Generates):
         )[0]
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
-        are the reply.
-        """
+        """Answers one chat; `tell` takes the text piece by piece as it is drawn."""
         return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def rehearse(
@@ -129,11 +117,8 @@ class LocalModel(Generates):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
     def session(self, *, long_lived: bool = False) -> LocalSession:
-        """Opens a session, in which requests of one thread forward only what is new.
-
-        Args:
-            long_lived: whether requests come at any time, for as long as a server runs; those
-                without a thread then share what is computed of the tokens that they begin with.
+        """Opens a session, in which requests of one thread forward only what is new; with
+        `long_lived`, they come at any time, and those without a thread share their beginnings.
         """
         return LocalSession(self, long_lived=long_lived)
 
@@ -182,11 +167,7 @@ class LocalModel(Generates):
 
     @property
     def shape(self) -> Shape:
-        """The shape that head sets made on this model are for.
-
-        Raises:
-            ModelError: its layers do not all have the same number of heads.
-        """
+        """The shape that head sets of this model are for; its layers have equally many heads."""
         config = self.hf_model.config.get_text_config()
         layers, heads = (
             getattr(config, "num_hidden_layers", None),

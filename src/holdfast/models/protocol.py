@@ -62,15 +62,11 @@ class ChatModel(Generates, Protocol):
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """Versions and devices that rounding depends on: a run is resumed only where they are the
-        same.
-        """
+        """Versions and devices that rounding depends on; a resumed run has the same ones."""
 
     @property
     def independent(self) -> bool:
-        """Whether a reply never depends on what else is asked at the same time, not even by
-        rounding.
-        """
+        """Whether a reply never depends on what else is asked meanwhile, not even by rounding."""
 
     @property
     def offers(self) -> frozenset[Ability]:
@@ -84,9 +80,7 @@ class ChatModel(Generates, Protocol):
 
 
 def told_of(model: object) -> dict[str, object]:
-    """Notes on a model for a run's manifest, on which nothing depends: where its replies come from,
-    and the system prompt that its template inserts into chats without one.
-    """
+    """Facts about a model for a run's manifest: its source, its template's own system prompt."""
     about: dict[str, object] = dict(getattr(model, "about", {}))
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is not None and tokenizer.chat_template:
@@ -97,21 +91,15 @@ def told_of(model: object) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Job:
-    """A request, and what follows from its reply.
+    """A request, and what follows from its reply."""
 
-    Args:
-        request: to be answered.
-        then: takes the reply, and returns the jobs it leads to.
-        failed: takes the error of a request that was not answered, and returns the jobs it leads
-            to; without it, the error ends the session's run.
-        name: says in an error which of many requests it is about; "" where there is one.
-        drawn: takes every token id of the reply as it is drawn, where the model runs here.
-    """
-
-    request: Request
-    then: Callable[[Reply], Iterable[Job]]
+    request: Request  # to be answered
+    then: Callable[[Reply], Iterable[Job]]  # takes the reply, and returns the jobs it leads to
+    # takes the error of a request that was not answered, and returns the jobs it leads to; without
+    # it, the error ends the session's run
     failed: Callable[[RequestFailed], Iterable[Job]] | None = None
-    name: str = ""
+    name: str = ""  # says in an error which of many requests it is about; "" where there is one
+    # takes every token id of the reply as it is drawn, where the model runs here
     drawn: Callable[[int], None] | None = None
 
 
@@ -180,15 +168,8 @@ def answer_all(
     requests: Sequence[Request],
     drawn: Callable[[int], None] | None = None,
 ) -> list[Reply]:
-    """Answers many chats, in the order given.
-
-    Args:
-        run: answers jobs, as `Session.run` does.
-        requests: the chats.
-        drawn: as of `Job`, of every one of them.
-
-    Raises:
-        UsageError: a method holds on to a system prompt or to emphasis, and a chat has neither.
+    """Answers many chats in the order given, by a `run` such as `Session.run`; refuses a method
+    that holds on to a span where a chat has none.
     """
     names = request_names(requests)
     for name, request in zip(names, requests, strict=True):
@@ -208,14 +189,7 @@ def stream_reply(
     request: Request,
     tell: Callable[[str], None],
 ) -> Reply:
-    """Answers one chat piece by piece.
-
-    Args:
-        generate: answers a request; `drawn=` takes every token as it is drawn.
-        tokenizer: of the model.
-        request: the chat.
-        tell: takes the text, all of whose pieces are the reply.
-    """
+    """Answers one chat, telling its text by pieces; `drawn=` of `generate` takes every token."""
     text = Pieces(tokenizer, tell)
     reply = generate(request, drawn=text.add)
     text.finish(reply.text)

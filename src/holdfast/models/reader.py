@@ -45,9 +45,7 @@ class SessionModel(Protocol):
 
 
 class Reader:
-    """Reads the requests of one session; `rehearsals` keeps what they have shown, and who waits for
-    one.
-    """
+    """Reads the requests of one session; `rehearsals` has their results and who waits for one."""
 
     def __init__(self, model: SessionModel):
         self.model, self.rehearsals = model, Rehearsals()
@@ -57,11 +55,7 @@ class Reader:
         self._fingerprint = model.fingerprint
 
     def check_weights(self) -> None:
-        """Refuses to go on with weights other than those the session has computed with.
-
-        Raises:
-            ModelError: they were changed since the session was opened.
-        """
+        """Refuses, by a `ModelError`, weights changed since the session was opened."""
         if (now := self.model.fingerprint) != self._fingerprint:
             raise ModelError(
                 f"The weights, the configuration or the template of {self.model.name!r} changed"
@@ -72,9 +66,7 @@ class Reader:
     def read(
         self, requests: Sequence[Request], names: Sequence[str]
     ) -> list[Rendered | HoldfastError]:
-        """The requests as rows, or their errors; methods that a rehearsal settles are settled where
-        it was seen, and else the rehearsal is beside the row.
-        """
+        """The requests as rows, or their errors; unsettled methods have a rehearsal beside."""
         settled = [self.rehearsals.settled(request) for request in requests]
         pairs = list(zip(settled, requests, strict=True))
         rows = self._read_settled([s or without_rehearsed(r) for s, r in pairs], names)
@@ -84,11 +76,7 @@ class Reader:
         ]
 
     def check(self, methods: tuple[Method, ...]) -> None:
-        """Refuses methods that the model cannot apply.
-
-        Raises:
-            ModelError, UsageError: as the model's `check`.
-        """
+        """Refuses methods that the model cannot apply, as the model's `check` does."""
         if methods not in self._checked:
             self.model.check(methods)
             if len(self._checked) >= _CHECKED:
@@ -130,10 +118,7 @@ class Reader:
     def _read_settled(
         self, requests: Sequence[Request], names: Sequence[str]
     ) -> list[Rendered | HoldfastError]:
-        """The requests as rows, each with what its thread knows now, or its error.
-
-        A fork that has to wait goes on from here, however far its thread gets meanwhile.
-        """
+        """The requests as rows with what their threads know now, or their errors."""
         model = self.model
         return render(requests, model.tokenizer, self._known, names=names, traces=model.steerable)
 

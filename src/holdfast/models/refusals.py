@@ -115,9 +115,7 @@ def explain_answer(error: MalformedAnswer, text: str, endpoint: Endpoint) -> str
 
 
 def refused_fields(error: APIStatusError) -> tuple[str, ...]:
-    """Fields of the sampling that the server refuses by name, as OpenAI's reasoning models do; ()
-    for other complaints.
-    """
+    """Sampling fields that the server refuses by name, as OpenAI's reasoning models do; else ()."""
     if error.status_code not in (400, 422):
         return ()
     words = _words_of(error)
@@ -133,9 +131,7 @@ def refused_fields(error: APIStatusError) -> tuple[str, ...]:
 
 
 def wants_other_limit(error: APIStatusError) -> bool:
-    """Whether the server refuses the field max_tokens by name, as it does for OpenAI's reasoning
-    models.
-    """
+    """Whether the server refuses max_tokens by name, as it does for OpenAI's reasoning models."""
     if error.status_code not in (400, 422):
         return False
     words = _words_of(error)
@@ -212,9 +208,7 @@ def _words_of(error: APIStatusError) -> str:
 
 
 def _cut(text: str, endpoint: Endpoint) -> str:
-    """At most 300 characters on one line that no terminal obeys; the key goes first, so that no
-    part of it is left.
-    """
+    """At most 300 printable characters on one line, without the key."""
     if endpoint.key:
         text = text.replace(endpoint.key, "***")
     text = "".join(ch if ch.isprintable() else " " for ch in text)

@@ -19,23 +19,15 @@ from holdfast.sampling import Sampling
 
 @dataclass(eq=False)
 class Answer:
-    """A request that was submitted.
+    """A request that was submitted."""
 
-    Args:
-        rendered: the request, and its tokens.
-        handle: of its row; another one once its methods are resolved, where that takes a rehearsal.
-        taken: how many of its tokens `take` has returned.
-        rehearsed: tokens that went through the model for a rehearsal.
-        reply: once it has ended.
-        error: why it ended without.
-    """
-
-    rendered: Rendered
+    rendered: Rendered  # the request, and its tokens
+    # of its row; another one once its methods are resolved, where that takes a rehearsal
     handle: Handle
-    taken: int = 0
-    rehearsed: int = 0
-    reply: Reply | None = None
-    error: Exception | None = None
+    taken: int = 0  # how many of its tokens `take` has returned
+    rehearsed: int = 0  # tokens that went through the model for a rehearsal
+    reply: Reply | None = None  # once it has ended
+    error: Exception | None = None  # why it ended without
 
     @property
     def token_ids(self) -> list[int]:
@@ -64,12 +56,7 @@ class Answer:
         return fresh
 
     def result(self) -> Reply:
-        """The reply.
-
-        Raises:
-            ModelError: it has not ended, or was cancelled.
-            Exception: its own error, where it has one.
-        """
+        """The reply; raises its own error, or a `ModelError` where it has none."""
         if self.error is not None:
             raise self.error
         if self.reply is None:
@@ -104,13 +91,7 @@ class Rehearsals:
         )
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Remembers what a rehearsal has shown.
-
-        Args:
-            request: whose methods it settles.
-            reply: to `rehearsal_of(request)`. One that has no trace had no span to look at, so that
-                there is nothing to hold on to either.
-        """
+        """Remembers the reply to `rehearsal_of(request)`; without a trace, nothing is held."""
         while len(self._settled) >= _MOST:
             self._settled.pop(next(iter(self._settled)), None)
         trace = reply.trace
@@ -121,12 +102,7 @@ class Rehearsals:
         }
 
     def wait(self, answer: Answer, rehearse: Callable[[Rendered], Handle]) -> None:
-        """Has a request wait for its rehearsal, which begins unless it is under way.
-
-        Args:
-            answer: with a handle that no scheduler knows yet.
-            rehearse: submits the rehearsal.
-        """
+        """Has a request wait for its rehearsal, which `rehearse` submits unless under way."""
         assert answer.rendered.rehearsal is not None
         key = _key_of(answer.rendered.request)
         if key not in self._under_way:
@@ -151,12 +127,7 @@ class Rehearsals:
 
 
 def rehearsal_of(request: Request) -> Request:
-    """The request whose reply settles another one's methods: its first turn, answered greedily and
-    under its other methods.
-
-    Raises:
-        PromptError: what is emphasised stands behind the first turn.
-    """
+    """The request whose reply settles another's methods: its first turn, answered greedily."""
     first, *others = of_kind(request.methods, Kind.REHEARSED)
     messages = first.first_turn(request.messages)
     emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))

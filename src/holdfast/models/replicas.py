@@ -29,19 +29,13 @@ def _tell_nobody(*message: Any) -> None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Takes the news of units, each called by its number.
+    """Takes the news of units, each called by its number."""
 
-    Args:
-        outcome: something that came of a unit, such as a record.
-        over: nothing more will come of a unit.
-        progress: how many pieces of work were just done, and the tokens that they took.
-        lost: a unit that no replica could do.
-    """
-
-    outcome: Callable[[int, Any], None]
-    over: Callable[[int], None] = _tell_nobody
+    outcome: Callable[[int, Any], None]  # something that came of a unit, such as a record
+    over: Callable[[int], None] = _tell_nobody  # nothing more will come of a unit
+    # how many pieces of work were just done, and the tokens that they took
     progress: Callable[[int, int], None] = _tell_nobody
-    lost: Callable[[int, RequestFailed], None] = _tell_nobody
+    lost: Callable[[int, RequestFailed], None] = _tell_nobody  # a unit that no replica could do
 
 
 class Work(Protocol):
@@ -49,15 +43,11 @@ class Work(Protocol):
 
     @property
     def together(self) -> int:
-        """Units that are done side by side, by all replicas together; 1: one after the other by
-        each.
-        """
+        """Units that all replicas do side by side; 1: each does one after the other."""
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        """Does the units of one of `replicas` replicas.
-
-        Where others share units out meanwhile, `units` may have another after it had none; with
-        none under way, it waits for the next.
+        """Does the units of one of `replicas` replicas; where others share units out meanwhile,
+        `units` may have another after it had none.
         """
 
 
@@ -66,17 +56,10 @@ class Replicas(Protocol):
     """Where units of work are done."""
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function with the model of one of them, and further arguments; it travels
-        there, so it can be pickled.
-        """
+        """Calls a function with one replica's model; it travels there, so it can be pickled."""
 
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
-        """Has every unit done, begun in their order, and returns when all are over.
-
-        Raises:
-            HoldfastError: the first error that ended a replica's work, when the others have done
-                what they had begun.
-        """
+        """Has every unit done, begun in their order; when all are over, raises the first error."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +94,10 @@ def portable(error: Exception) -> Exception:
 
 @dataclass(frozen=True)
 class BatchUnit:
-    """A batch, and what a replica needs to know to work on it.
+    """A batch, and what a replica needs to know to work on it."""
 
-    Args:
-        batch: of the run.
-        material: goes to the replica.
-    """
-
-    batch: PendingBatch
-    material: Any
+    batch: PendingBatch  # of the run
+    material: Any  # goes to the replica
 
 
 def work_on(
@@ -132,14 +110,8 @@ def work_on(
 ) -> None:
     """Has batches worked on, and keeps their records.
 
-    Args:
-        replicas: do it.
-        work: its outcomes are records, or `Unanswered`.
-        units: those that are not finished.
-        note: takes what was not answered, and stays missing; its number is that of a record, where
-            a batch was lost as a whole.
-        progress: takes the size of a batch that is over, and the tokens that its records report.
-        settle: makes of a record what is kept of it.
+    The work's outcomes are records, which pass through `settle`, or `Unanswered`, which `note`
+    takes; `progress` takes the size of a batch that is over and its tokens.
     """
     tokens: Counter[int] = Counter()
 

@@ -58,18 +58,14 @@ class Reply:
 
     @property
     def usage(self) -> tuple[int, int] | None:
-        """Tokens of the chat and of the reply, as the endpoint or the model here counts them; None
-        where they are unknown.
-        """
+        """Tokens of the chat and of the reply; None where they are unknown."""
         if self.billed is None and self.prompt_ids is not None and self.token_ids is not None:
             return len(self.prompt_ids), len(self.token_ids)
         return self.billed
 
     @property
     def token_masses(self) -> tuple[float, ...]:
-        """The attention mass on the span at each generated token, the mean over all heads; () where
-        it was not asked for or cannot be seen.
-        """
+        """The mass on the span at each generated token, mean over heads; () if not traced."""
         if self.trace is None:
             return self.masses or ()
         return tuple(self.trace.mass.mean((0, 1)).tolist())
@@ -189,15 +185,8 @@ class Request:
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
 
     def check_span(self, name: str = "") -> None:
-        """Refuses a method that has nothing to hold on to, and so would leave the reply as it is.
-
-        The jobs of a study are not checked: one of its dialogs may have no system prompt.
-
-        Args:
-            name: of the request among several, for the error.
-
-        Raises:
-            UsageError: names the method.
+        """Refuses a method that has nothing to hold on to, and so would leave the reply as it is;
+        `name` is the request's among several. A study's jobs are not checked.
         """
         prompted = not self.plain and any(
             message["role"] == "system" and message["content"].strip() for message in self.messages
@@ -245,17 +234,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Compared:
-    """A reply and two chats.
+    """A reply and two chats."""
 
-    Args:
-        request: the chat that it answered; what its `thread` has computed is not forwarded again.
-        reference: the other chat, and the methods under which it is read; its thread plays no part.
-        reply: to `request`. Where its tokens are not known, its text is tokenized.
-    """
-
+    # the chat that it answered; what its `thread` has computed is not forwarded again
     request: Request
+    # the other chat, and the methods under which it is read; its thread plays no part
     reference: Request
-    reply: Reply
+    reply: Reply  # to `request`. Where its tokens are not known, its text is tokenized
 
     @property
     def alike(self) -> bool:
@@ -272,12 +257,7 @@ class Compared:
 
 
 def check_comparable(methods: Sequence[Method]) -> None:
-    """Refuses methods whose tokens have no distributions that could be compared.
-
-    Raises:
-        UsageError: a method that draws tokens again, or a threshold under which some tokens are
-            never drawn.
-    """
+    """Refuses methods under which distributions cannot be compared, by a `UsageError`."""
     if again := [method for method in methods if resamples(method)]:
         raise UsageError(
             f"{again[0].name} draws tokens again, so replies under it have no distribution to"

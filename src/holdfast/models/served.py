@@ -28,21 +28,13 @@ _PATIENCE = 5.0  # seconds for the question whether a server steers
 
 @dataclass(frozen=True)
 class Served:
-    """The steering that a server offers; without arguments, that of an ordinary endpoint.
+    """The steering that a server offers; without arguments, that of an ordinary endpoint."""
 
-    Args:
-        wire_format: how it is asked, of `client.WIRE_FORMATS`; "" where it does not steer.
-        offers: what methods can use of it.
-        methods: the names of those that it knows.
-        fingerprint: of its model; "" where the server does not say.
-        unsure: why a server that may steer does not now, of "which ..."; else "".
-    """
-
-    wire_format: str = ""
-    offers: frozenset[Ability] = ENDPOINT
-    methods: tuple[str, ...] = ()
-    fingerprint: str = ""
-    unsure: str = ""
+    wire_format: str = ""  # how it is asked, of `client.WIRE_FORMATS`; "" where it does not steer
+    offers: frozenset[Ability] = ENDPOINT  # what methods can use of it
+    methods: tuple[str, ...] = ()  # the names of those that it knows
+    fingerprint: str = ""  # of its model; "" where the server does not say
+    unsure: str = ""  # why a server that may steer does not now, of "which ..."; else ""
 
     @property
     def identity(self) -> str:
@@ -52,12 +44,7 @@ class Served:
 
 
 def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> Served:
-    """Asks a server whether it steers, by one request; if `patient`, as often and for as long as
-    for a reply.
-
-    Raises:
-        ModelError: there is no connection, when `patient`.
-    """
+    """Asks a server once whether it steers; if `patient`, as long as for a reply."""
     import openai
 
     hasty: Any = {"max_retries": 0, "timeout": min(_PATIENCE, endpoint.timeout)}
@@ -78,10 +65,7 @@ def _unasked(why: str) -> Served:
 
 
 def _read_served(text: str) -> Served:
-    """Reads what `GET /v1/steering` answers; anything else is an ordinary endpoint's.
-
-    `holdfast serve` and vLLM with our plug-in answer alike; the second says how it is asked.
-    """
+    """Reads the answer of `GET /v1/steering`; any other one is an ordinary endpoint's."""
     try:
         answer = as_fields(json.loads(text))
     except (ValueError, RecursionError):
@@ -105,18 +89,12 @@ def _read_served(text: str) -> Served:
 
 
 def same_served(there: str, here: str) -> str | None:
-    """The fingerprint of a run and of a command, where they are the same: earlier versions put the
-    address in front, although the server had told what its weights are.
-    """
+    """The fingerprint where run and command agree; earlier versions put the address in front."""
     return here if there == here or there.endswith(f" {here}") else None
 
 
 def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
-    """Refuses methods that a server which steers does not know.
-
-    Raises:
-        ModelError: names the first of them.
-    """
+    """Refuses a method that a steering server does not know, by a `ModelError`."""
     for method in methods:
         if not of_kind([method], Kind.MESSAGES) and method.name not in served.methods:
             raise ModelError(
@@ -126,11 +104,7 @@ def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
 
 
 def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
-    """Refuses an answer that was not steered as it was asked to be.
-
-    Raises:
-        ModelError: the server did not apply the method, or applied one on its own.
-    """
+    """Refuses an answer that was not steered as asked, by a `ModelError`."""
     requested, reported = (
         body.get("extra_body", {}).get("steering"),
         as_fields(answer.get("holdfast")),
@@ -176,9 +150,7 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
 def _vllm_fields(
     request: Request, shown: Sequence[Message], emphasis: Sequence[Range]
 ) -> dict[str, Any]:
-    """The `extra_body` for vLLM, which knows texts in place of ranges, and draws by the whole seed;
-    what the model's own configuration would add to its draw is switched off.
-    """
+    """The `extra_body` for vLLM, which takes texts in place of ranges, and the whole seed."""
     steering, trace = _steering(request, shown, emphasis)
     texts = tuple(shown[number]["content"][first:last] for number, first, last in emphasis)
     if not texts and request.system_as != "role":
@@ -190,11 +162,7 @@ def _vllm_fields(
 
 
 def fetch_masses(client: OpenAI, endpoint: Endpoint, name: object) -> tuple[float, ...]:
-    """The mass at every token of a reply that vLLM was asked to trace, by the reply's id.
-
-    Raises:
-        ModelError: the server does not tell it.
-    """
+    """The mass at every token of a reply that vLLM traced, by the reply's id."""
     import openai
 
     try:
@@ -227,9 +195,7 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
 def _steering(
     request: Request, shown: Sequence[Message], emphasis: Sequence[Range]
 ) -> tuple[str, bool]:
-    """The spec string of what is not applied here, and whether a trace is wanted; what holds on to
-    a span does nothing without one.
-    """
+    """The spec string for the server, and whether to trace; what needs a span needs one."""
     has_span = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
     rest = [method for method in request.methods if not of_kind([method], Kind.MESSAGES)]
     if not has_span:

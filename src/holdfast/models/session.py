@@ -33,12 +33,8 @@ _INTERRUPTED = "The session was interrupted before this request was answered; as
 class LocalSession:
     """Requests that share prefixes; what was computed lives as long as the session.
 
-    Args:
-        model: that answers them.
-        long_lived: whether requests come at any time, for as long as a server runs. Those without a
-            thread then share what is computed of the tokens that they begin with, under the same
-            steering; a request waits a few steps for others at most; and where memory ran out, the
-            batch grows again after a while.
+    If `long_lived`, as in a server, requests without a thread share the tokens they begin with,
+    wait a few steps for others at most, and the batch regrows after memory ran out.
     """
 
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
@@ -86,9 +82,7 @@ class LocalSession:
         return self.enter(self.render(request, top_logprobs))
 
     def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
-        """A request as the engine reads it; changes nothing, and so may run in another thread while
-        the session makes a step (without a `thread` of the request).
-        """
+        """A request as the engine reads it; without a `thread` it may run during a step."""
         if top_logprobs is not None:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0)
             if top_logprobs > MOST_LOGPROBS:
@@ -116,11 +110,8 @@ class LocalSession:
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:
-        """Makes a pass, of requests that join or of all that run; returns those with news: tokens
-        that were drawn, or an end.
-
-        Raises:
-            Exception: what concerns all; every request that had not ended has it as its error.
+        """Makes a pass; returns the requests with news: tokens that were drawn, or an end. An error
+        that concerns all is raised, and becomes that of every open request.
         """
         try:
             ended = self._scheduler.step()
@@ -203,12 +194,9 @@ class LocalSession:
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them; rows join and leave the batch at any step.
 
-        Requests that others wait for (`keep`) go first, each kind in order. A request that fails
-        ends alone, and the others go on.
-
-        Raises:
-            HoldfastError: when all others are answered, the error of the first request that failed;
-                a chat that is too long is no error here, as its reply says so.
+        Those that others wait for (`keep`) go first. A request that fails ends alone; when the
+        others are answered, the first error is raised. A chat that is too long is no error: its
+        reply says so.
         """
         run_jobs(_Jobs(self), jobs)
 
@@ -217,9 +205,7 @@ class LocalSession:
         run_jobs(_Jobs(self, whole=True), jobs)
 
     def render_jobs(self, jobs: Sequence[Job], whole: bool) -> list[Rendered | HoldfastError]:
-        """The requests of jobs as rows; if `whole`, the first error is raised, or a chat without
-        room for a reply refused.
-        """
+        """The requests of jobs as rows; if `whole`, raises the first error."""
         read = self._reader.read([job.request for job in jobs], [job.name for job in jobs])
         if whole:
             for chat in all_rendered(read):
@@ -260,11 +246,7 @@ class LocalSession:
         return self._given.rehearse(request)
 
     def _check_room(self, rendered: Rendered) -> None:
-        """Refuses a chat that fills the context.
-
-        Raises:
-            PromptError: it leaves no room for a reply.
-        """
+        """Refuses a chat that fills the context, by a `PromptTooLong`."""
         context, row = self.model.context, rendered.row
         if context and row.longest >= context:
             raise PromptTooLong(

@@ -35,9 +35,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, order=True)
 class _QueuedJob:
-    """A job that waits; of many conversations, those begun earlier go first, and in each what
-    others wait for.
-    """
+    """A job that waits: earlier conversations first, and in each what others wait for."""
 
     begun: int
     fork: bool
@@ -59,11 +57,7 @@ _Answered = tuple[Asked, _QueuedJob, Reply | BaseException]
 
 
 class Workers:
-    """An `Engine` of threads, each of which asks an endpoint one request at a time.
-
-    They are daemons: those of an executor would hold up the end of the program until the last
-    answer is there.
-    """
+    """An `Engine` of daemon threads, each of which asks an endpoint one request at a time."""
 
     def __init__(self, servers: Sequence[Asked]):
         self._servers = servers
@@ -92,12 +86,7 @@ class Workers:
             self._queue(queued)
 
     def step(self) -> list[tuple[Job, Reply | Exception]] | None:
-        """Waits for an answer; None where nothing is under way.
-
-        Raises:
-            Unreachable: all endpoints are gone.
-            BaseException: any error that the job does not take.
-        """
+        """Waits for an answer; None if nothing is under way; raises what no job takes."""
         self._start()
         if not self._under_way.total():
             return None
