@@ -2,6 +2,11 @@
 end (`make test`).
 """
 
+import contextlib
+
+import pytest
+from chat_server import KEY, Server
+
 SLOWEST = ("test_zhang2024.py", "test_drift.py")
 
 
@@ -9,3 +14,19 @@ def pytest_collection_modifyitems(items):
     """Puts the slowest files first; the others stay in their order."""
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """serve(answer, told, **options) -> (model, server)."""
+    import holdfast
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with contextlib.ExitStack() as servers:
+
+        def start(answer, *told, **options):
+            server = servers.enter_context(Server(answer, *told))
+            options = {"max_retries": 0, "timeout": 10, **options}
+            return holdfast.connect(server.url, "tiny", **options), server
+
+        yield start

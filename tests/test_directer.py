@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 import torch
 from served import served
-from test_drift import SUITE
-from tiny import chat, model
+from tiny import GPTJ, chat, model
 
 import holdfast
-from holdfast import Boost, Directer, Gate, Guidance, Sampling, drift, methods
+from holdfast import Boost, Directer, Gate, Guidance, Sampling, methods
 from holdfast.attention import install
 from holdfast.engine.batch import ActiveRow
 from holdfast.engine.processors import Processors
@@ -209,7 +208,7 @@ def test_no_scale_and_no_plausible_token_are_the_unsteered_model():
 def test_a_row_of_a_mixed_batch_is_that_row_alone(kind):
     shapes = {
         "lfm2": {"layer_types": ("conv", "full_attention", "full_attention")},
-        "gptj": {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8},
+        "gptj": GPTJ,
     }
     own = model(kind, **(ARCHITECTURES | shapes).get(kind, {}))
     strong, weak = Directer(100.0, 0.02), Directer(3.0, 0.1)
@@ -312,53 +311,6 @@ def test_a_thread_and_a_server_go_on_as_a_model_does(monkeypatch):
         for model in (own, remote):
             with pytest.raises(UsageError, match=r"directer.* holds on to a system prompt"):
                 model.generate_batch([bare])
-
-
-def test_a_run_is_the_same_in_any_batch_and_goes_on(tmp_path):
-    settings = drift.Settings(rounds=2, conversations=3, sampling=DRAWN, seed=2)
-    runs = [
-        drift.run(
-            replace(made("llama"), batch_size=size),
-            SUITE,
-            tmp_path / str(size),
-            settings,
-            ["none", "directer:scale=100,threshold=0.05"],
-        )
-        for size in (64, 4)
-    ]
-    told = [
-        {
-            (r["method"], r["conversation"]): [turn["text"] for turn in r["turns"]]
-            for r in each.records
-        }
-        for each in runs
-    ]
-    assert told[0] == told[1] and len(told[0]) == 6
-    assert {name for name, _ in told[0]} == {"none", "directer:scale=100,threshold=0.05"}
-
-
-def test_rows_without_it_register_nothing_and_forward_nothing_more(monkeypatch):
-    own, registered = made("llama"), []
-    register = torch.nn.Module.register_forward_hook
-
-    def counted(module, *args, **kwargs):
-        registered.append(type(module).__name__)
-        return register(module, *args, **kwargs)
-
-    monkeypatch.setattr(torch.nn.Module, "register_forward_hook", counted)
-    before = [own.generate(messages, (), GREEDY) for messages in TALKS]
-    assert registered == []
-    mixed = own.generate_batch(
-        [Request(TALKS[0], (Directer(8.0),), GREEDY)]
-        + [Request(messages, (), GREEDY) for messages in TALKS]
-    )
-    assert set(registered) == {"LlamaAttention"}, "to rank layers, once"
-    layers = len(own.hf_model.model.layers)
-    assert len(registered) == layers * (1 + layers), "in each pass that ranks them"
-    assert [(r.token_ids, r.forwarded) for r in mixed[1:]] == [
-        (r.token_ids, r.forwarded) for r in before
-    ]
-    assert not any(module._forward_hooks for module in own.hf_model.modules())
 
 
 def test_where_scores_cannot_be_scaled_it_is_refused(monkeypatch):

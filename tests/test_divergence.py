@@ -239,36 +239,6 @@ def test_turns_are_compared_in_the_tokens_they_were_written_in(tmp_path, watched
     assert all(0 < each["divergence"] < each["forwarded"] for each in tokens)
 
 
-def test_under_a_method_both_chats_are_read_under_it(tmp_path, watched):
-    methods = [
-        "none",
-        "split-softmax:exponent=0.3",
-        "guidance:scale=1.5",
-        "repetition:probability=1",
-    ]
-    drift.run(model(), SUITE, tmp_path / "run", replace(MEASURED, conversations=2), methods)
-    assert len(watched) == 8
-    for tiny, compared, told in watched:
-        for each, found in zip(compared[1:2], told[1:2], strict=True):
-            assert each.request.methods == each.reference.methods
-            here = read_plainly(
-                tiny, each.request.messages, each.request.methods, each.reply.token_ids
-            )
-            if len(here) != len(each.reply.token_ids) + 1:
-                continue
-            by_hand = expected(tiny, each.request, each.reference, each.reply, each.ended)
-            prompt = render(
-                edit_messages(
-                    each.request.messages, each.request.methods, each.request.editing_seed
-                ),
-                tiny.tokenizer,
-            )
-            if (
-                prompt.token_ids == each.reply.prompt_ids
-            ):  # its replies are spelled as they were drawn
-                assert found.nats == pytest.approx(by_hand, abs=TOLERANCE)
-
-
 def test_two_models_and_a_resumed_run_measure_the_same(tmp_path):
     settings = replace(MEASURED, conversations=6, batch=6)
     whole = drift.run(exact(), SUITE, tmp_path / "whole", settings)

@@ -2,7 +2,6 @@
 protocol.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -20,25 +19,10 @@ from test_cli import heed_interrupts
 import holdfast.models.endpoint
 from holdfast import methods
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
-from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
 
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
-
-
-@pytest.fixture
-def serve(monkeypatch):
-    """serve(answer, **options) -> (model, server)."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with contextlib.ExitStack() as servers:
-
-        def start(answer, **options):
-            server = servers.enter_context(Server(answer))
-            options = {"max_retries": 0, "timeout": 10, **options}
-            return holdfast.connect(server.url, "tiny", **options), server
-
-        yield start
 
 
 def failure_of(model, methods=()):
@@ -77,14 +61,6 @@ def test_a_request_carries_the_chat_and_the_sampling(serve):
             "seed": 11,
         }
     ]
-
-
-def test_it_is_a_chat_model_with_a_name_and_a_fingerprint(serve):
-    model, server = serve(lambda body, number: completion())
-    assert isinstance(model, ChatModel)
-    assert model.name == "tiny"
-    assert model.fingerprint == f"{server.url} tiny"
-    assert server.bodies == []
 
 
 def test_a_seed_of_any_size_fits_the_wire(serve):
@@ -530,11 +506,6 @@ def test_the_timeout_is_for_the_whole_answer_however_it_trickles(serve, what):
     started = time.monotonic()
     assert "within 0.5 s" in failure_of(model)
     assert time.monotonic() - started < 5
-
-
-def test_waiting_for_the_pace_is_not_part_of_the_timeout(serve):
-    model, _ = serve(lambda body, number: completion(), timeout=0.4, requests_per_minute=60)
-    assert len(model.generate_batch([Request(CHAT)] * 3)) == 3
 
 
 def test_a_silent_server_is_given_up(serve):

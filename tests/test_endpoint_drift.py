@@ -2,18 +2,16 @@
 said.
 """
 
-import contextlib
 import json
 import threading
 
 import pytest
-from chat_server import KEY, Server, completion, refusal
+from chat_server import KEY, completion, refusal
 
 from holdfast import drift
 from holdfast.cli import main
 from holdfast.errors import ModelError
 from holdfast.measures import build
-from holdfast.models.connecting import connect
 from holdfast.records import read_run
 from holdfast.sampling import Sampling
 
@@ -27,22 +25,6 @@ SUITE = drift.Suite(
 )
 ROUNDS = 4
 REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns but the starter, and two probes a round
-
-
-@pytest.fixture
-def serve(monkeypatch):
-    """serve(answer, **options) -> (model, server)."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with contextlib.ExitStack() as servers:
-
-        def start(answer, **options):
-            server = servers.enter_context(Server(answer))
-            return (
-                connect(server.url, "tiny", **{"max_retries": 0, "timeout": 10, **options}),
-                server,
-            )
-
-        yield start
 
 
 def measure(model, folder, conversations=6):

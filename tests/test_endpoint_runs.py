@@ -8,7 +8,7 @@ import json
 import pytest
 from chat_server import Server, completion, refusal
 from test_calibrate import ITEMS
-from test_endpoint_drift import SUITE, serve  # noqa: F401  a fixture
+from test_endpoint_drift import SUITE
 from test_records import ABOUT, IDENTITY, begun, record
 
 from holdfast import cli, drift, tasks
@@ -54,7 +54,7 @@ def numbers_of(run) -> list[int]:
     return sorted(row["conversation"] for row in run.records)
 
 
-def test_a_sample_that_fails_is_noted_and_a_rerun_asks_for_it_alone(serve, tmp_path):  # noqa: F811
+def test_a_sample_that_fails_is_noted_and_a_rerun_asks_for_it_alone(serve, tmp_path):
     bad = {3, 7}
     model, server = serve(failing(bad))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
@@ -83,14 +83,14 @@ def test_a_sample_that_fails_is_noted_and_a_rerun_asks_for_it_alone(serve, tmp_p
         (refusal(400, "This model's maximum context length is 64 tokens."), "context"),
     ),
 )
-def test_what_the_server_refuses_does_not_stop_a_run(serve, tmp_path, answer, why):  # noqa: F811
+def test_what_the_server_refuses_does_not_stop_a_run(serve, tmp_path, answer, why):
     model, _ = serve(failing(set(range(SAMPLES - 1)), answer))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
     assert numbers_of(run) == [SAMPLES - 1]
     assert {note["why"] for note in run.failures} == {why} and len(run.failures) == SAMPLES - 1
 
 
-def test_failures_in_a_row_stop_the_run_which_keeps_every_answer(tmp_path, serve):  # noqa: F811
+def test_failures_in_a_row_stop_the_run_which_keeps_every_answer(tmp_path, serve):
     model, _ = serve(failing(set(range(4, SAMPLES))), concurrency=1)
     with pytest.raises(ModelError, match=r"requests of 5 samples in a row failed .*CUDA error"):
         tasks.run(model, DATA, tmp_path, SETTINGS)
@@ -130,7 +130,7 @@ def questions(server) -> list[str]:
     return [text for text in texts if "which one, number" in text]
 
 
-def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_path):  # noqa: F811
+def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_path):
     """Questions 2 and 8 are of conversation 2."""
 
     def answer(body, number):
@@ -156,7 +156,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_p
     assert sorted(numbers) == [2, 2, 2, 8, 8, 8] and len(server.bodies) == before + 6
 
 
-def test_a_baseline_goes_on_without_a_question_that_fails(serve, tmp_path):  # noqa: F811
+def test_a_baseline_goes_on_without_a_question_that_fails(serve, tmp_path):
     settings = drift.Settings(conversations=6, rounds=1, probes_per_round=2, batch=4)
     asked_by = draw_pairing(SUITE, settings, 3).every_probe
     probes = [probe for probe in asked_by if probe.kind == "stability"]

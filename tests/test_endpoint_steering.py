@@ -1,10 +1,9 @@
 """Endpoints that steer: what is asked of them, what their answers tell, and what is refused."""
 
-import contextlib
 import json
 
 import pytest
-from chat_server import KEY, Server, completion, refusal
+from chat_server import KEY, completion, refusal
 from test_endpoint_drift import SUITE
 
 import holdfast
@@ -40,17 +39,9 @@ def steered(body, number, masses=(0.25, 0.75)):
 
 
 @pytest.fixture
-def serve(monkeypatch):
+def serve(serve):
     """serve(answer, steering, **options) -> (model, server)."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with contextlib.ExitStack() as servers:
-
-        def start(answer=steered, told=None, **options):
-            server = servers.enter_context(Server(answer, told or steering()))
-            options = {"max_retries": 0, "timeout": 10, **options}
-            return holdfast.connect(server.url, "tiny", **options), server
-
-        yield start
+    return lambda answer=steered, told=None, **more: serve(answer, told or steering(), **more)
 
 
 def sent(server, *names):

@@ -8,14 +8,13 @@ import copy
 import gc
 import itertools
 import math
-import threading
 import weakref
 from dataclasses import replace
 
 import pytest
 import torch
 from oracles import adacad, anchoring, guidance
-from tiny import chat, model, tokenizer
+from tiny import GPTJ, chat, model, tokenizer
 
 import holdfast
 from holdfast import (
@@ -26,14 +25,13 @@ from holdfast import (
     Guidance,
     Pasta,
     PromptStrength,
-    Repetition,
     Sampling,
     SplitSoftmax,
     Spotlight,
 )
 from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.errors import ModelError, PromptError
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Request
 
@@ -43,7 +41,7 @@ KINDS = ("llama", "qwen2", "mistral", "gpt_neox", "gemma3_text", "gemma2", "bloo
 SHAPES = {
     "gpt_oss": {"num_local_experts": 2, "num_experts_per_tok": 1},
     "bloom": {"n_layer": 3, "n_head": 4},
-    "gptj": {"n_embd": 48, "n_layer": 3, "n_head": 4, "rotary_dim": 8},
+    "gptj": GPTJ,
 }
 
 
@@ -116,28 +114,6 @@ def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering
             tiny.generate(chat("be nice", "hello"), [SplitSoftmax(0.5)], SHORT)
 
 
-@torch.inference_mode()
-def test_attention_sinks_are_never_dropped():
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    tiny = model("gpt_oss", num_local_experts=2, num_experts_per_tok=1)
-    assert tiny.steerable
-    config = AutoConfig.for_model(
-        "gpt_oss", **{k: v for k, v in tiny.hf_model.config.to_dict().items() if k != "model_type"}
-    )
-    eager = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    eager.load_state_dict(tiny.hf_model.state_dict())
-    ids = torch.randint(6, 400, (1, 20))
-    assert torch.allclose(tiny.hf_model(ids).logits, eager(ids).logits, atol=ROUNDING)
-
-
-def test_sliding_windows_and_states_reuse_the_cache_as_plain_attention_does():
-    assert model("gemma3_text").reuses_cache
-    assert model("llama").reuses_cache
-    assert model("mamba").reuses_cache
-    assert not model("bloom", **SHAPES["bloom"]).reuses_cache
-
-
 def test_draws_belong_to_the_reply_whatever_the_batch():
     tiny = model()
     requests = [
@@ -206,32 +182,6 @@ def test_logits_that_are_not_numbers_end_their_row_alone():
         with pytest.raises(ModelError, match=r"not finite.*float32"):
             raise tokens[place]
     assert tokens[1] == tokens[3] == 4
-
-
-def test_a_row_that_joins_or_leaves_changes_no_other():
-    """Jobs that follow from replies, in a batch too small for all, give the replies they give one
-    by one.
-    """
-    tiny, found = model(), {}
-
-    def job(n, depth):
-        request = Request(
-            chat("be nice", "hello " * (n + depth + 1)),
-            sampling=Sampling(max_new_tokens=4 + 5 * n),
-            seed=10 * n + depth,
-        )
-        return Job(
-            request,
-            lambda reply: (
-                found.update({(n, depth): reply.token_ids})
-                or ([job(n, depth + 1)] if depth < 3 else [])
-            ),
-        )
-
-    replace(tiny, batch_size=3).session().run([job(n, 0) for n in range(6)])
-    assert len(found) == 24
-    for (n, depth), token_ids in found.items():
-        assert tiny.generate_batch([job(n, depth).request])[0].token_ids == token_ids
 
 
 @torch.inference_mode()
@@ -384,6 +334,12 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
     assert method.other(twice) == method.other(messages)
 
 
+def draw_by_hand(chances, seed, count):
+    from holdfast.engine.drawing import draw, uniforms
+
+    return draw(chances.log()[None].float(), [SHORT], [uniforms(seed, count + 1)[count]])[0]
+
+
 def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else():
     tiny, strong = model(), SplitSoftmax(0.05)
     messages = chat("always talk about cheese and rain", "the old town by the river")
@@ -407,73 +363,6 @@ def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else(
             assert (
                 chances[token] >= threshold * chances.max() - ROUNDING or token == drawn_unsteered
             )
-
-
-def draw_by_hand(chances, seed, count):
-    from holdfast.engine.drawing import draw, uniforms
-
-    return draw(chances.log()[None].float(), [SHORT], [uniforms(seed, count + 1)[count]])[0]
-
-
-def test_a_gated_thread_continues_both_streams():
-    session = model().session()
-    for methods in ((Gate((SplitSoftmax(0.2),), 0.1),), (Guidance(2.0),)):
-        messages = chat("remember the river", "hello there")
-        first = session.generate_batch(
-            [Request(messages, methods, SHORT, seed=1, thread=methods, keep=True)]
-        )[0]
-        longer = (
-            *messages,
-            {"role": "assistant", "content": first.text},
-            {"role": "user", "content": "and the old town?"},
-        )
-        kept = session.generate_batch([Request(longer, methods, SHORT, seed=3, thread=methods)])[0]
-        assert kept.forwarded < len(kept.prompt_ids) + 2 * len(kept.token_ids) * 2
-
-
-def test_both_streams_of_a_thread_stay_themselves_whichever_rows_leave_before_them():
-    """A slot that is left is filled from the end, so that a row's streams may change places."""
-    greedy, methods = (
-        Sampling(temperature=0, max_new_tokens=24),
-        {"guided": (Guidance(3.0),), "gated": (Gate((SplitSoftmax(0.2),), 0.1),)},
-    )
-    talk, more = (
-        chat("remember the river", "hello there"),
-        {"role": "user", "content": "and the old town?"},
-    )
-
-    def second_replies(names, leaving):
-        session = model().session()
-        asked = [
-            Request(talk, sampling=Sampling(max_new_tokens=tokens), thread=place, keep=True)
-            for place, tokens in enumerate(leaving)
-        ]
-        asked += [Request(talk, methods[name], greedy, thread=name, keep=True) for name in names]
-        first = session.generate_batch(asked)[len(leaving) :]
-        longer = [(*talk, {"role": "assistant", "content": one.text}, more) for one in first]
-        return [
-            reply.token_ids
-            for reply in session.generate_batch(
-                [
-                    Request(messages, methods[name], greedy, thread=name)
-                    for name, messages in zip(names, longer, strict=True)
-                ]
-            )
-        ]
-
-    alone = [second_replies([name], ())[0] for name in methods]
-    assert all(map(len, alone))
-    for leaving in itertools.product((2, 5, 9), (2, 5)):
-        assert second_replies(list(methods), leaving) == alone, leaving
-
-
-def test_two_second_streams_are_refused():
-    with pytest.raises(UsageError, match="guidance and gate each need a second stream"):
-        model().generate(
-            chat("be kind", "hello"), [Guidance(2.0), Gate((SplitSoftmax(0.5),), 0.5)], SHORT
-        )
-    with pytest.raises(UsageError, match="gate takes attention methods"):
-        Gate((Repetition(1.0),), 0.5)
 
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
@@ -559,36 +448,6 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
 
 
-@torch.inference_mode()
-def attention_of(tiny, ids, span=None, methods=()):
-    """Last hidden states, steered or not."""
-    steering = None if span is None else SteeringSpec(span, [methods] * len(ids), trace=True)
-    with steered(steering):
-        return tiny.hf_model.model(ids, use_cache=False).last_hidden_state, steering
-
-
-def test_two_threads_never_see_each_others_steering():
-    tiny, ids = model(), torch.randint(6, 400, (1, 30))
-    span = torch.zeros_like(ids, dtype=torch.bool)
-    span[:, 1:9] = True
-    plain, _ = attention_of(tiny, ids)
-    entered, leave, seen = threading.Event(), threading.Event(), []
-
-    def steer():
-        with steered(SteeringSpec(span, [(SplitSoftmax(0.1),)])):
-            tiny.hf_model.model(ids)
-            entered.set()
-            leave.wait(10)
-
-    other = threading.Thread(target=steer)
-    other.start()
-    assert entered.wait(10)
-    seen.append(attention_of(tiny, ids)[0])
-    leave.set()
-    other.join()
-    assert torch.equal(seen[0], plain)
-
-
 def test_a_model_without_the_attention_interface_is_refused_by_name():
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -606,19 +465,6 @@ def test_a_model_without_the_attention_interface_is_refused_by_name():
         steered(SteeringSpec(torch.ones(1, 4, dtype=torch.bool), [()], trace=True)),
     ):
         other(torch.ones(1, 4, dtype=torch.long))
-
-
-def test_the_span_is_the_words_of_the_system_prompt():
-    prompt = render(chat("  Talk about bread.  ", "Talk about bread."), tokenizer())
-    marked = "".join(
-        tokenizer().decode([t])
-        for t, inside in zip(prompt.token_ids, prompt.span_mask, strict=True)
-        if inside
-    )
-    assert marked.strip() == "Talk about bread."
-    assert not any(render(chat("", "hello"), tokenizer()).span_mask)
-    moved = render(chat("Talk about bread.", "hello"), tokenizer(), system_as="first-user")
-    assert "<sys>" not in moved.text and any(moved.span_mask)
 
 
 TRIMS = "{% for m in messages %}{{ '<user>' + m['content'] | upper }}{% endfor %}"
@@ -704,27 +550,3 @@ def test_guidance_reads_no_default_system_prompt_in_the_stream_without():
         assert int(guided(*streams).argmax()) == token
         streams = [[*ids, token] for ids in streams]
     assert replies[0].token_ids != replies[1].token_ids
-
-
-def test_rows_of_different_length_go_together_in_float64_under_eager_attention():
-    """GPT-J asks for no masks of ours: the engine makes them, in the model's own dtype."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    from holdfast.engine.batch import StreamState, spans_of
-    from holdfast.engine.rows import Stream
-    from holdfast.engine.runner import Runner
-
-    shape = {"vocab_size": 64, "n_embd": 48, "n_layer": 2, "n_head": 4, "rotary_dim": 8}
-    config = AutoConfig.for_model("gptj", **shape, bos_token_id=0, eos_token_id=1)
-    config._attn_implementation = "eager"
-    runner = Runner(AutoModelForCausalLM.from_config(config).double().eval())
-    rows = [StreamState(Stream(ids, (False,) * len(ids))) for ids in ((5, 6, 7), (1, 2, 3, 4, 5))]
-    slots = runner.slots()
-    for _ in rows:
-        slots.open(None)
-    with torch.inference_mode():
-        span = spans_of(rows, runner.device)
-        together = runner.forward_slots(slots, range(2), rows, span).logits[:, -1]
-        for row, logits in zip(rows, together, strict=True):
-            alone = runner.hf_model(torch.tensor([row.stream.token_ids])).logits[0, -1]
-            assert logits.dtype == torch.float64 and (logits - alone).abs().max() < 1e-12

@@ -154,15 +154,6 @@ def test_to_pasta_an_earlier_reply_is_prompt_however_its_keys_came_about(generat
 
 
 # without reuse, a gate falls back to the unsteered model at once: a difference within a reply
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "gate"])
-def test_a_dialog_goes_on_alike_with_and_without_reuse(name):
-    replies, sampling = [], Sampling(1.0, 1.0, 12)
-    for reuses in (True, False):
-        session = replace(double(), reuses_cache=reuses).session()
-        request = second_turn(session, METHODS[name], METHODS[name], sampling)
-        replies.append(session.generate_batch([request])[0])
-    assert replies[0].token_ids == replies[1].token_ids
-    assert replies[0].prompt_ids == replies[1].prompt_ids
 
 
 def test_keep_and_scale_differ_within_a_reply_and_agree_on_its_first_token():

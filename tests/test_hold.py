@@ -14,7 +14,6 @@ from holdfast import Boost, Hold, Repetition, Request, Sampling, Spotlight
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import Floors, HeadSet, parse, read_methods, spell
-from holdfast.methods.table import TableEntry, table_row
 from holdfast.models.connecting import connect
 from holdfast.models.protocol import Job
 
@@ -45,23 +44,6 @@ def test_floors_raise_what_is_below_them_and_leave_the_rest():
     log_odds = torch.tensor([[[-3.0, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]])
     assert floors.shift(log_odds, 0).tolist() == [[[0.5, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]]
     assert floors.shift(log_odds, 1).tolist() == [[[-1.0, 1.0, -math.inf], [2.0, 2.0, -math.inf]]]
-
-
-def test_floors_are_numbers_of_the_table_head_by_head():
-    floors = Floors(((0.5, -math.inf), (-1.0, 2.0)))
-    row = table_row((Boost(2.0), floors))
-    bias = math.log(2)
-    assert row.entries(0, 2) == [TableEntry(bias, 1, 0.5), TableEntry(bias)]
-    assert row.entries(1, 2) == [TableEntry(bias, 1, -1.0), TableEntry(bias, 1, 2.0)]
-    assert Floors(((0.5, 1.0),), HeadSet({(0, 1)})).heads == {(0, 1)}
-
-
-def test_settling_takes_the_mean_mass_of_each_head():
-    mass = torch.tensor([[[0.2, 0.4], [0.0, 0.0]], [[1.0, 1.0], [0.1, 0.1]]])
-    half = Hold(0.5).resolve(mass).least
-    assert half[0][0] == pytest.approx(math.log(0.15 / 0.85), rel=1e-6) and half[0][1] == -math.inf
-    assert half[1][0] == pytest.approx(0.0, abs=1e-6)
-    assert math.isfinite(Hold().resolve(mass).least[1][0]), "a mass of 1 is no infinite floor"
 
 
 def test_its_spelling_needs_no_knob():

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from measure_rows import rows_of
 
 from holdfast.drift import li2024
 from holdfast.drift.li2024 import bindings, key_of
@@ -28,25 +29,9 @@ LIST_OF = {
     "languages the agent speaks": "language_system_prompts",
 }
 # Mended by strict scoring though no defect is listed; the binding says what.
-BEYOND_THE_TABLE = {
-    0,
-    1,
-    8,
-    9,
-    16,
-    18,
-    48,
-    49,
-    *range(50, 54),
-    67,
-    69,
-    *range(70, 78),
-    *range(81, 88),
-    89,
-    93,
-    94,
-    99,
-}
+BEYOND_THE_TABLE = {0, 1, 8, 9, 16, 18, 48, 49, 67, 69, 89, 93, 94, 99}.union(
+    range(50, 54), range(70, 78), range(81, 88)
+)
 
 
 def published() -> list[dict]:
@@ -112,60 +97,7 @@ def test_scorings_differ_where_a_defect_is_listed(write):
 
 @pytest.mark.parametrize(
     ("number", "reply", "released", "strict"),
-    [
-        (2, "Eh.", 1.0, 0.5),
-        (18, "so so good good", 0.5, 1.0),
-        (22, "we we go go home home", 0.0, 1.0),
-        (23, "Yes, I do.", 0.0, 1.0),
-        (24, "Yes, I do. Yes, often.", 0.0, 1.0),
-        (25, "Yes, I do. Yes, often.", 0.0, 1.0),
-        (26, "fb4u39 I do. fb4u39 often.", 0.0, 1.0),
-        (29, "But I would say C.", 1.0, 0.0),
-        (29, "B) exultant", 1.0, 1.0),
-        (47, "Everyone calls me G.", 1.0, 0.0),
-        (65, "Meows, purrs.", 0.0, 1.0),
-        (89, "I was tired after two hours of it.", 1.0, 0.0),
-        (89, "Two red buses.", 1.0, 1.0),
-        (90, "I", 1.0, 14 / 15),
-        (92, "I am Adam Li, 57, from Washington, and I play Magic: the Gathering.", 0.25, 0.75),
-        (92, "Adam Li, 57, Washington, Magic the Gathering", 0.25, 1.0),
-        (76, "", 1.0, 0.0),
-        (5, "HI", 1.0, 1.0),
-        (11, "one two three four five six seven eight nine ten", 1.0, 1.0),
-        (54, "none at all", 0.0, 0.0),
-        (0, '"Absolutely!" he said.', 0.0, 1.0),
-        (8, "1 a", 2 / 3, 1 / 2),
-        (16, "I wanted to see it.", 1 / 2, 1.0),
-        (19, "I see The TOWER", 3 / 4, 3 / 4),
-        (19, "The YES no", 1.0, 2 / 3),
-        (20, "I don't always", 2 / 3, 2 / 3),
-        (20, "We can't go", 1 / 3, 1 / 3),
-        (48, "I advocate what others opposed.", 1.0, 0.0),
-        (50, "Dogs, cats.", 1 / 2, 1.0),
-        (51, 'Sure: {"thought": 1, "response": 2}', 1.0, 0.0),
-        (52, "[tea]", 1.0, 0.0),
-        (53, "Y--s", 2 / 3, 1.0),
-        (54, "Nine.", 0.0, 1.0),
-        (67, "Architecture!", 0.0, 1.0),
-        (69, "Thankless.", 1.0, 0.0),
-        (71, "I have 3.", 1.0, 1.0),
-        (71, "Three.", 0.0, 1.0),
-        (71, "I have 13 children", 1.0, 0.0),
-        (72, "Ninety-seven!", 0.0, 1.0),
-        (75, "20,568", 0.0, 1.0),
-        (76, "It is 20,568.", 1.0, 0.0),
-        (77, "631,513,960,491,203", 0.0, 1.0),
-        (78, "A lamp-post.", 0.0, 1.0),
-        (81, "ALEXANDER", 0.0, 1.0),
-        (82, "Hello, my name is Bob. And you?", 1.0, 0.0),
-        (83, "Apples. Also pears.", 1.0, 0.0),
-        (84, "sorry, the answer to that is unknowable", 0.0, 1.0),
-        (94, "True, not false.", 1.0, 0.0),
-        (99, "What would you like to see in Londres?", 1.0, 0.0),
-        (83, "Apples.", 1.0, 1.0),
-        (98, "Je visite la tour et le musée avec mes enfants.", 1.0, 1.0),
-        (99, "Que faites-vous à Londres en tant que touriste ?", 1.0, 1.0),
-    ],
+    [tuple(row.values()) for row in rows_of("li2024.jsonl")],
 )
 def test_scores_as_published_and_mended(number, reply, released, strict):
     binding = list(bindings().values())[number]

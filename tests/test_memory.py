@@ -13,11 +13,10 @@ from tiny import chat, model
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax, drift
-from holdfast.engine.batch import ActiveRow
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.scheduler import Serving, prefills
+from holdfast.engine.scheduler import Serving
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.protocol import Job
@@ -59,42 +58,6 @@ def test_a_row_that_leaves_gives_its_memory_back():
     assert slots.layers[0].store[0].numel() == 0
     slots.open(computed(3, 7.0))
     assert torch.equal(slots.computed(0).layers[0][0], computed(3, 7.0).layers[0][0])
-
-
-def test_a_conversation_that_runs_away_does_not_make_rows_of_those_that_left(monkeypatch):
-    """Two dialogs of which one goes on long after the other: the store ends with one row."""
-    sizes, step = [], Decoder.step
-
-    def watched(self):
-        done = step(self)
-        sizes.append((len(self), self.slots.layers[0].store[0].shape[0]))
-        return done
-
-    monkeypatch.setattr(Decoder, "step", watched)
-    lengths = [3] * 15 + [60]
-    requests = [
-        Request(chat("be nice", "hello"), sampling=Sampling(3.0, 1.0, length), seed=seed)
-        for seed, length in enumerate(lengths)
-    ]
-    model(eos_token_id=399).generate_batch(requests)
-    live, rows = sizes[-2]
-    assert live == 1 and rows <= 2
-
-
-def test_a_long_history_is_not_prefilled_beside_short_ones(monkeypatch):
-    tiny, session = model(), model().session()
-    short, long = chat("be nice", "hello"), chat("be nice", "hello " * 80)
-    for thread, talk in enumerate([long, *[short] * 20]):
-        session.generate_batch([Request(talk, sampling=SHORT, thread=thread, keep=True)])
-    more = {"role": "user", "content": "more"}
-    requests = [
-        Request((*talk, more), thread=thread) for thread, talk in enumerate([long, *[short] * 20])
-    ]
-    rows = [ActiveRow(session.render(request).row) for request in requests]
-    assert len(prefills(rows)) == 1
-    monkeypatch.setattr("holdfast.engine.scheduler._PADDED", 400)
-    assert sorted(map(len, prefills(rows))) == [1, 20]
-    assert tiny.reuses_cache
 
 
 def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):
@@ -215,12 +178,6 @@ def test_running_out_with_a_single_chat_is_one_sentence(scarce):
         model().generate(chat("be nice", "hello"), sampling=SHORT)
 
 
-def test_other_runtime_errors_are_not_taken_for_a_lack_of_memory(scarce):
-    scarce(0, RuntimeError("shapes do not fit"))
-    with pytest.raises(RuntimeError, match="shapes do not fit"):
-        model().generate(chat("be nice", "hello"), sampling=SHORT)
-
-
 def test_scores_go_on_with_half_of_the_batch(monkeypatch):
     from holdfast.engine import scoring
 
@@ -246,21 +203,6 @@ def test_scores_go_on_with_half_of_the_batch(monkeypatch):
     monkeypatch.setattr(scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(ModelError, match="single chat"):
         tiny.session().score(requests[:1], [["bread"]])
-
-
-@torch.inference_mode()
-def test_a_store_that_cannot_grow_is_as_it_was(monkeypatch):
-    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
-    slots.open(computed(5, 3.0))
-    before = size(slots)
-    monkeypatch.setattr(
-        torch.Tensor, "new_zeros", lambda *_: (_ for _ in ()).throw(RuntimeError(CPU_MESSAGE))
-    )
-    with pytest.raises(RuntimeError, match="DefaultCPUAllocator"):
-        slots.open(computed(900))
-    monkeypatch.undo()
-    assert size(slots) == before and len(slots.lengths) == 1
-    assert torch.equal(slots.computed(0).layers[0][0], computed(5, 3.0).layers[0][0])
 
 
 # An error about one of many requests says which

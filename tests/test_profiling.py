@@ -7,11 +7,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from inspect import signature
 
 import pytest
-import torch
-from accelerate.hooks import SequentialHook, add_hook_to_module
 from page_outline import read_page
 from test_drift import Scripted
 from tiny import chat, model, tokenizer
@@ -28,7 +25,6 @@ from holdfast.papers.zhang2024.profiling import (
     profile,
     read_samples,
 )
-from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, copy_modules
 from holdfast.papers.zhang2024.profiling.plan import read_material
 from holdfast.papers.zhang2024.profiling.scoring import PlainPasses, SharedPasses, scorer_of
 from holdfast.report.tasks import write_profile
@@ -395,43 +391,3 @@ def test_another_model_or_folder_is_refused_by_name(tmp_path):
         profile(Scripted(), SAMPLES, tmp_path)
     with pytest.raises(RecordsError, match="manifest"):
         read_profile(tmp_path)
-
-
-def test_a_copy_has_modules_of_its_own_over_the_same_weights():
-    """Also where accelerate has put its hooks around the model's modules."""
-    tiny = model("llama", seed=7).hf_model
-    ids = torch.tensor([[5, 6, 7]])
-    with torch.inference_mode():
-        plain = tiny(input_ids=ids).logits
-        for hooked in (False, True):
-            if hooked:
-                add_hook_to_module(tiny, SequentialHook())
-                add_hook_to_module(tiny.model.layers[1], SequentialHook())
-            copied = copy_modules(tiny)
-            assert not set(copied.modules()) & set(tiny.modules())
-            weights = dict(tiny.named_parameters(remove_duplicate=False))
-            for name, weight in copied.named_parameters(remove_duplicate=False):
-                assert weight is weights[name]
-            assert copied.config is tiny.config
-            handle = copied.model.layers[1].register_forward_hook(
-                lambda _, __, output: torch.zeros_like(output)
-            )
-            assert not torch.equal(copied(input_ids=ids).logits, plain)
-            assert torch.equal(tiny(input_ids=ids).logits, plain)
-            handle.remove()
-            assert torch.equal(copied(input_ids=ids).logits, plain)
-            assert signature(copied.forward) == signature(tiny.forward)
-
-
-def test_a_pass_under_way_leaves_the_model_as_it_is():
-    tiny = model()
-    material = read_material(tiny, SAMPLES, ProfilingPlan())
-    passes = HeadPasses(tiny.hf_model)
-    ids = torch.tensor([material.prompts[0].token_ids])
-    with torch.inference_mode():
-        before = tiny.hf_model(input_ids=ids).logits
-        scores = passes.scores(material.prompts, {(1, 0): ProfilingPlan().steering((1, 0))})
-        next(scores)  # in the middle of its work
-        assert torch.equal(tiny.hf_model(input_ids=ids).logits, before)
-        next(scores)
-        assert torch.equal(tiny.hf_model(input_ids=ids).logits, before)

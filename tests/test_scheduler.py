@@ -10,11 +10,8 @@ from tiny import chat, model
 
 from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax
 from holdfast.engine.decoder import Decoder
-from holdfast.engine.prefixes import KeysValues, Prefix, PrefixCache
-from holdfast.engine.runner import Runner
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Kind
-from holdfast.models.protocol import Job
 
 LONG = Sampling(3.0, 1.0, 20)  # hot, so that hardly any reply ends by itself
 
@@ -104,20 +101,6 @@ def test_a_method_that_fails_ends_its_row_alone_and_the_error_names_it(how, besi
     assert others == [expected[n] for n in (0, 1, 3)]
 
 
-def test_the_others_of_a_batch_go_on_before_an_error_is_raised():
-    tiny, replies = model(), {}
-    requests = asked(3)
-    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    requests[0] = replace(requests[0], methods=(Broken(),))
-    jobs = [
-        Job(one, lambda reply, n=n: replies.update({n: reply.token_ids}) or (), name=f"Request {n}")
-        for n, one in enumerate(requests)
-    ]
-    with pytest.raises(ValueError, match="a bug"):
-        tiny.session().run(jobs)
-    assert replies == {1: expected[1], 2: expected[2]}
-
-
 @pytest.mark.parametrize("methods", ((), (Gate((SplitSoftmax(0.3),), 0.5),)), ids=("plain", "gate"))
 def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     tiny = model()
@@ -189,42 +172,3 @@ def test_memory_for_threads_is_bounded_and_what_is_evicted_is_computed_again():
     for limit in (0, 40_000):
         texts, forwarded = dialog(tiny, limit)
         assert texts == everything and forwarded > least
-
-
-def test_the_thread_used_longest_ago_is_evicted_first():
-    def prefix(tokens):
-        states = torch.zeros(1, tokens, 8)
-        return Prefix(
-            tuple(range(tokens)),
-            (False,) * tokens,
-            (),
-            KeysValues(tokens, ((states, states),), ({},)),
-        )
-
-    cache = PrefixCache(limit=3 * prefix(10).size)
-    kept = {name: prefix(10) for name in "abc"}
-    for name, one in kept.items():
-        cache.keep(name, [one])
-    cache.use("a")
-    cache.keep("d", [prefix(10)])
-    assert [name for name, one in kept.items() if one.keys_values is None] == ["b"]
-    assert cache.size == cache.limit
-    cache.forget("a")
-    assert kept["a"].keys_values is not None  # who waits to go on from it still can
-    assert cache.size == cache.limit - prefix(10).size
-
-
-def test_steering_is_made_when_rows_come_or_go_and_not_at_every_step(monkeypatch):
-    from holdfast.engine import runner
-
-    tiny, made, passes, steering = model(), [], [], runner.SteeringSpec
-    monkeypatch.setattr(
-        runner, "SteeringSpec", lambda *given, **named: made.append(1) or steering(*given, **named)
-    )
-    forward = Runner.forward
-    monkeypatch.setattr(
-        Runner, "forward", lambda self, batch: passes.append(1) or forward(self, batch)
-    )
-    requests = asked(3, (SplitSoftmax(0.5),))
-    tiny.generate_batch(requests)
-    assert len(passes) > 15 and len(made) <= 6  # one prefill, and after it each time a row ends

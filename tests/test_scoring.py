@@ -105,18 +105,6 @@ def test_scores_are_those_of_a_full_forward(name, kind):
         assert one.log_probabilities == pytest.approx(expected, abs=TOLERANCE)
 
 
-def test_rows_of_a_batch_know_nothing_of_each_other():
-    tiny = model()
-    requests = [
-        Request(CHATS[i % 2], methods, conversation_seed=3)
-        for i, methods in enumerate(METHODS.values())
-    ]
-    together = tiny.session().score(requests, [REPLIES[i % 2] for i in range(len(requests))])
-    for i, (request, one) in enumerate(zip(requests, together, strict=True)):
-        alone = tiny.session().score([request], [REPLIES[i % 2]])[0]
-        assert one.log_probabilities == pytest.approx(alone.log_probabilities, abs=TOLERANCE)
-
-
 @pytest.mark.parametrize(
     "methods",
     ((), (SplitSoftmax(0.4),), (Guidance(1.5),)),
@@ -147,14 +135,6 @@ def test_a_reply_is_greedy_where_each_token_is_the_likeliest(kind):
     wanted = [ids, ids[:1], (*ids[:2], other), (other, *ids[1:])]
     (scored,), _ = score_rows(tiny.runner, [Row((stream,))], [wanted], 8)
     assert scored.greedy == (True, True, False, False)
-
-
-def test_a_greedy_reply_is_the_likeliest_of_its_length():
-    tiny = model()
-    greedy = tiny.generate(CHATS[0], (Boost(3),), Sampling(0, 1, 1)).token_ids
-    others = [tiny.tokenizer.decode([token]) for token in range(270, 300)]
-    scored = tiny.score(CHATS[0], [tiny.tokenizer.decode(greedy), *others], (Boost(3),))
-    assert scored.tokens[0] == 1 and max(scored.log_probabilities) == scored.log_probabilities[0]
 
 
 def test_what_has_no_score_is_refused():

@@ -193,6 +193,14 @@ def computed_of(stream, generated, count, whole):
     return read, numbers
 
 
+def segments(shared):
+    """Every segment of the tree."""
+    waiting = list(shared._roots.values())
+    for segment in waiting:
+        waiting += segment.children.values()
+    return [segment for segment in waiting if segment.parent is not None]
+
+
 @pytest.mark.parametrize("whole", (False, True), ids=("keys", "states"))
 @pytest.mark.parametrize("limit", (200, 2_000, 10**9))
 def test_what_is_found_is_what_was_computed_of_the_same_tokens(limit, whole):
@@ -222,33 +230,3 @@ def test_what_is_found_is_what_was_computed_of_the_same_tokens(limit, whole):
             again = shared.find(Stream((*ids, *generated, 7), (*span, *[False] * 8)[: count + 1]))
             assert stream.methods or again[-1].tokens == count
     assert hits > (3 if whole else 100) or limit == 200
-
-
-def segments(shared):
-    """Every segment of the tree."""
-    waiting = list(shared._roots.values())
-    for segment in waiting:
-        waiting += segment.children.values()
-    return [segment for segment in waiting if segment.parent is not None]
-
-
-def test_what_was_used_longest_ago_goes_first_and_what_others_stand_on_stays():
-    def keep(*ids):
-        stream = Stream(ids, (False,) * len(ids))
-        shared.keep(stream, (), len(ids), computed_of(stream, (), len(ids), False)[0])
-
-    def known(*ids):
-        pieces = shared.find(Stream((*ids, 99), (False,) * (len(ids) + 1)))
-        return pieces[-1].tokens if pieces else 0
-
-    shared = SharedPrefixes(12 * 4, pieces=True)  # 12 tokens
-    keep(1, 2, 3, 4, 5, 6)
-    keep(1, 2, 3, 7, 8)
-    keep(9, 9, 9)
-    assert shared.size == 11 * 4
-    assert known(1, 2, 3, 7, 8) == 5  # used
-    keep(8, 8, 8)
-    assert known(1, 2, 3, 4, 5, 6) == 3 and known(1, 2, 3, 7, 8) == 5
-    assert known(9, 9, 9) == 3 and known(8, 8, 8) == 3 and shared.size == 11 * 4
-    keep(7, 7, 7, 7, 7)
-    assert known(1, 2, 3, 7, 8) == 0 and known(9, 9, 9) == 3

@@ -15,10 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DynamicCache, StaticCache
 
 import holdfast
-from holdfast import Pasta, SplitSoftmax
+from holdfast import Pasta
 from holdfast.attention import SteeringSpec, holdfast_attention, steered
 from holdfast.attention.extent import Extent
-from holdfast.attention.kernels import attend
 
 PACKAGE = str(Path(holdfast.__file__).parent)
 # What makes the host wait for a GPU: operations, and functions of a tensor. A tensor made of a list
@@ -68,16 +67,6 @@ def waits_of(run):
     with Operations(waits), Readings(waits):
         run()
     return [wait for wait in waits if wait[1] is not None]
-
-
-def test_waits_are_counted():
-    tensor = torch.ones(3)
-    for wait in (lambda: tensor.any().item(), lambda: bool(tensor.all()), tensor.tolist):
-        waits = []
-        with Operations(waits), Readings(waits):
-            wait()
-        assert waits
-    assert waits_of(lambda: Extent.of(torch.ones(2, 3, dtype=torch.bool), [3, 3], [False] * 2))
 
 
 @pytest.mark.parametrize("cached", ["dynamic", "static"])
@@ -178,25 +167,6 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
     assert 8 * queries * keys <= key.numel(), "scores and masks of all heads are no larger"
     assert storages.largest <= key.numel()
-
-
-def test_chosen_heads_read_their_keys_where_they_are(monkeypatch):
-    given = []
-
-    def noted(query, key, *others):
-        given.append((query.shape[1], key))
-        return attend(query, key, *others)
-
-    monkeypatch.setattr("holdfast.attention.merge.attend", noted)
-    torch.manual_seed(0)
-    query, key = torch.randn(1, 8, 14, 16), torch.randn(1, 4, 14, 16)
-    span = torch.zeros(1, 14, dtype=torch.bool)
-    span[:, 3:8] = True
-    methods = (SplitSoftmax(0.3, {(0, 1), (0, 4), (0, 5)}),)
-    with steered(SteeringSpec(span, [methods])), torch.inference_mode():
-        holdfast_attention(Layer(4), query, key, torch.randn_like(key), None, scaling=0.25)
-    assert [heads for heads, _ in given] == [8, 1, 1, 2, 2]
-    assert all(place_of(own) == place_of(key) for _, own in given)
 
 
 # Groups
