@@ -146,13 +146,17 @@ def known(model, items: Sequence[Item]) -> list[bool]:
     ]
 
 
-def recall(model, records, fixes, seed: int) -> np.ndarray:
-    """The share [fix, conversation] of questions about what the user said that are answered right
-    behind the dialogs of the model as it is: the user names pets and family before one of the
-    turns, and asks for each name; the other three choices were never said.
+def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.ndarray:
+    """The share [method, conversation] of questions about what the user said that are answered
+    right behind the dialogs of the model as it is: the user names pets and family before one of the
+    turns, and asks for each name; the other three choices were never said. Finished methods are
+    kept in the file.
     """
-    shares = np.full((len(fixes), len(records)), np.nan)
-    for row, fix in enumerate(fixes):
+    finished = json.loads(file.read_text()) if file.exists() else {}
+    for name in names:
+        if name in finished:
+            continue
+        fix = () if name == "none" else tuple(holdfast.methods.parse(name))
         rng = random.Random(f"recall {seed}")
         session = model.session()
         requests, replies, answers = [], [], []
@@ -181,16 +185,20 @@ def recall(model, records, fixes, seed: int) -> np.ndarray:
                 answers.append(choices.index(name))
         scored = [None] * len(requests)
         for kept in (True, False):
-            chosen = [index for index, request in enumerate(requests) if request.keep == kept]
-            answered = session.score([requests[i] for i in chosen], [replies[i] for i in chosen])
-            for index, scores in zip(chosen, answered, strict=True):
-                scored[index] = scores
+            of_kind = [index for index, request in enumerate(requests) if request.keep == kept]
+            for first in range(0, len(of_kind), 96):
+                chosen = of_kind[first : first + 96]
+                some = [requests[i] for i in chosen]
+                answered = session.score(some, [replies[i] for i in chosen])
+                for index, scores in zip(chosen, answered, strict=True):
+                    scored[index] = scores
         right = [
             int(np.argmax(scores.log_probabilities)) == answer
             for scores, answer in zip(scored, answers, strict=True)
         ]
-        shares[row] = np.reshape(right, (len(records), len(NAMED))).mean(1)
-    return shares
+        finished[name] = np.reshape(right, (len(records), len(NAMED))).mean(1).tolist()
+        file.write_text(json.dumps(finished))
+    return np.array([finished[name] for name in names])
 
 
 def text() -> Capability:
@@ -282,8 +290,7 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
         (r for r in stability.records if r["method"] == "none"), key=lambda r: r["conversation"]
     )
     families = [family_of(record["agent"]["id"]) for record in plain]
-    fixes = [() if name == "none" else tuple(holdfast.methods.parse(name)) for name in names]
-    recalled = recall(model, plain, fixes, seed)
+    recalled = recall(model, plain, names, seed, runs / f"{stage}-{seed}-recall.json")
     right, nats = (by_conversation(run.records, talks) for run in (asked, read))
     is_known = known(model, all_facts.items)
     right_known = by_conversation(asked.records, talks, is_known)
