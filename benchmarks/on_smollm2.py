@@ -281,17 +281,20 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     plan = dataclasses.replace(plan, sweeps=sweeps, user_turns=turns)
     all_facts = facts(file, talks * each, seed)
     stability, asked = calibrate(model, suite, all_facts, folder, plan)
-    beside = runs / f"{stage}-{seed}-text"
-    if not (beside / "stability").exists():
-        shutil.copytree(folder / "stability", beside / "stability")
-    _, read = calibrate(model, suite, text(), beside, plan)
     names = list(dict.fromkeys(record["method"] for record in stability.records))
     plain = sorted(
         (r for r in stability.records if r["method"] == "none"), key=lambda r: r["conversation"]
     )
     families = [family_of(record["agent"]["id"]) for record in plain]
-    recalled = recall(model, plain, names, seed, runs / f"{stage}-{seed}-recall.json")
-    right, nats = (by_conversation(run.records, talks) for run in (asked, read))
+    nats: dict[str, np.ndarray] = {}
+    if stage == "confirm":
+        beside = runs / f"{stage}-{seed}-text"
+        if not (beside / "stability").exists():
+            shutil.copytree(folder / "stability", beside / "stability")
+        _, read = calibrate(model, suite, text(), beside, plan)
+        nats = by_conversation(read.records, talks)
+        recalled = recall(model, plain, names, seed, runs / f"{stage}-{seed}-recall.json")
+    right = by_conversation(asked.records, talks)
     is_known = known(model, all_facts.items)
     right_known = by_conversation(asked.records, talks, is_known)
     rows = []
@@ -314,11 +317,13 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
             "known_points_lost": over_groups(
                 100 * (right_known["none"] - right_known[name]), families
             ),
-            "recall": over_groups(recalled[place], families),
-            "recall_points_lost": over_groups(100 * (recalled[0] - recalled[place]), families),
-            "log_probability_of_text": over_groups(nats[name], families),
             "broken": over_groups(broken, families),
         }
+        if nats:
+            row["recall"] = over_groups(recalled[place], families)
+            lost = 100 * (recalled[0] - recalled[place])
+            row["recall_points_lost"] = over_groups(lost, families)
+            row["log_probability_of_text"] = over_groups(nats[name], families)
         gains = defaultdict(list)
         for record, gain in zip(plain, score[name] - score["none"], strict=True):
             gains[record["agent"]["category"]].append(float(gain))

@@ -164,36 +164,25 @@ def settings_table(name: str) -> str:
     ]
     for seed in record["seeds"]:
         plain = seed["settings"][0]
-        rows = [
-            [
-                "setting",
-                "stability, all rounds",
-                "last round",
-                "points of facts lost",
-                "points of recall lost",
-                "log-probability of text per token",
-                "broken replies",
-            ]
-        ]
+        confirmed = "recall" in plain
+        rows = [["setting", "stability, all rounds", "last round", "points of facts lost"]]
+        rows[0] += ["points of recall lost", "log-probability of text"] if confirmed else []
+        rows[0].append("broken replies")
         for row in seed["settings"][1:]:
-            text = row["log_probability_of_text"]["mean"] - plain["log_probability_of_text"]["mean"]
-            rows.append(
-                [
-                    f"`{methods.spell(methods.parse(row['method']))}`",
-                    interval(row["gain"]),
-                    interval(row["gain_last_round"]),
-                    points(row["points_lost"]),
-                    points(row["recall_points_lost"]),
-                    f"{text:+.3f}",
-                    f"{100 * row['broken']['mean']:.0f} %",
-                ]
-            )
+            cells = [f"`{methods.spell(methods.parse(row['method']))}`", interval(row["gain"])]
+            cells += [interval(row["gain_last_round"]), points(row["points_lost"])]
+            if confirmed:
+                nats = "log_probability_of_text"
+                cells.append(points(row["recall_points_lost"]))
+                cells.append(f"{row[nats]['mean'] - plain[nats]['mean']:+.3f}")
+            rows.append([*cells, f"{100 * row['broken']['mean']:.0f} %"])
+        recalled = f" {100 * plain['recall']['mean']:.1f} % recalled," if confirmed else ""
         lines += [
             "",
             (
                 f"Seed {seed['seed']}: without a fix, stability {plain['stability']['mean']:.3f},"
                 f" {100 * plain['facts']['mean']:.1f} % of the facts right,"
-                f" {100 * plain['recall']['mean']:.1f} % recalled,"
+                f"{recalled}"
                 f" {100 * plain['broken']['mean']:.0f} % of replies broken."
             ),
             "",
