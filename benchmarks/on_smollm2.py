@@ -153,10 +153,10 @@ def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.nd
     kept in the file.
     """
     finished = json.loads(file.read_text()) if file.exists() else {}
-    for name in names:
-        if name in finished:
+    for method in names:
+        if method in finished:
             continue
-        fix = () if name == "none" else tuple(holdfast.methods.parse(name))
+        fix = () if method == "none" else tuple(holdfast.methods.parse(method))
         rng = random.Random(f"recall {seed}")
         session = model.session()
         requests, replies, answers = [], [], []
@@ -196,9 +196,9 @@ def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.nd
             int(np.argmax(scores.log_probabilities)) == answer
             for scores, answer in zip(scored, answers, strict=True)
         ]
-        finished[name] = np.reshape(right, (len(records), len(NAMED))).mean(1).tolist()
+        finished[method] = np.reshape(right, (len(records), len(NAMED))).mean(1).tolist()
         file.write_text(json.dumps(finished))
-    return np.array([finished[name] for name in names])
+    return np.array([finished[method] for method in names])
 
 
 def text() -> Capability:
