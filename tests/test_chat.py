@@ -1,6 +1,7 @@
 """The interface of chat models: what a request may hold."""
 
 import pytest
+from tiny import LOOK, looked_up
 
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
@@ -51,6 +52,7 @@ def test_editing_draws_from_the_conversation_where_it_is_given():
 
 def test_roles_that_only_a_template_knows_pass_through():
     Request([*HELLO, {"role": "tool", "content": "4", "name": "add"}])
+    Request(looked_up("be kind"), tools=[LOOK])
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,12 @@ def test_roles_that_only_a_template_knows_pass_through():
                 " text is supported; join its texts"
             ),
         ),
+        (
+            {"messages": ({**HELLO[0], "tool_calls": [{"id": "1"}]},)},
+            "Message 1 has the tool call {'id': '1'}; write it as",
+        ),
+        ({"tools": [{"name": "look"}]}, "not as {'name': 'look'}; give its name there"),
+        ({"tools": [LOOK], "plain": True}, "The tool 'look' is for a chat template"),
         ({"methods": 7}, "7 is no method; give objects of holdfast.methods"),
         ({"sampling": {"top_p": 1}}, "takes sampling as Sampling(...), not {'top_p': 1}"),
         ({"system_as": "user"}, "takes system_as as role or first-user, not 'user'"),

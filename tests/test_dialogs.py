@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from test_drift import QUICK, SUITE, Scripted, texts
-from tiny import model
+from tiny import LOOK, TOOLED, looked_up, model, tokenizer
 
 from holdfast import drift, report
 from holdfast.analysis.series import read_series
@@ -42,6 +42,11 @@ def replayed(folder, dialogs, settings=REPLAY, suite=SUITE, scripted=None):
     return sorted(run.records, key=lambda record: record["conversation"])
 
 
+def spoken(dialog):
+    """The user's message and the answer of each round."""
+    return [(recorded.user, recorded.answer) for recorded in dialog.rounds]
+
+
 def write(path, *lines):
     path.write_text("\n".join(json.dumps(line) for line in lines) + "\n\n")
     return path
@@ -62,8 +67,8 @@ def test_the_forms_of_a_dialog(logs):
     dialogs = read_dialogs(logs)
     assert (dialogs.name, dialogs.rounds) == ("logs.jsonl", 3) and len(dialogs.fingerprint) == 64
     first, second, third = dialogs.dialogs
-    assert first.rounds == (("u1", "a1"), ("u2", "a2")) and first.system == BREAD
-    assert (second.line, second.system, second.rounds) == (2, "Be rude.", (("v1", "b1"),))
+    assert spoken(first) == [("u1", "a1"), ("u2", "a2")] and first.system == BREAD
+    assert (second.line, second.system, spoken(second)) == (2, "Be rude.", [("v1", "b1")])
     assert third.system == "" and len(third.rounds) == 3
 
 
@@ -77,7 +82,155 @@ def test_what_one_speaker_says_in_several_messages_is_one_turn(tmp_path):
         {"role": "assistant", "content": "Yes?"},
     ]
     (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", chat)).dialogs
-    assert dialog.rounds == (("Look\nhere\n\nplease", "Yes?"),) and dialog.system == "Be kind."
+    assert spoken(dialog) == [("Look\nhere\n\nplease", "Yes?")] and dialog.system == "Be kind."
+
+
+def as_openai(messages):
+    """As logs have them: the arguments of calls are text, and a call may have no content."""
+    said = [dict(message) for message in messages]
+    for message in said:
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            arguments = json.dumps(function["arguments"])
+            message["tool_calls"] = [{**call, "function": {**function, "arguments": arguments}}]
+    return {"messages": said, "tools": [LOOK]}
+
+
+FUNCTION = {"name": "look", "arguments": {"at": "the price", "many": 2}}
+BLOCKS = {  # Anthropic's
+    "system": "Be kind.",
+    "tools": [
+        {
+            "name": "look",
+            "description": "Be kind.",
+            "input_schema": LOOK["function"]["parameters"],
+        }
+    ],
+    "messages": [
+        {"role": "user", "content": "What is it?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm."},
+                {"type": "text", "text": "I will look."},
+                {"type": "tool_use", "id": "t", "name": "look", "input": FUNCTION["arguments"]},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "nine"}],
+        },
+        {"role": "assistant", "content": "It is nine."},
+    ],
+}
+SHARED = {  # ShareGPT's
+    "tools": json.dumps([LOOK["function"]]),
+    "conversations": [
+        {"from": "system", "value": "Be kind."},
+        {"from": "human", "value": "What is it?"},
+        {"from": "gpt", "value": "I will look."},
+        {"from": "function_call", "value": json.dumps(FUNCTION)},
+        {"from": "observation", "value": "nine"},
+        {"from": "gpt", "value": "It is nine."},
+    ],
+}
+
+
+@pytest.mark.parametrize("line", (as_openai(looked_up("Be kind.")), BLOCKS, SHARED))
+def test_a_dialog_with_tools_is_the_same_in_every_form(tmp_path, line):
+    (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", line)).dialogs
+    assert (dialog.system, dialog.tools) == ("Be kind.", (LOOK,))
+    assert dialog.messages == list(looked_up("Be kind."))[1:]
+    assert spoken(dialog) == [("What is it?", "I will look.\n\nIt is nine.")]
+
+
+def test_results_belong_to_their_calls_and_a_turn_cut_off_in_front_of_its_answer_is_left_out(
+    tmp_path,
+):
+    calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    chat = [
+        *said("u1"),
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "b", "content": "B"},
+        {"role": "tool", "tool_call_id": "a", "content": "A"},
+        *said("u2"),
+        {"role": "assistant", "content": "a2"},
+        *said("u3"),
+        {"role": "assistant", "content": None, "tool_calls": calls[:1]},
+        {"role": "tool", "tool_call_id": "a", "content": "A"},
+    ]
+    (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", chat)).dialogs
+    assert spoken(dialog) == [("u1", ""), ("u2", "a2")]
+    called, *results = dialog.rounds[0].messages
+    ours = {call["function"]["name"]: call["id"] for call in called["tool_calls"]}
+    assert [(m["tool_call_id"], m["content"]) for m in results] == [
+        (ours["b"], "B"),
+        (ours["a"], "A"),
+    ]
+
+
+def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_path):
+    talk = as_openai([*looked_up(BREAD), *looked_up("", "And this?")])
+    logs = write(tmp_path / "logs.jsonl", talk, said("u1", "a1"))
+    scripted = Scripted()
+    first, second = replayed(tmp_path / "run", logs, scripted=scripted)
+    requests = [request for request in scripted.requests if request.thread == ("agent", 0)]
+    longest = max(requests, key=lambda request: len(request.messages))
+    (system, *messages, probe), question = longest.messages, first["probes"][0]["question"]
+    (dialog, _) = read_dialogs(logs).dialogs
+    assert (system["content"], messages, probe["content"]) == (BREAD, dialog.messages, question)
+    assert all(request.tools == (LOOK,) for request in requests)
+    assert [
+        len(request.messages) for request in sorted(requests, key=lambda r: len(r.messages))
+    ] == [
+        2,
+        6,
+        10,
+    ]
+    turn = first["turns"][1]
+    assert turn["text"] == "I will look.\n\nIt is nine." and len(turn["messages"]) == 3
+    assert all("messages" not in turn for turn in second["turns"])
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
+    assert "as it was recorded; with calls of look" in page
+
+
+def test_a_model_reads_the_tools_of_a_replay_once_and_tells_the_divergence_of_its_answers(tmp_path):
+    talk = as_openai([*looked_up(BREAD), *looked_up("", "And this?")])
+    logs = write(tmp_path / "logs.jsonl", talk)
+    tooled = replace(model(), tokenizer=tokenizer(TOOLED))
+    settings = replace(REPLAY, divergence=True)
+    cast = drift.Cast(dialogs=logs)
+    (record,) = drift.run(tooled, SUITE, tmp_path / "run", settings, cast=cast).records
+    assert [probe["round"] for probe in record["probes"]] == [1, 2, 3]
+    assert record["tokens"]["forwarded"] == record["tokens"]["least"]
+    assert all(probe["mass"] for probe in record["probes"])
+    first, second = (turn["divergence"] for turn in record["turns"][1::2])
+    assert first == 0 and second > 0, "the first has nothing in front of it but its own calls"
+
+
+def test_dialogs_whose_tools_the_template_leaves_out_are_left_out_and_named(tmp_path, capsys):
+    logs = write(tmp_path / "logs.jsonl", said("u1", "a1"), as_openai(looked_up(BREAD)))
+    plain = replace(model(), tokenizer=tokenizer(TOOLED.replace("if tools", "if false")))
+    cast = drift.Cast(dialogs=logs)
+    with pytest.warns(UserWarning, match=r"1 of 2 dialogs in logs.jsonl are left out.* \(line 2\)"):
+        run = drift.run(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
+    (record,) = run.records
+    assert record["replayed"]["line"] == 1
+    (note,) = run.manifest["notes"]
+    assert note.endswith("the declared tool 'look'; use a model whose template renders tools, or"
+                         " leave them out.")  # fmt: skip
+    assert "the declared tool" in report.write([run.folder], tmp_path / "page.html").read_text()
+    with pytest.warns(UserWarning, match="are left out"):
+        asked = drift.ask_baseline(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
+    assert len(asked.records) == 1
+    alone = write(tmp_path / "alone.jsonl", as_openai(looked_up(BREAD)))
+    with pytest.raises(UsageError, match="1 of 1 dialogs in alone"):
+        drift.run(plain, SUITE, tmp_path / "none", REPLAY, cast=drift.Cast(dialogs=alone))
+    command = ["drift", "--dialogs", str(logs), "--suite", "starter", "--max-new-tokens", "8"]
+    assert main([*command, "--out", str(tmp_path / "command")]) == 0
+    told = capsys.readouterr().err
+    assert told.count("1 of 2 dialogs in logs.jsonl are left out") == 1
+    assert "1 dialog replayed" in told
 
 
 def test_a_dialog_is_replayed_as_it_is_and_probed_at_every_round(logs, tmp_path):
@@ -158,6 +311,18 @@ def test_a_replay_computes_a_dialog_once_and_does_not_depend_on_what_runs_beside
     assert texts(again) == texts(run)
 
 
+def test_a_summary_of_a_replay_is_told_of_its_tools(tmp_path):
+    logs = write(tmp_path / "logs.jsonl", as_openai([*looked_up(BREAD), *said("u", "a")]))
+    scripted = Scripted(context=6)
+    replayed(tmp_path / "run", logs, replace(REPLAY, context="summarise"), scripted=scripted)
+    (asked,) = [request for request in scripted.requests if request.thread[0] != "agent"] or [
+        request for request in scripted.requests if "Summarise" in request.messages[0]["content"]
+    ]
+    for part in ("Assistant: I will look.", '"at": "the price"', "Tool: nine"):
+        assert part in asked.messages[0]["content"]
+    assert asked.tools == ()
+
+
 @pytest.mark.parametrize("context", ("stop", "cut"))
 def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
     talk = said(*(f"m{n}" for n in range(12)))
@@ -207,11 +372,14 @@ def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
         ("[]", "says nothing; a dialog begins with what the user said"),
         (said("u1"), 'no answer to "u1"'),
         (said("u1", "a1")[1:], 'begins with "a1" of the assistant'),
-        (["hi"], 'message 1 is "hi"; give it \'role\' and \'content\''),
-        ([*said("u1"), {"role": "tool", "content": "4"}], 'message 2 has the role "tool"'),
+        (["hi"], "message 1: 'hi' is no object; mend it, or leave that dialog out"),
+        ([*said("u1"), {"role": "tool", "content": "4"}], 'no answer to "u1"'),
+        ([{"role": "tool", "content": "4"}, *said("u1", "a1")], 'begins with "4" of the tool'),
+        ({"messages": said("u1", "a1"), "tools": [{"type": "x"}]}, "{'type': 'x'} has no name"),
+        ({"messages": said("u1", "a1"), "tools": "["}, "the tools '[' are not JSON"),
         ([{"role": "user", "content": None}], "message 1 holds null, not a text"),
         ([{"role": "user", "content": [{"type": "image_url"}]}], 'holds [{"type": "image_url"}]'),
-        ({"conversations": [{"from": 3, "value": "x"}]}, "message 1 has the from 3"),
+        ({"conversations": [{"from": 3, "value": "x"}]}, "message 1: it has the role 3; known are"),
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_dialog_is_refused_with_its_number(tmp_path, line, words):

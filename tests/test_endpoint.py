@@ -15,6 +15,7 @@ import traceback
 import pytest
 from chat_server import KEY, Server, completion, refusal
 from test_cli import heed_interrupts
+from tiny import LOOK, looked_up
 
 import holdfast.models.endpoint
 from holdfast import methods
@@ -61,6 +62,20 @@ def test_a_request_carries_the_chat_and_the_sampling(serve):
             "seed": 11,
         }
     ]
+
+
+def test_tools_and_their_calls_are_sent_as_openai_has_them(serve):
+    model, server = serve(lambda body, number: completion())
+    system, user, called, *rest = looked_up("Be kind.")
+    messages = (system, user, {**called, "content": ""}, *rest)
+    (reply,) = model.generate_batch([Request(messages, tools=[LOOK])])
+    (body,) = server.bodies
+    assert (reply.text, body["tools"], body["tool_choice"]) == ("Arr.", [LOOK], "none")
+    function = {"name": "look", "arguments": '{"at": "the price", "many": 2}'}
+    sent = {"id": "call00001", "type": "function", "function": function}
+    alone = {"role": "assistant", "content": None, "tool_calls": [sent]}
+    assert body["messages"] == [system, user, alone, *rest]
+    assert messages[2]["tool_calls"][0]["function"]["arguments"]["many"] == 2, "left as it was"
 
 
 def test_a_seed_of_any_size_fits_the_wire(serve):

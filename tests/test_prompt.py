@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from tiny import TEMPLATE, chat, tokenizer
+from tiny import LOOK, TEMPLATE, TOOLED, chat, looked_up, tokenizer
 
 import holdfast
 from holdfast.chat.prompt import render, render_with_spans, tokenize
@@ -135,6 +135,68 @@ def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, me
     assert f"rewrites the system prompt {named};" in str(
         caught.value
     ) and "--system-as=first-user" in str(caught.value)
+
+
+# as Mistral does: the tools in front of the last user message; a tool's result with its name
+BESIDE = (
+    "{% for m in messages %}{% if tools and loop.last %}[TOOLS]{{ tools | tojson }}{% endif %}"
+    "<{{ m['role'] }}{{ ' ' + m['name'] if m['name'] }}>{{ m['content'] }}{% if m['tool_calls'] %}"
+    "{{ m['tool_calls'] | tojson }}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("system_as", ("role", "first-user"))
+@pytest.mark.parametrize("template", (TOOLED, BESIDE))
+def test_with_tools_the_span_is_the_users_own_prompt(template, system_as):
+    # which is the description of the tool as well, and the question
+    messages = (*looked_up("Be kind."), {"role": "user", "content": "Be kind."})
+    text, starts = held(template, messages, tools=[LOOK], system_as=system_as)
+    before = {"role": "<sys>" if template == TOOLED else "<system>", "first-user": "<user>"}
+    assert f"{before[system_as]}⟦Be kind.⟧" in text and len(starts) == 1
+    for part in ('"description": "Be kind."', '"at": "the price"', "nine", "I will look."):
+        assert part in text
+    assert ("<tool look>nine" in text) is (template == BESIDE)
+    plain, _ = render_with_spans(messages, tokenizer(template), tools=[LOOK], system_as=system_as)
+    assert text.replace("⟦", "").replace("⟧", "") == plain
+    emphasised, starts = held(template, messages, tools=[LOOK], emphasis=["nine."])
+    assert "It is ⟦nine.⟧" in emphasised and len(starts) == 1
+
+
+def test_a_template_that_inserts_a_prompt_leaves_it_out_with_tools_as_well():
+    text, spans = render_with_spans(chat("", "hello"), tokenizer(TOOLED), tools=[LOOK])
+    assert text.startswith("<sys>Help.\n\n# Tools") and spans == ()
+    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
+    text, spans = render_with_spans(empty, tokenizer(TOOLED), tools=[LOOK])
+    assert text.startswith("<sys>\n\n# Tools") and spans == ()
+
+
+@pytest.mark.parametrize(
+    ("template", "named"),
+    [
+        (PLAIN, "leaves out the declared tool 'look'"),
+        (BESIDE.replace("tools and", "false and"), "the declared tool 'look'"),
+        (TOOLED.replace("m['tool_calls'] or ()", "()"), "the call of 'look'"),
+        (
+            BESIDE.replace("m['tool_calls'] | tojson", "m['tool_calls'][0]['function']['name']"),
+            "the arguments {'at': 'the price', 'many': 2}",
+        ),
+        (
+            BESIDE.replace("{{ m['content'] }}", "{{ m['content'] if not m['name'] }}"),
+            "the tool's result 'nine'",
+        ),
+        (
+            BESIDE.replace("{{ m['content'] }}", "{{ m['content'] if not m['tool_calls'] }}"),
+            "the text 'I will look.' beside a tool call",
+        ),
+        (TEMPLATE, "refuses this chat with tools"),
+    ],
+)  # fmt: skip
+def test_a_template_that_leaves_out_something_of_the_tools_is_refused(template, named):
+    # a result that the text has elsewhere is no proof that the template renders it
+    messages = looked_up("Be kind.", user="Is the price nine? I will look.")
+    with pytest.raises(PromptError) as caught:
+        render(messages, tokenizer(template), tools=[LOOK])
+    assert named in str(caught.value) and "use a model whose template" in str(caught.value)
 
 
 def test_the_cure_is_not_what_was_done_already():

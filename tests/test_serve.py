@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import itertools
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -15,11 +18,13 @@ from functools import cache
 import httpx2
 import openai
 import pytest
+import tiny
 from served import Served, served
 
 import holdfast
 from holdfast.models.loading import load
 from holdfast.serve.service import Limits
+from holdfast.serve.tool_calls import CallParser
 
 FRENCH = [
     {"role": "system", "content": "Always reply in French."},
@@ -316,3 +321,118 @@ def test_a_full_queue_is_told_with_a_time_to_come_back(url):
     refused = next(reply for reply in replies if reply.status_code == 429)
     assert int(refused.headers["Retry-After"]) >= 1
     assert refused.json()["error"]["code"] == "queue_full"
+
+
+TOOLED = replace(tiny.model(), tokenizer=tiny.tokenizer(tiny.TOOLED))
+CALL = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+ASKED = list(tiny.chat("Be kind.", "What is it?"))
+
+
+@cache
+def reply_with_a_mark() -> tuple[int, re.Match]:
+    """A seed whose reply has one special token, with text on both sides: it stands for the mark of
+    a tool call. The last character ends the call, and the reply.
+    """
+    for seed in itertools.count():
+        sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=20)
+        request = holdfast.Request(ASKED, sampling=sampling, seed=seed, tools=[tiny.LOOK])
+        (reply,) = TOOLED.generate_batch([request])
+        said = TOOLED.tokenizer.decode(list(reply.token_ids))
+        parts = re.match(r"([^<\ufffd]{4,})<sys>([^<\ufffd]{2,}?)([!-~])", said, re.DOTALL)
+        if parts and parts[3] not in f"{parts[1]}<sys>{parts[2]}":
+            return seed, parts
+
+
+@pytest.fixture(scope="module")
+def calling() -> Iterator[Served]:
+    """A server of a model whose tool calls are written behind a special token."""
+    called = {"name": "look", "arguments": {"at": "{content}"}}
+    transform = {"type": "function", "function": called}
+    fields = {
+        "content": {"content": "text"},
+        "tool_calls": {"open": "<sys>", "repeats": True, "transform": transform},
+    }
+    tokens = copy.deepcopy(TOOLED.tokenizer)
+    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
+    with served(replace(TOOLED, tokenizer=tokens), Limits(tokens=400)) as running:
+        yield running
+
+
+def ask_with_tools(server: Served, messages=ASKED, **more):
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+    seed, parts = reply_with_a_mark()
+    given = {"seed": seed, "max_tokens": 20, "stop": parts[3], "tools": [tiny.LOOK], **more}
+    return client.chat.completions.create(model="default", messages=messages, **given)
+
+
+def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling):
+    _, parts = reply_with_a_mark()
+    answer = ask_with_tools(calling).choices[0]
+    assert answer.message.content == f"{parts[1]}<sys>{parts[2]}"
+    (call,) = answer.message.tool_calls
+    assert (answer.finish_reason, call.type, call.function.name) == (
+        "tool_calls",
+        "function",
+        "look",
+    )
+    assert json.loads(call.function.arguments) == {"at": parts[2]}
+
+    streamed = [chunk.choices[0] for chunk in ask_with_tools(calling, stream=True)]
+    assert "".join(piece.delta.content or "" for piece in streamed) == answer.message.content
+    *_, last = streamed
+    (same,) = last.delta.tool_calls
+    assert (last.finish_reason, same.index, same.function.arguments) == (
+        "tool_calls",
+        0,
+        call.function.arguments,
+    )
+
+    cut = ask_with_tools(calling, stop=None, max_tokens=19).choices[0]
+    assert cut.finish_reason == "length" and cut.message.tool_calls is None
+    text = ask_with_tools(calling, tool_choice="none").choices[0]
+    assert text.message.content == parts[1] + parts[2], "the text alone, as in any other reply"
+    assert text.finish_reason == "stop" and text.message.tool_calls is None
+
+
+def test_a_dialog_goes_on_with_the_calls_that_an_answer_had(calling):
+    answer = ask_with_tools(calling).choices[0].message
+    (call,) = answer.tool_calls
+    result = {"role": "tool", "tool_call_id": call.id, "content": "nine"}
+    body = {"messages": [*ASKED, answer.model_dump(), result], "tools": [tiny.LOOK]}
+    tokens = httpx2.post(f"{calling.url}/tokenize", json=body).json()["tokens"]
+    reply = ask_with_tools(calling, body["messages"], max_tokens=4)
+    assert reply.usage.prompt_tokens == len(tokens)
+    text = TOOLED.tokenizer.decode(tokens)
+    _, parts = reply_with_a_mark()
+    assert text.count("<tool_call>") == 1 and "<result>nine</result>" in text
+    assert f">{parts[1].strip()}\n<tool_call>" in text, (
+        "not as the model wrote it and parsed as well"
+    )
+    ((first, last),) = reply.model_extra["holdfast"]["span"]
+    assert TOOLED.tokenizer.decode(tokens[first:last]) == "Be kind."
+
+
+def test_the_formats_of_transformers_are_known_by_the_type_of_a_model():
+    parser = CallParser("mine", replace(tiny.model("qwen2")))
+    text = 'I will look.\n<tool_call>\n{"name": "look", "arguments": {"at": 3}}\n</tool_call>'
+    (call,) = parser.parse(text, "a prompt in another format <tool_call>{", [tiny.LOOK])
+    assert call["function"] == {"name": "look", "arguments": '{"at": 3}'}
+    for malformed in ("<tool_call>{", "<tool_call>[3]</tool_call>", '<tool_call>{"name": "x"}'):
+        assert parser.parse(f"{malformed}</tool_call>", "", []) == []
+    assert CallParser("mine", TOOLED).template is None
+
+
+@pytest.mark.parametrize("stream", (False, True))
+def test_tools_are_refused_where_replies_cannot_be_parsed_or_a_template_leaves_them_out(stream):
+    with served(TOOLED, Limits(tokens=400)) as running:
+        with pytest.raises(openai.BadRequestError, match="tokenizer of 'default' has no response"):
+            ask_with_tools(running, stream=stream)
+        text = ask_with_tools(running, tool_choice="none").choices[0].message.content
+        _, parts = reply_with_a_mark()
+        assert text == parts[1] + parts[2]
+    with served(tiny.model(), Limits(tokens=400)) as running:
+        with pytest.raises(openai.BadRequestError, match="leaves out the declared tool 'look'"):
+            ask_with_tools(running, tool_choice="none", stream=stream)
+        with pytest.raises(openai.BadRequestError, match="leaves out the call of 'look'"):
+            called = {**tiny.looked_up("")[1], "tool_calls": [CALL], "content": None}
+            ask_with_tools(running, [*ASKED, called], tools=[], stream=stream)

@@ -13,13 +13,16 @@ import pytest
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from served import Served, served
-from tiny import model
+from tiny import LOOK, model
 
 from holdfast.serve.guard import AccessRules
 from holdfast.serve.service import Limits
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 HELLO = [{"role": "user", "content": "hello there"}]
+DEEP: dict = {}
+for _ in range(100):
+    DEEP = {"properties": DEEP}
 BRIEF = [{"role": "system", "content": "be brief about music"}, *HELLO]
 
 
@@ -40,6 +43,11 @@ def post(url: str, path: str = "/v1/chat/completions", **body) -> httpx2.Respons
     return httpx2.post(url + path, content=sent, headers=kind, timeout=30)
 
 
+def call_of(name: str, arguments: str) -> dict:
+    function = {"name": name, "arguments": arguments}
+    return {"id": "1", "type": "function", "function": function}
+
+
 def error_of(answer: httpx2.Response) -> dict:
     error = answer.json()["error"]
     assert error.keys() == {"message", "type", "param", "code"}
@@ -50,8 +58,14 @@ def error_of(answer: httpx2.Response) -> dict:
 @pytest.mark.parametrize(
     ("param", "value", "told"),
     [
-        ("tools", [{"type": "function"}], "tools is not implemented"),
-        ("tool_choice", "required", "tool_choice"),
+        ("tools", [{"type": "function"}], "tools[0].function is missing"),
+        ("tools", [{"type": "custom", "custom": {"name": "a"}}], "'custom'"),
+        ("tools", [{"type": "function", "function": {"name": "a", "strict": True}}], "strict"),
+        ("tools", [{"type": "function", "function": {"name": "a\ud800"}}], "half a character"),
+        ("tools", [{**LOOK, "function": {"name": "a", "parameters": DEEP}}], "deeper than 64"),
+        ("tools", [LOOK], "The tokenizer of 'default' has no response template"),
+        ("tool_choice", "required", "'required' cannot be enforced"),
+        ("tool_choice", {"type": "function", "function": {"name": "a"}}, "cannot be enforced"),
         ("functions", [{}], "functions"),
         ("response_format", {"type": "json_object"}, "json_object"),
         ("modalities", ["text", "audio"], "modalities"),
@@ -113,7 +127,12 @@ def test_a_field_that_is_not_taken_is_refused_by_its_name(url, param, value, tol
     [
         ("hello", "messages[0]"),
         ({"role": "wizard", "content": "a"}, "messages[0].role"),
-        ({"role": "tool", "content": "a", "tool_call_id": "1"}, "messages[0].role"),
+        ({"role": "tool", "content": "a", "tool_call_id": 1}, "messages[0].tool_call_id"),
+        ({"role": "assistant", "tool_calls": [{"id": "1"}]}, "messages[0].tool_calls[0].type"),
+        (
+            {"role": "assistant", "tool_calls": [call_of("look", "nine")]},
+            "messages[0].tool_calls[0].function.arguments",
+        ),
         ({"role": "user"}, "messages[0].content"),
         ({"role": "user", "content": None}, "messages[0].content"),
         ({"role": "user", "content": "a\ud800"}, "messages[0].content"),

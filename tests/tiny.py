@@ -19,6 +19,24 @@ TEMPLATE = (
     " '<assistant>'}[m['role']] + m['content'] + '</s>' }}{% endfor %}{% if add_generation_prompt"
     " %}<assistant>{% endif %}"
 )
+# as Hermes and Qwen do: the tools behind the system prompt, calls and results in tags
+TOOLED = (
+    "{% set system = messages[0]['content'] if messages[0]['role'] == 'system' else 'Help.' %}"
+    "{{ '<sys>' + system }}{% if tools %}{{ '\n\n# Tools' }}{% for tool in tools %}"
+    "{{ '\n' + tool | tojson }}{% endfor %}{% endif %}{{ '</s>' }}{% for m in messages if"
+    " m['role'] != 'system' %}{% if m['role'] == 'tool' %}{{ '<user><result>' + m['content'] +"
+    " '</result></s>' }}{% else %}{{ '<' + m['role'] + '>' + m['content'] }}{% for call in"
+    " m['tool_calls'] or () %}{{ '\n<tool_call>\n' + call['function'] | tojson +"
+    " '\n</tool_call>' }}{% endfor %}{{ '</s>' }}{% endif %}{% endfor %}<assistant>"
+)
+LOOK = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Be kind.",  # a system prompt of the tests
+        "parameters": {"type": "object", "properties": {"at": {"type": "string"}}},
+    },
+}
 SHAPE = {
     "hidden_size": 48,
     "intermediate_size": 96,
@@ -85,6 +103,18 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
         stop_ids(hf, tokens),
         reuses_cache(hf),
         steerable,
+    )
+
+
+def looked_up(system: str, user: str = "What is it?", answer: str = "It is nine."):
+    """Messages of a dialog in which the assistant called the tool."""
+    function = {"name": "look", "arguments": {"at": "the price", "many": 2}}
+    call = {"id": "call00001", "type": "function", "function": function}
+    return (
+        *chat(system, user),
+        {"role": "assistant", "content": "I will look.", "tool_calls": [call]},
+        {"role": "tool", "content": "nine", "tool_call_id": "call00001"},
+        {"role": "assistant", "content": answer},
     )
 
 

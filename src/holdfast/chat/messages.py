@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from holdfast.errors import UsageError
 
-Message = dict[str, str]
+# A role and a text; an assistant may have `tool_calls`, whose arguments are objects, as chat
+# templates read them, and a tool's result the `tool_call_id` of its call.
+Message = dict[str, Any]
+Tool = dict[Any, Any]  # its declaration: {"type": "function", "function": {"name": ..., ...}}
 
 ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
 SYSTEM_AS = ("role", "first-user")
+
+
+def uses_tools(messages: Sequence[Message]) -> bool:
+    """Whether a chat has tool calls, or their results."""
+    return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
 
 
 def check_message(number: int, message: object) -> None:
@@ -37,6 +48,34 @@ def check_message(number: int, message: object) -> None:
             f"Message {number} has the content {shortened(content)}, and only text is supported;"
             " give a string."
         )
+    calls = message.get("tool_calls") or ()
+    for call in calls if isinstance(calls, (list, tuple)) else [calls]:
+        function = _function_of(call)
+        if function is None or not isinstance(function.get("arguments"), dict):
+            raise UsageError(
+                f"Message {number} has the tool call {shortened(call)}; write it as {{'id': '1',"
+                " 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 2}}}."
+            )
+
+
+def check_tool(tool: object) -> None:
+    """Refuses the declaration of a tool that has no name.
+
+    Raises:
+        UsageError: says what stands there.
+    """
+    if _function_of(tool) is None:
+        raise UsageError(
+            f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"
+            f" {shortened(tool)}; give its name there."
+        )
+
+
+def _function_of(value: object) -> dict[str, Any] | None:
+    """The function of a tool or of a call; None where it has none with a name."""
+    function = value.get("function") if isinstance(value, dict) else None
+    named = isinstance(function, dict) and isinstance(function.get("name"), str)
+    return function if named else None
 
 
 def shortened(value: object) -> str:

@@ -19,8 +19,13 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.messages import SYSTEM_AS, Message
-from holdfast.chat.templates import render_empty_system, render_text, render_without_default
+from holdfast.chat.messages import SYSTEM_AS, Message, Tool, uses_tools
+from holdfast.chat.templates import (
+    check_tools,
+    render_empty_system,
+    render_text,
+    render_without_default,
+)
 from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:
@@ -66,13 +71,14 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
 def render_with_spans(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
     emphasis: Sequence[Part] | None = None, default_system: bool = True,
+    tools: Sequence[Tool] = (),
 ) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
     """The chat in the model's own template, ready for the reply, and where in it the system prompts
     or the emphasis are.
 
     Every system message is covered, and every place a template puts it. Where its words might also
-    come from elsewhere (another message, the template itself), and for every chat with emphasis,
-    the chat is rendered once more with marks around them.
+    come from elsewhere (another message, the template itself, a tool), and for every chat with
+    emphasis, the chat is rendered once more with marks around them.
 
     An empty system message means no system prompt at all: where the template would insert one of
     its own, an empty system turn stands in its place, if the template can render that.
@@ -83,27 +89,37 @@ def render_with_spans(
         system_as: "role", or "first-user" for models without a system role.
         emphasis: as `Request` takes it; None: the system prompts.
         default_system: False leaves out the system prompt that some templates insert.
+        tools: that the chat declares; their declarations are no part of a span.
 
     Returns:
         The text and the spans in it, in order; no span where every system prompt is empty.
 
     Raises:
         PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system
-            prompt or what is emphasised.
+            prompt, what is emphasised, or something of the tools.
         UsageError: an unknown `system_as`.
     """
     placed, words = _placed_system(messages, system_as)
     write = render_text if default_system else render_without_default
     if default_system and not words and _is_emptied(messages, placed):
         write = render_empty_system
-    text = write(placed, tokenizer)
+    text = write(placed, tokenizer, tools)
+    if with_tools := bool(tools) or uses_tools(placed):
+        check_tools(placed, tokenizer, tools)
     if emphasis is not None:
         ranges = resolve(messages, emphasis)
         mark = unused_character([text, *(message["content"] for message in messages)])
-        marked = write(place_system(put_marks(messages, ranges, mark), system_as), tokenizer)
-        return text, _find_emphasis(text, messages, ranges, marked.split(mark))
-    template = str(tokenizer.chat_template)
-    spans = _find(text, placed, words, template, lambda marked: render_text(marked, tokenizer))
+        placed = place_system(put_marks(messages, ranges, mark), system_as)
+        pieces = write(placed, tokenizer, tools).split(mark)
+        return text, _find_emphasis(text, messages, ranges, pieces)
+
+    def rewrite(marked: Sequence[Message]) -> str:
+        return render_text(marked, tokenizer, tools)
+
+    if with_tools and words:  # which may stand in a tool as well
+        spans = _find_marked(text, placed, words, rewrite)
+    else:
+        spans = _find(text, placed, words, str(tokenizer.chat_template), rewrite)
     if spans is None:
         raise PromptError(_lost(words, system_as))
     return text, spans
@@ -173,9 +189,12 @@ def render(
     *,
     system_as: str = "role",
     emphasis: Sequence[Part] | None = None,
+    tools: Sequence[Tool] = (),
 ) -> Prompt:
     """Renders one chat and finds its spans; see `render_with_spans`."""
-    text, spans = render_with_spans(messages, tokenizer, system_as=system_as, emphasis=emphasis)
+    text, spans = render_with_spans(
+        messages, tokenizer, system_as=system_as, emphasis=emphasis, tools=tools
+    )
     return tokenize([text], [spans], tokenizer)[0]
 
 

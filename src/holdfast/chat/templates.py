@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import unused_character
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, Tool, shortened, uses_tools
 from holdfast.errors import PromptError, UsageError
 
 if TYPE_CHECKING:
@@ -66,9 +67,11 @@ def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
     return bool(tokenizer.chat_template == _PLAIN_TEMPLATE)
 
 
-def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
+def render_text(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+) -> str:
     """The chat as the model's own template spells it, ready for the reply; its clock stands still
-    at `TODAY`.
+    at `TODAY`. Whether it has spelled the tools, too, is for `check_tools`.
 
     Raises:
         PromptError: the tokenizer has no chat template, or the template refuses the chat.
@@ -81,11 +84,16 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
             f"use a chat model, or --chat-template {PLAIN} (Python: chat_template={PLAIN!r})."
         )
     try:
-        template = tokenizer.get_chat_template()
+        declared: Any = list(tools) or None
+        template = tokenizer.get_chat_template(tools=declared)
         if "strftime_now" in template:
             template = _CLOCK + template
         text = tokenizer.apply_chat_template(
-            list(messages), chat_template=template, tokenize=False, add_generation_prompt=True
+            _with_tool_names(messages),
+            declared,
+            chat_template=template,
+            tokenize=False,
+            add_generation_prompt=True,
         )
         return str(text)
     except RecursionError:
@@ -95,7 +103,68 @@ def render_text(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast)
         ) from None
     except Exception as error:  # a template is a program: dividing by zero is no TemplateError
         kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
-        raise PromptError(_template_refusal(messages, f"{kind}{error}"[:_REASON])) from error
+        reason = f"{kind}{error}"[:_REASON]
+        if tools or uses_tools(messages):
+            raise PromptError(
+                f"The chat template refuses this chat with tools ({reason}); use a model whose"
+                " template renders them."
+            ) from error
+        raise PromptError(_template_refusal(messages, reason)) from error
+
+
+def _with_tool_names(messages: Sequence[Message]) -> list[Message]:
+    """The messages, with the tool's name in each result: some templates write it."""
+    names: dict[str, str] = {}
+    named = []
+    for message in messages:
+        names |= {c.get("id"): c["function"]["name"] for c in message.get("tool_calls") or ()}
+        name = names.get(message.get("tool_call_id", ""))
+        named.append({"name": name, **message} if name else message)
+    return named
+
+
+def check_tools(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+) -> None:
+    """Refuses a chat if its template leaves out something of its tools: the chat is rendered once
+    more with a mark in every part, and each mark has to be there.
+
+    Raises:
+        PromptError: names the first part that is left out.
+    """
+    mark = "x" + hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()[:16]
+    parts: list[str] = []
+
+    def marked(part: str) -> str:
+        parts.append(part)
+        return f"{mark}n{len(parts)}x"
+
+    declared = []
+    for tool in tools:
+        function = tool["function"]
+        name = function["name"] + marked(f"the declared tool {function['name']!r}")
+        declared.append({**tool, "function": {**function, "name": name}})
+    chat: list[Message] = []
+    for message in messages:
+        text, calls = message["content"], []
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            name = function["name"] + marked(f"the call of {function['name']!r}")
+            value = marked(f"the arguments {shortened(function['arguments'])} of a tool call")
+            arguments = {**function["arguments"], mark: value}
+            calls.append({**call, "function": {"name": name, "arguments": arguments}})
+        if message["role"] == "tool":
+            text += marked(f"the tool's result {shortened(text)}")
+        elif calls and text.strip():
+            text += marked(f"the text {shortened(text)} beside a tool call")
+        chat.append({**message, "content": text, **({"tool_calls": calls} if calls else {})})
+    rendered = render_text(chat, tokenizer, declared)
+    for number, part in enumerate(parts, start=1):
+        if f"{mark}n{number}x" not in rendered:
+            raise PromptError(
+                f"The chat template of {tokenizer.name_or_path or 'this model'} leaves out {part};"
+                " use a model whose template renders tools, or leave them out."
+            )
 
 
 @dataclass(frozen=True)
@@ -117,13 +186,15 @@ def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPr
     return DefaultSystemPrompt(default, bare is not None)
 
 
-def render_without_default(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
+def render_without_default(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+) -> str:
     """As `render_text`, with an empty system turn where the template would insert a system prompt.
 
     Raises:
         PromptError: the template inserts one all the same.
     """
-    bare, default = _without_default(messages, tokenizer)
+    bare, default = _without_default(messages, tokenizer, tools)
     if bare is None:
         raise PromptError(
             f"The chat template inserts a system prompt of its own ({default[:_REASON]!r}) into a"
@@ -133,26 +204,28 @@ def render_without_default(messages: Sequence[Message], tokenizer: PreTrainedTok
     return bare
 
 
-def render_empty_system(messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast) -> str:
+def render_empty_system(
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+) -> str:
     """A chat whose system message is empty, which has been taken out of `messages`: with an empty
     system turn where the template would insert a prompt, if it can render one.
     """
-    bare, _ = _without_default(messages, tokenizer)
-    return render_text([_EMPTY, *messages], tokenizer) if bare is None else bare
+    bare, _ = _without_default(messages, tokenizer, tools)
+    return render_text([_EMPTY, *messages], tokenizer, tools) if bare is None else bare
 
 
 def _without_default(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast
+    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> tuple[str | None, str]:
     """A chat without the system prompt that the template inserts, and that prompt; None where an
     empty system message does not replace it.
     """
-    text = render_text(messages, tokenizer)
+    text = render_text(messages, tokenizer, tools)
     if any(message["role"] == "system" for message in messages):
         return text, ""
     mark = unused_character([text, *(message["content"] for message in messages)])
     try:
-        marked = render_text([{"role": "system", "content": mark}, *messages], tokenizer)
+        marked = render_text([{"role": "system", "content": mark}, *messages], tokenizer, tools)
     except PromptError:  # no system role, so no place for a default
         return text, ""
     if marked.count(mark) != 1:
@@ -163,7 +236,7 @@ def _without_default(
         return text, ""
     if text.startswith(before) and text.endswith(after):
         return before + after, text[len(before) : len(text) - len(after)].strip()
-    empty = render_text([_EMPTY, *messages], tokenizer)
+    empty = render_text([_EMPTY, *messages], tokenizer, tools)
     return (empty if empty == before + after else None), default
 
 

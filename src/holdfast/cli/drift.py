@@ -28,7 +28,7 @@ from holdfast.cli.progress import Bar, note
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.dialogs import Dialogs, UserTurns
-from holdfast.drift.pairing import settled
+from holdfast.drift.pairing import replayable, settled
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED
 from holdfast.drift.work import count_replies
@@ -87,8 +87,9 @@ class _DriftOptions(Options):
     """record how far the token distributions of each reply are from those in a fresh dialog, in
     nats per token: drift without probes, on local models"""
     dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
-    """your own logs, one dialog per line (OpenAI's messages or ShareGPT), are replayed up to
-    --rounds and probed at every round, in place of self-chats"""
+    """your own logs, one dialog per line (OpenAI's messages or ShareGPT, with tool calls where the
+    model's chat template renders them), are replayed up to --rounds and probed at every round, in
+    place of self-chats"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
     """the run's folder (default: runs/drift-MODEL-SUITE-SEED, and the settings that are not the
     default)"""
@@ -117,6 +118,9 @@ def run(arguments: argparse.Namespace) -> None:
     check_folder(suite, out, settings, chosen, given, command_line())
     model, user_model = load_both(arguments, endpoint)
     _warn_of_foreign_files(arguments.method or (), model)
+    dialogs = replayable(model, suite, settings, dialogs)
+    given = dialogs or user_turns
+    settings = settled(suite, settings, given)
     # of the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, judging_of(arguments), user_turns)
     arguments.kept = out

@@ -99,6 +99,7 @@ class Asking:
             trace=settings.trace and view == AGENT_VIEW,
             system_as=settings.system_as,
             room=room,
+            tools=self.dialog.tools if view == AGENT_VIEW else (),
         )
         return Job(request, answered, failed, self._name(question))
 

@@ -19,7 +19,7 @@ from holdfast.drift.benchmark import identity_of, identity_of_given
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import places_of, scored
 from holdfast.drift.judges import Judgements, Judges, load_judges
-from holdfast.drift.pairing import Pairing, Probe, draw, settled
+from holdfast.drift.pairing import Pairing, Probe, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Failures, Name, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel, told_of
@@ -61,7 +61,7 @@ def ask_baseline(
     """
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **told_of(model)}
-    given = cast.read()
+    given = replayable(model, suite, settings, cast.read())
     settings = settled(suite, settings, given)
     every = dataclasses.asdict(settings)
     asked_by = {name: every[name] for name in _ASKED_BY}

@@ -16,7 +16,7 @@ from holdfast import methods as steering
 from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.divergence import check_measurable
 from holdfast.drift.judges import Judgements, Judges, load_judges
-from holdfast.drift.pairing import draw, settled
+from holdfast.drift.pairing import draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
@@ -92,7 +92,7 @@ def run(
         _refuse_no_model(player)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    given = cast.read()
+    given = replayable(model, suite, settings, cast.read())
     settings = settled(suite, settings, given)
     for setting in chosen.values():
         model.check(setting)
@@ -106,7 +106,7 @@ def run(
     }
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
-    about = _about(model, suite, running.command)
+    about = _about(model, suite, given, running.command)
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(cast.judging)
@@ -123,10 +123,14 @@ def run(
     return read_run(out)
 
 
-def _about(model: ChatModel, suite: Suite, command: str) -> dict[str, Any]:
-    notes = {"notes": list(suite.notes)} if suite.notes else {}
+def _about(
+    model: ChatModel, suite: Suite, given: Dialogs | UserTurns | None, command: str
+) -> dict[str, Any]:
+    notes = list(suite.notes)
+    if isinstance(given, Dialogs) and given.left_out:
+        notes.append(given.left_out)
     about = {"command": "drift", "argv": command, **told_of(model), "versions": _versions()}
-    return about | notes
+    return about | ({"notes": notes} if notes else {})
 
 
 def check_folder(

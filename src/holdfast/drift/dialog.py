@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, Tool
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Shown
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.measures import Measure, Score
 
 AGENT_VIEW, USER_VIEW = "agent", "user"  # of one dialog; each is a thread of the session
+_ROLES = {"user": "user", "agent": "assistant"}
 _LONGEST_REASON = 500  # characters
 
 
@@ -40,6 +41,11 @@ class Dialog:
     summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
     compared: dict[int, Compared] = field(default_factory=dict)  # by round, for divergences
     forwarded_again: int = 0  # tokens, for divergences
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Those that a replayed dialog declares."""
+        return () if self.pairing.dialog is None else self.pairing.dialog.tools
 
     def count(self, view: str, reply: Reply) -> None:
         """Remembers what the model had to read for `reply`, and what it did read."""
@@ -70,10 +76,16 @@ def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) 
         for turn in dialog.turns
         if shown.first <= turn["round"] and (before is None or turn["round"] < before)
     ]
-    roles = {"user": "user", "agent": "assistant"}
-    return _system(system_of(dialog.pairing)) + [
-        {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns
-    ]
+    messages = _system(system_of(dialog.pairing))
+    for turn in turns:
+        messages += messages_of(turn)
+    return messages
+
+
+def messages_of(turn: Mapping[str, Any]) -> list[Message]:
+    """The messages of a recorded turn: one, unless the agent called tools."""
+    text: Message = {"role": _ROLES[turn["speaker"]], "content": turn["text"]}
+    return list(turn.get("messages") or [text])
 
 
 def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:

@@ -4,8 +4,8 @@
     {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}]}
     [{"role": "user", "content": "..."}, ...]
 
-A dialog is read as rounds: what the user said, and what was answered. Messages of one speaker that
-follow one another are one turn.
+A dialog is read as rounds: what the user said, and what was answered, with the tool calls on the
+way. Messages of one speaker that follow one another are one turn.
 
 Scripts are the user's messages alone, which a run sends in place of a user model's: a JSON list of
 strings per line.
@@ -20,6 +20,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from holdfast.chat.messages import Message, Tool
+from holdfast.drift.messages import (
+    CALLS,
+    SAID_TO_NOBODY,
+    Malformed,
+    as_chat,
+    read_messages,
+    read_tools,
+)
 from holdfast.errors import UsageError
 from holdfast.files import read_json_lines
 
@@ -27,24 +36,39 @@ RECORDED = "recorded"  # the stop reason of a turn that is replayed
 SCRIPTED = "scripted"  # that of a user turn from a script
 GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
 SHIPPED_SCRIPTS = "everyday"
-_ROLES = {  # of OpenAI's messages, and of ShareGPT's
-    **dict.fromkeys(("system", "developer"), "system"),
-    **dict.fromkeys(("user", "human"), "user"),
-    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bing", "bard"), "assistant"),
-}
-_FORMS = (  # the field of a list of messages, and in each message those of its role and its text
-    ("messages", "role", "content"),
-    ("conversations", "from", "value"),
-)
+_NO_TEXT = ("tool_use", *CALLS, *SAID_TO_NOBODY)  # kinds of parts that are read, or left out
+
+
+@dataclass(frozen=True)
+class RecordedRound:
+    """A round of a dialog of a file."""
+
+    user: str
+    messages: tuple[Message, ...]  # of the assistant and its tools
+
+    @property
+    def answer(self) -> str:
+        """Every text of the assistant."""
+        texts = (m["content"] for m in self.messages if m["role"] == "assistant")
+        return "\n\n".join(filter(str.strip, texts))
 
 
 @dataclass(frozen=True)
 class RecordedDialog:
-    """A dialog of a file: of each round, the user's message and the answer."""
+    """A dialog of a file."""
 
     line: int  # in its file, from 1
     system: str  # its system prompt; "" where it has none
-    rounds: tuple[tuple[str, str], ...]
+    rounds: tuple[RecordedRound, ...]
+    tools: tuple[Tool, ...] = ()  # that it declares
+
+    @property
+    def messages(self) -> list[Message]:
+        """All of it, without its system prompt."""
+        chat: list[Message] = []
+        for recorded in self.rounds:
+            chat += [{"role": "user", "content": recorded.user}, *recorded.messages]
+        return chat
 
 
 @dataclass(frozen=True)
@@ -54,6 +78,7 @@ class Dialogs:
     name: str  # of the file
     fingerprint: str  # SHA-256 of the file, in hexadecimal
     dialogs: tuple[RecordedDialog, ...]
+    left_out: str = ""  # a sentence on those that a model cannot be shown; "" where there is none
 
     @property
     def rounds(self) -> int:
@@ -130,26 +155,32 @@ def _fingerprint(path: Path) -> str:
 
 
 def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
-    messages = [message for message in _messages(value, where) if message[1].strip()]
-    system = [text for role, text in messages if role == "system"]
-    turns = _turns([message for message in messages if message[0] != "system"])
-    if not turns or turns[0][0] != "user":
-        begins = f"begins with {_short(turns[0][1])} of the assistant" if turns else "says nothing"
-        raise UsageError(f"{where} {begins}; a dialog begins with what the user said.")
-    texts = [text for _, text in turns]
-    rounds = tuple(zip(texts[::2], texts[1::2], strict=False))  # what got no answer is not replayed
-    if not rounds:
+    items = _listed(value, where)
+    declared = value.get("tools", value.get("functions")) if isinstance(value, dict) else None
+    try:
+        messages, tools = as_chat(read_messages(items)), read_tools(declared)
+    except Malformed as error:
+        raise UsageError(f"{where}, {error}; mend it, or leave that dialog out.") from None
+    system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
+    exchanges = _exchanges(messages, where)
+    user, last = exchanges[-1][0]["content"], exchanges[-1][-1]
+    if last["role"] != "assistant" or last.get("tool_calls"):
+        exchanges.pop()  # what got no answer is not replayed
+    if not exchanges:
         raise UsageError(
-            f"{where} has no answer to {_short(texts[0])}; a dialog has one round or more."
+            f"{where} has no answer to {_short(user)}; a dialog has one round or more."
         )
-    return RecordedDialog(number, "\n\n".join(system), rounds)
+    rounds = (RecordedRound(user["content"], tuple(rest)) for user, *rest in exchanges)
+    return RecordedDialog(number, "\n\n".join(system), tuple(rounds), tools)
 
 
-def _messages(value: Any, where: str) -> list[tuple[str, str]]:
-    """The messages of a dialog: role and text of each."""
-    listed, role, content = value, "role", "content"
+def _listed(value: Any, where: str) -> list[Any]:
+    """The messages of a dialog, of which each with a role holds a text, or tools' calls or results;
+    in front of them the system prompt that stands beside them.
+    """
+    listed = value
     if isinstance(value, dict):
-        field, role, content = next((form for form in _FORMS if form[0] in value), ("", "", ""))
+        field = next((name for name in ("messages", "conversations") if name in value), "")
         listed = value.get(field)
         if field and not isinstance(listed, list):
             raise UsageError(
@@ -160,45 +191,52 @@ def _messages(value: Any, where: str) -> list[tuple[str, str]]:
             f"{where} is {_short(value)}, and no dialog; write an object with 'messages' or"
             " 'conversations', or a list of messages."
         )
-    read = []
     for number, message in enumerate(listed, start=1):
-        named = f"{where}, message {number}"
-        if not isinstance(message, dict) or not {role, content} <= message.keys():
-            raise UsageError(f"{named} is {_short(message)}; give it {role!r} and {content!r}.")
-        speaker = message[role]
-        if not isinstance(speaker, str) or speaker not in _ROLES:
+        if isinstance(message, dict) and {"role", "from"} & message.keys():
+            content = message.get("content", message.get("value"))
+            calls = message.get("tool_calls") or message.get("function_call")
+            if content is not None or not calls:
+                _check_content(content, f"{where}, message {number}")
+    beside = value.get("system") if isinstance(value, dict) else None
+    return [{"role": "system", "content": beside}, *listed] if beside else listed
+
+
+def _check_content(content: Any, where: str) -> None:
+    """Refuses what cannot be replayed, such as an image."""
+    for part in content if isinstance(content, list) else [content]:
+        fields = part if isinstance(part, dict) else {}
+        if fields.get("type") == "tool_result":
+            _check_content(fields.get("content", ""), where)
+        elif not isinstance(fields.get("text", part), str) and fields.get("type") not in _NO_TEXT:
+            raise UsageError(f"{where} holds {_short(content)}, not a text; leave that dialog out.")
+
+
+def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
+    """The user's messages, each with all that follows it until the next one. Messages of one
+    speaker that follow one another are one, unless a text follows a tool call.
+    """
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        role, text, calls = message["role"], message["content"], message.get("tool_calls", [])
+        if role == "system" or not (text.strip() or calls or role == "tool"):
+            continue
+        if not exchanges and role != "user":
             raise UsageError(
-                f"{named} has the {role} {_short(speaker)}; known are {', '.join(_ROLES)}: leave"
-                " out a dialog that calls tools."
+                f"{where} begins with {_short(text)} of the {role}; a dialog begins with what the"
+                " user said."
             )
-        read.append((_ROLES[speaker], _text(message[content], named)))
-    return read
-
-
-def _text(content: Any, where: str) -> str:
-    """A message's text; parts that are texts are joined."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else [content]
-    texts = [
-        part["text"]
-        for part in parts
-        if isinstance(part, dict) and isinstance(part.get("text"), str)
-    ]
-    if not parts or len(texts) < len(parts):
-        raise UsageError(f"{where} holds {_short(content)}, not a text; leave that dialog out.")
-    return "\n".join(texts)
-
-
-def _turns(messages: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Messages of one speaker that follow one another are one turn."""
-    turns: list[tuple[str, str]] = []
-    for role, text in messages:
-        if turns and turns[-1][0] == role:
-            turns[-1] = (role, f"{turns[-1][1]}\n\n{text}")
+        last: Message = exchanges[-1][-1] if exchanges else {"role": ""}
+        if role == last["role"] != "tool" and not ("tool_calls" in last and text.strip()):
+            last["content"] = "\n\n".join(filter(str.strip, (last["content"], text)))
+            if calls:
+                last["tool_calls"] = [*last.get("tool_calls", []), *calls]
+        elif role == "user":
+            exchanges.append([message])
         else:
-            turns.append((role, text))
-    return turns
+            exchanges[-1].append(message)
+    if not exchanges:
+        raise UsageError(f"{where} says nothing; a dialog begins with what the user said.")
+    return exchanges
 
 
 def _short(value: Any) -> str:

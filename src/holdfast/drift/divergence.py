@@ -5,7 +5,8 @@ the token-level predictive distributions of the model under test and of a goal-c
 model. Ours, where that leaves room: the reference is the same model under a fresh dialog, which has
 its system prompt and the message that it answers, and nothing between, so in round 1 the divergence
 is 0; the average is over the tokens of the reply, the one that ended it included, in nats per token
-at temperature 1; under a method, both chats are read under it. docs/divergence.md says more.
+at temperature 1; under a method, both chats are read under it; of a replayed turn with tool calls,
+the reply is the last text, behind its calls and results. docs/divergence.md says more.
 """
 
 from __future__ import annotations
@@ -38,15 +39,18 @@ def check_measurable(model: ChatModel, settings: Iterable[Sequence[Method]]) -> 
         check_comparable(methods)
 
 
-def note_reply(asking: Asking, number: int, reply: Reply, shown: Shown) -> None:
+def note_reply(
+    asking: Asking, number: int, reply: Reply, shown: Shown, before: Sequence[Message] = ()
+) -> None:
     """Remembers a reply of the agent that is to be compared, before it is part of its dialog;
-    `shown` is what of the dialog the agent saw.
+    `shown` is what of the dialog the agent saw, and `before` the tool calls and results of its
+    turn.
     """
     if not asking.settings.divergence:
         return
     dialog = asking.dialog
-    chat = with_summary(agent_view(dialog, shown=shown), shown)
-    fresh = agent_view(dialog, shown=Shown(first=number))
+    chat = [*with_summary(agent_view(dialog, shown=shown), shown), *before]
+    fresh = [*agent_view(dialog, shown=Shown(first=number)), *before]
     dialog.compared[number] = Compared(
         _request(asking, chat), _request(asking, fresh), replace(reply, trace=None)
     )
@@ -61,6 +65,7 @@ def _request(asking: Asking, messages: Sequence[Message]) -> Request:
         conversation_seed=seed_of("methods", settings.seed, number),
         thread=(AGENT_VIEW, number),
         system_as=settings.system_as,
+        tools=asking.dialog.tools,
     )
 
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import random
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from holdfast.chat.messages import Message, Tool, uses_tools
+from holdfast.chat.prompt import render_with_spans
 from holdfast.drift.cases import Case, Persona, Rule, Suite
 from holdfast.drift.dialogs import Dialogs, RecordedDialog, Script, UserTurns
 from holdfast.drift.settings import Settings
-from holdfast.errors import UsageError
+from holdfast.errors import PromptError, UsageError
 from holdfast.measures.text import plural
+from holdfast.models.protocol import ChatModel
+from holdfast.models.replicas import replicas_of
 from holdfast.seeds import seed_of
+
+Given = TypeVar("Given")  # dialogs, user turns or nothing
 
 _CANARY = "The lucky number is {}."
 _CANARY_QUESTION = "What is the lucky number?"
@@ -177,7 +185,52 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
         drawn = rng.choice(suite.cases)
         agent = drawn if settings.pairs == "random" else suite.cases[number % len(suite.cases)]
     probes = _ask("stability", agent, settings, number, rng)
-    return Pairing(number, agent, None, dialog.rounds[0][0], probes, dialog)
+    return Pairing(number, agent, None, dialog.rounds[0].user, probes, dialog)
+
+
+def replayable(model: ChatModel, suite: Suite, settings: Settings, given: Given) -> Given:
+    """The dialogs, without those whose tools the model's chat template leaves out; a warning names
+    them. An endpoint is sent all: it refuses a request of its own accord.
+
+    Raises:
+        UsageError: none is left.
+    """
+    if not isinstance(given, Dialogs):
+        return given
+    chats = {}
+    for dialog in given.dialogs:
+        if dialog.tools or uses_tools(dialog.messages):
+            case = case_of(suite, dialog) or suite.cases[0]
+            system = {"role": "system", "content": case.system_prompt}
+            probe = {"role": "user", "content": case.all_rules[0].probes[0]}
+            chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
+    refusals = replicas_of(model).ask(_refusals, chats, settings.system_as) if chats else {}
+    if not refusals:
+        return given
+    lines = f"line{'s' * (len(refusals) > 1)} {', '.join(map(str, refusals))}"
+    left_out = (
+        f"{len(refusals):,} of {len(given.dialogs):,} dialogs in {given.name} are left out, because"
+        f" {model.name} does not take their tools ({lines}): {next(iter(refusals.values()))}"
+    )
+    kept = tuple(dialog for dialog in given.dialogs if dialog.line not in refusals)
+    if not kept:
+        raise UsageError(left_out)
+    warnings.warn(left_out, stacklevel=3)
+    return replace(given, dialogs=kept, left_out=left_out)
+
+
+def _refusals(
+    model: ChatModel, chats: Mapping[int, tuple[list[Message], Sequence[Tool]]], system_as: str
+) -> dict[int, str]:
+    """By line, why the model's chat template cannot render a chat with tools."""
+    tokenizer: Any = getattr(model, "tokenizer", None)
+    refusals = {}
+    for line, (messages, tools) in chats.items() if tokenizer is not None else ():
+        try:
+            render_with_spans(messages, tokenizer, system_as=system_as, tools=tools)
+        except PromptError as error:
+            refusals[line] = str(error)
+    return refusals
 
 
 def case_of(suite: Suite, dialog: RecordedDialog) -> Case | None:

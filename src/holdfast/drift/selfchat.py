@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, uses_tools
 from holdfast.drift.asking import Asking, PendingReply, probe_question
 from holdfast.drift.dialog import (
     AGENT_VIEW,
@@ -251,11 +251,17 @@ class Replay:
     def begin(self) -> Job:
         """The first probe of the last round."""
         settings = self.asking.settings
-        for number, (user, agent) in enumerate(self.dialog.rounds[: settings.rounds], start=1):
-            question, answer = (Reply(text, None, RECORDED) for text in (user, agent))
+        for number, recorded in enumerate(self.dialog.rounds[: settings.rounds], start=1):
+            question = Reply(recorded.user, None, RECORDED)
             self.asking.dialog.turns.append(turn_of(number, "user", question))
-            note_reply(self.asking, number, answer, self._shown(number))
-            self.asking.dialog.turns.append(turn_of(number, "agent", answer))
+            *before, last = recorded.messages
+            if last["role"] == "assistant" and not last.get("tool_calls"):
+                answer = Reply(last["content"], None, RECORDED)
+                note_reply(self.asking, number, answer, self._shown(number), before)
+            turn = turn_of(number, "agent", Reply(recorded.answer, None, RECORDED))
+            if uses_tools(recorded.messages):
+                turn["messages"] = list(recorded.messages)
+            self.asking.dialog.turns.append(turn)
         return self._first(probed_rounds(self.dialog, settings))
 
     def _shown(self, number: int) -> Shown:

@@ -7,6 +7,7 @@ still begins with a message of the user; the system prompt stays, unless it is c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
 SUMMARY_PROMPT = (
     "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
 )
-_SPEAKERS = {"user": "User", "agent": "Assistant"}
+_SPEAKERS = {"user": "User", "agent": "Assistant", "tool": "Tool"}
 _LEAD = "Summary of our conversation so far:"
 
 
@@ -74,12 +75,20 @@ def to_summarise(
     """
     earlier = [f"System: {system}"] if system and not shown.compacts else []
     earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
-    lines = [
-        f"{_SPEAKERS[turn['speaker']]}: {turn['text']}"
-        for turn in turns
-        if shown.first <= turn["round"] < before
-    ]
+    lines = [_spoken(turn) for turn in turns if shown.first <= turn["round"] < before]
     return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
+
+
+def _spoken(turn: Mapping[str, Any]) -> str:
+    """A turn as a summary reads it, with the tool calls of a replayed one."""
+    parts = [(turn["speaker"], turn["text"])]
+    if "messages" in turn:
+        parts = []
+        for message in turn["messages"]:
+            speaker = "tool" if message["role"] == "tool" else "agent"
+            calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
+            parts.append((speaker, "\n".join(filter(None, [message["content"], *calls]))))
+    return "\n\n".join(f"{_SPEAKERS[speaker]}: {text}" for speaker, text in parts)
 
 
 USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed", "scripted")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.drift.messages import LoggedMessage
 from holdfast.errors import UsageError
 from holdfast.files import read_text
 from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
-from holdfast.logs.messages import Message
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.validation import nearest, shortened
 
@@ -157,7 +157,7 @@ class _Exchange:
 
     user: str  # "" where the assistant began
     size: int  # of the dialog before it, in bytes
-    after: list[Message] = field(default_factory=list)  # the messages after the user's
+    after: list[LoggedMessage] = field(default_factory=list)  # the messages after the user's
 
     @property
     def role(self) -> str:
@@ -168,7 +168,7 @@ class _Exchange:
         return "user" if self.user else ""
 
 
-def _dialog(source: str, messages: list[Message], problems: list[str]) -> LoggedDialog | None:
+def _dialog(source: str, messages: list[LoggedMessage], problems: list[str]) -> LoggedDialog | None:
     """Messages as turns of the assistant; None where it has none, which is reported."""
     turns: list[LoggedTurn] = []
     earlier: tuple[ToolCall, ...] = ()
@@ -188,7 +188,7 @@ def _dialog(source: str, messages: list[Message], problems: list[str]) -> Logged
     return LoggedDialog(source, "\n\n".join(prompts), tuple(turns))
 
 
-def _exchanges(messages: list[Message]) -> list[_Exchange]:
+def _exchanges(messages: list[LoggedMessage]) -> list[_Exchange]:
     size = sum(map(_size, (message for message in messages if message.role == "system")))
     exchanges = [_Exchange("", size)]
     for message in messages:
@@ -204,6 +204,6 @@ def _exchanges(messages: list[Message]) -> list[_Exchange]:
     return exchanges
 
 
-def _size(message: Message) -> int:
+def _size(message: LoggedMessage) -> int:
     texts = [message.text, *(json.dumps(dict(call.arguments)) for call in message.calls)]
     return sum(len(text.encode("utf-8", "replace")) for text in texts)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.logs.messages import Malformed, Message, read_messages
+from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
 from holdfast.validation import shortened
 
 EVENTS = {"claude-code", "codex"}  # formats of which a value is an event of a session
@@ -23,7 +23,7 @@ class _Session:
     """The events of a session, in the order of the file, as messages."""
 
     key: str
-    messages: list[Message] = field(default_factory=list)
+    messages: list[LoggedMessage] = field(default_factory=list)
 
 
 def is_message(value: Any) -> bool:
@@ -78,11 +78,11 @@ def _has_blocks(messages: list[Any]) -> bool:
     return any(isinstance(block, Mapping) and block.get("type") in kinds for block in blocks)
 
 
-Dialogs = Iterator[tuple[str, list[Message]]]
+Dialogs = Iterator[tuple[str, list[LoggedMessage]]]
 
 
 def _dialog_per_value(
-    read: Callable[[Any], list[Message]],
+    read: Callable[[Any], list[LoggedMessage]],
 ) -> Callable[[Values, list[str]], Dialogs]:
     """A format of which every value is a dialog."""
 
@@ -105,18 +105,18 @@ def _field(value: Any, *names: str) -> Any:
     raise Malformed(f"{shortened(value)} has no {' or '.join(map(repr, names))}")
 
 
-def _system(text: Any) -> list[Message]:
+def _system(text: Any) -> list[LoggedMessage]:
     """A system prompt that stands beside the messages."""
     return read_messages([{"role": "system", "content": text}]) if text else []
 
 
-def _listed(value: Any) -> list[Message]:
+def _listed(value: Any) -> list[LoggedMessage]:
     items = value if isinstance(value, list) else _field(value, "messages", "conversations")
     beside = value.get("system") if isinstance(value, Mapping) else None
     return [*_system(beside), *read_messages(items)]
 
 
-def _responses(value: Any) -> list[Message]:
+def _responses(value: Any) -> list[LoggedMessage]:
     if isinstance(value, list):
         return read_messages(value)
     given = _field(value, "input")
@@ -159,7 +159,9 @@ def _codex(values: Values, problems: list[str]) -> Dialogs:
         try:
             for message in read_messages([payload]):
                 context = message.role == "user" and message.text.startswith(_CODEX_CONTEXT)
-                session.messages.append(Message("system", message.text) if context else message)
+                session.messages.append(
+                    LoggedMessage("system", message.text) if context else message
+                )
         except Malformed as error:
             problems.append(f"{where}: {error}")
     yield session.key, session.messages
@@ -176,7 +178,7 @@ class _Span:
     where: str
     session: str
     start: str
-    messages: tuple[Message, ...]
+    messages: tuple[LoggedMessage, ...]
 
 
 def _spans(
@@ -273,17 +275,17 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _given(value: Any) -> list[Message]:
+def _given(value: Any) -> list[LoggedMessage]:
     if isinstance(value, str):
-        return [Message("user", value)]
+        return [LoggedMessage("user", value)]
     return read_messages(value if isinstance(value, list) else [value])
 
 
-def _answered(value: Any) -> list[Message]:
+def _answered(value: Any) -> list[LoggedMessage]:
     if value is None:
         return []
     if isinstance(value, str):
-        return [Message("assistant", value)]
+        return [LoggedMessage("assistant", value)]
     if isinstance(value, Mapping) and "choices" in value:  # a whole answer of the API
         value = [_at(choice, "message") for choice in value["choices"][:1]]
     if isinstance(value, Mapping) and not is_message(value):

@@ -17,6 +17,7 @@ class ToolCall:
     name: str  # of the tool
     # by name; {} where they were no object
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(default="", compare=False)  # in the log, which a result names
 
 
 @dataclass(frozen=True)

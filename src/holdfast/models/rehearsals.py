@@ -169,6 +169,7 @@ def _key_of(request: Request) -> _Key:
         request.system_as,
         tuple(part for part in request.emphasis if part[0] < len(messages)),
         request.plain,
+        repr(request.tools),
     )
 
 

@@ -190,6 +190,7 @@ def _text_of(
         system_as=request.system_as,
         emphasis=chat.emphasis,
         default_system=chat.default_system,
+        tools=request.tools,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast import ranges
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
-from holdfast.chat.messages import SYSTEM_AS, Message, check_message, shortened
+from holdfast.chat.messages import SYSTEM_AS, Message, Tool, check_message, check_tool, shortened
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, resamples, spell
 from holdfast.sampling import Sampling
@@ -101,6 +101,8 @@ class Request:
         reply_token_ids: (message from 0, token ids) of replies among the messages, in their order,
             as the model generated them. One text has several tokenizations, and a dialog that goes
             on from another one would continue differently. A `thread` keeps its own.
+        tools: that the chat declares, as OpenAI has them. The reply is text here: an endpoint is
+            asked for one without tool calls.
 
     Raises:
         PromptError: emphasis that is in no message.
@@ -123,6 +125,7 @@ class Request:
     plain: bool = False
     room: int = 1
     reply_token_ids: tuple[ReplyTokens, ...] = ()
+    tools: tuple[Tool, ...] = ()
 
     if TYPE_CHECKING:  # what it takes is more than what it keeps
 
@@ -142,6 +145,7 @@ class Request:
             plain: bool = False,
             room: int = 1,
             reply_token_ids: Sequence[ReplyTokens] = (),
+            tools: Sequence[Tool] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -156,6 +160,9 @@ class Request:
             )
         for number, message in enumerate(self.messages, 1):
             check_message(number, message)
+        object.__setattr__(self, "tools", tuple(self.tools))
+        for tool in self.tools:
+            check_tool(tool)
         if not isinstance(self.sampling, Sampling):
             raise UsageError(
                 f"A request takes sampling as Sampling(...), not {shortened(self.sampling)}; see"
@@ -205,6 +212,11 @@ class Request:
             raise UsageError(
                 f"A plain request has one message, whose text is the prompt, not"
                 f" {len(self.messages)}; join their texts."
+            )
+        if self.tools:
+            raise UsageError(
+                f"The tool {self.tools[0]['function']['name']!r} is for a chat template, and a"
+                " plain request has none; leave it out."
             )
         for method in self.methods:
             if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):

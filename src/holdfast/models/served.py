@@ -136,15 +136,16 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     repeat is emphasised in every place.
     """
     shown, emphasis = _edited(request)
+    tools = {"tools": list(request.tools), "tool_choice": "none"} if request.tools else {}
     if served.wire_format != "holdfast":
         placed = _sendable(place_system(shown, request.system_as))
-        fields = {"messages": placed, "seed": request.seed % _SEEDS}
+        fields = {"messages": placed, "seed": request.seed % _SEEDS, **tools}
         return fields | _vllm_fields(request, shown, emphasis) if served.wire_format else fields
     steering, trace = _steering(request, shown, emphasis)
     extra = WIRE_FORMATS["holdfast"](SteeringRequest(steering, emphasis, trace))
     if request.system_as != "role":
         extra["system_as"] = request.system_as
-    return {"messages": _sendable(shown), "seed": request.seed, "extra_body": extra}
+    return {"messages": _sendable(shown), "seed": request.seed, **tools, "extra_body": extra}
 
 
 def _vllm_fields(
@@ -204,8 +205,19 @@ def _steering(
 
 
 def _sendable(messages: Sequence[Message]) -> list[Message]:
-    """The messages as UTF-8 can carry them; half a surrogate pair becomes U+FFFD."""
-    return [
-        {**m, "content": m["content"].encode("utf-16", "surrogatepass").decode("utf-16", "replace")}
-        for m in messages
-    ]
+    """The messages as UTF-8 can carry them; half a surrogate pair becomes U+FFFD. OpenAI has the
+    arguments of tool calls as texts, and calls without a text beside them without content.
+    """
+    sendable = []
+    for message in messages:
+        text = message["content"].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        message = {**message, "content": text}
+        if calls := message.get("tool_calls"):
+            message |= {"content": text or None, "tool_calls": [_call_as_text(c) for c in calls]}
+        sendable.append(message)
+    return sendable
+
+
+def _call_as_text(call: dict[str, Any]) -> dict[str, Any]:
+    arguments = json.dumps(call["function"]["arguments"])
+    return {**call, "function": {**call["function"], "arguments": arguments}}

@@ -146,6 +146,13 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
 def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str:
     """How a reply ended, and which rounds it did not see; summed: summaries' (view, last)."""
     notes = [_NOTES.get(reply.get("stop_reason", ""), "")]
+    names = dict.fromkeys(
+        call["function"]["name"]
+        for message in reply.get("messages", ())
+        for call in message.get("tool_calls", ())
+    )
+    if names:
+        notes.append(f"with calls of {', '.join(names)}")
     if count := reply.get("left_out"):
         before = "a summary of those before" if (view, count) in summed else "nothing before"
         notes.append(f"saw round {count + 1} and later, and {before}")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
-from holdfast.serve.generation import Piece, Token
+from holdfast.serve.generation import Finish, Piece, Token
+from holdfast.serve.tool_calls import ParsedCall
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -75,12 +76,13 @@ class ReplyMessage(TypedDict):
     role: Literal["assistant"]
     content: str
     refusal: None
+    tool_calls: NotRequired[list[ParsedCall]]
 
 
 class _Choice(TypedDict):
     index: int
     logprobs: dict[str, Any] | None
-    finish_reason: Literal["stop", "length"] | None
+    finish_reason: Finish | None
     holdfast: NotRequired[Masses]
 
 
@@ -93,7 +95,7 @@ class ChatChoice(_Choice):
 class ChatDelta(_Choice):
     """A piece of a reply to a chat."""
 
-    delta: dict[str, str]
+    delta: dict[str, Any]
 
 
 class TextChoice(_Choice):
@@ -170,13 +172,17 @@ class ChatShapes:
 
     def choice(self, index: int, piece: Piece, details: Details) -> ChatChoice:
         message = ReplyMessage(role="assistant", content=piece.text, refusal=None)
+        if piece.calls:
+            message["tool_calls"] = list(piece.calls)
         logprobs = details.chat_logprobs(piece.tokens)
         return {"message": message, **_choice(index, piece, details, logprobs)}
 
     def delta(self, index: int, piece: Piece, details: Details, first: bool) -> ChatDelta:
-        delta = {"role": "assistant"} if first else {}
+        delta: dict[str, Any] = {"role": "assistant"} if first else {}
         if piece.text or first:
             delta["content"] = piece.text
+        if piece.calls:
+            delta["tool_calls"] = [{"index": at, **call} for at, call in enumerate(piece.calls)]
         logprobs = details.chat_logprobs(piece.tokens)
         return {"delta": delta, **_choice(index, piece, details, logprobs)}
 

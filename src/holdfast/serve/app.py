@@ -36,6 +36,7 @@ from holdfast.serve.refusals import refusal_of_problem
 from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
 from holdfast.serve.selfchat import SelfChatRoute, selfchat_body
 from holdfast.serve.service import Service
+from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import Json, Writing, read_json
 from holdfast.validation import problem_of
 
@@ -155,12 +156,13 @@ def _post(app: FastAPI, path: str, model: Any, answer: Answer, **documented: Any
 
 def _add_generating(app: FastAPI, service: Service) -> None:
     limits, default, tokenizer = service.limits, service.default, service.model.tokenizer
+    parser = CallParser(service.name, service.model)
     event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
     stream = {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
 
     async def chat(body: ChatBody, arrived: float) -> Response:
         check_model(body.model, service.name)
-        submission = read_chat(body, default, limits)
+        submission = read_chat(body, default, limits, parser)
         return Writing(Exchange(service, submission, ChatShapes(), arrived).answer)
 
     async def completion(body: CompletionBody, arrived: float) -> Response:
@@ -170,7 +172,7 @@ def _add_generating(app: FastAPI, service: Service) -> None:
 
     async def tokens(body: TokenizeBody, arrived: float) -> Response:
         check_model(body.model, service.name)
-        request = read_tokens(body, limits)
+        request = read_tokens(body, limits, parser)
         return Json(await asyncio.to_thread(about.tokens, service, request))
 
     _post(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Le, MaxLen
@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, Tool
 from holdfast.serve.refusals import refusal_of_problem, refused_field
 from holdfast.serve.service import Limits
 from holdfast.validation import StrictModel, problem_of, shortened, written
@@ -32,6 +32,8 @@ Model = TypeVar("Model", bound="Body")
 
 MAX_SEED = 2**63 - 1
 _MAX_TEXT = 100_000  # characters of an emphasised text
+_MAX_TOOLS = 128  # as OpenAI takes
+_MAX_DEPTH = 64  # of lists and objects in each other, as of a tool's parameters
 _MAX_SPEC = 20_000  # characters of methods, which may list every head of a model
 _JOINT = "\n"  # between the texts of one message, as vLLM puts them together
 
@@ -109,6 +111,24 @@ def _check_encodable(name: str, value: Any) -> None:
             )
 
 
+def _check_object(name: str, value: dict[str, Any]) -> None:
+    """Refuses an object of the caller's own that no tokenizer can read, or that is too deep."""
+    parts: list[tuple[Any, int]] = [(value, 0)]
+    while parts:
+        part, depth = parts.pop()
+        inner = [*part, *part.values()] if isinstance(part, dict) else part
+        if depth > _MAX_DEPTH:
+            raise PydanticCustomError(
+                "unsupported",
+                "{field} is nested deeper than {depth}; send less.",
+                {"field": name, "depth": _MAX_DEPTH},
+            )
+        if isinstance(inner, list):
+            parts += ((entry, depth + 1) for entry in inner)
+        else:
+            _check_encodable(name, inner)
+
+
 def _is_same(value: Any, known: Any) -> bool:
     """Equal as JSON is, where 0 and 0.0 are, and false and 0 are not."""
     return bool(value == known) and isinstance(value, bool) == isinstance(known, bool)
@@ -133,24 +153,95 @@ class TextPart(Body):
     text: str
 
 
+class FunctionDefinition(Body):
+    """A function that the model may call."""
+
+    name: Annotated[Name, Field(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = Field(None, description="A JSON Schema.")
+    strict: Any = _unsupported(False)
+
+    @field_validator("parameters")
+    @classmethod
+    def _check_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        _check_object("parameters", parameters)
+        return parameters
+
+
+class FunctionTool(Body):
+    """A tool that is declared; the chat template shows it to the model."""
+
+    type: Literal["function"]
+    function: FunctionDefinition
+
+
+def plain_tools(tools: Sequence[FunctionTool]) -> list[Tool]:
+    """Tools as a chat template reads them."""
+    return [tool.model_dump(exclude_none=True) for tool in tools]
+
+
+class CalledFunction(Body):
+    """A function that the model called."""
+
+    name: Name
+    arguments: str = Field(description="A JSON object.")
+
+    @field_validator("arguments")
+    @classmethod
+    def _check_arguments(cls, text: str) -> str:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise ValueError(f"arguments has to be a JSON object as a text, not {shortened(text)}.")
+        _check_object("arguments", value)
+        return text
+
+
+class MessageToolCall(Body):
+    """A call of a tool, as an earlier answer had it."""
+
+    id: Name
+    type: Literal["function"]
+    function: CalledFunction
+
+
 class ChatMessage(Body):
     """A message, with what OpenAI's clients send back of an assistant's."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | Annotated[list[TextPart], Field(min_length=1)]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | Annotated[list[TextPart], Field(min_length=1)] = Field(
+        description="May be null beside `tool_calls`."
+    )
     name: Any = _unsupported([])
     refusal: Any = _unsupported([])
     audio: Any = _unsupported([])
     function_call: Any = _unsupported([])
-    tool_calls: Any = _unsupported([])
+    tool_calls: list[MessageToolCall] = Field([], description="Of an earlier answer.")
+    tool_call_id: Name | None = Field(None, description="Of the call whose result this is.")
     annotations: Any = _unsupported([])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _allow_calls_alone(cls, body: Any) -> Any:
+        alone = isinstance(body, Mapping) and body.get("tool_calls") and body.get("content") is None
+        return {**body, "content": ""} if alone else body
 
     def plain(self) -> Message:
         """The message as a chat template reads it."""
         role = "system" if self.role == "developer" else self.role
-        if isinstance(self.content, str):
-            return {"role": role, "content": self.content}
-        return {"role": role, "content": _JOINT.join(part.text for part in self.content)}
+        text = self.content
+        if not isinstance(text, str):
+            text = _JOINT.join(part.text for part in text)
+        message: Message = {"role": role, "content": text}
+        if self.tool_call_id is not None:
+            message["tool_call_id"] = self.tool_call_id
+        if self.tool_calls:
+            message["tool_calls"] = [call.model_dump() for call in self.tool_calls]
+            for call in message["tool_calls"]:
+                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+        return message
 
 
 class VllmArguments(Body):
@@ -178,6 +269,7 @@ class TokenizeBody(SpanFields):
     """The body of `/tokenize`."""
 
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="Or `prompt`.")
+    tools: list[FunctionTool] = Field([], max_length=_MAX_TOOLS, description="Declared in it.")
     prompt: str | None = Field(None, description="A text, without a chat template.")
 
 
@@ -273,9 +365,15 @@ class ChatBody(GeneratingBody):
     top_logprobs: int | None = Field(
         None, ge=0, le=20, description="Likeliest tokens at each position; needs `logprobs`."
     )
-    tools: Any = _unsupported([])
-    tool_choice: Any = _unsupported("none", "auto")
-    parallel_tool_calls: bool | None = _ignored("there are no tool calls")
+    tools: list[FunctionTool] = Field(
+        [], max_length=_MAX_TOOLS, description="Functions that the model may call."
+    )
+    tool_choice: Literal["auto", "none"] = Field(
+        "auto", description="With `none`, a reply is text, whatever the model writes."
+    )
+    parallel_tool_calls: bool = Field(
+        True, description="A reply has as many calls as the model writes."
+    )
     functions: Any = _unsupported([])
     function_call: Any = _unsupported("none", "auto")
     response_format: Any = _unsupported({"type": "text"})
@@ -301,8 +399,31 @@ class ChatBody(GeneratingBody):
         """Likeliest tokens that are listed at each position; None: no log-probabilities."""
         return (self.top_logprobs or 0) if self.logprobs else None
 
+    @field_validator("tool_choice", mode="before")
+    @classmethod
+    def _refuse_forced_calls(cls, value: Any) -> Any:
+        if value in ("auto", "none"):
+            return value
+        raise PydanticCustomError(
+            "unsupported",
+            "tool_choice {value} cannot be enforced, because the model itself decides whether it"
+            " calls a tool; give auto or none.",
+            {"value": shortened(value)},
+        )
+
+    @property
+    def parses_calls(self) -> bool:
+        """Whether tool calls in its replies are parsed."""
+        return bool(self.tools) and self.tool_choice == "auto"
+
     @model_validator(mode="after")
-    def _check_logprobs(self) -> ChatBody:
+    def _check_together(self) -> ChatBody:
+        if self.parses_calls and not self.parallel_tool_calls:
+            raise refused_field(
+                "parallel_tool_calls",
+                "parallel_tool_calls false cannot be enforced, because the model itself decides how"
+                " many tools it calls; leave it out.",
+            )
         if self.top_logprobs and not self.logprobs:
             raise refused_field(
                 "top_logprobs",

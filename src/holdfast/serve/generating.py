@@ -142,8 +142,9 @@ class Exchange:
             await send_delta(self.shapes.delta(index, piece, details, False))
 
     async def _pieces(self, index: int) -> Any:
-        tokenizer = self.service.model.tokenizer
-        async for piece in speak(self._generations[index], tokenizer, self.submission.body.stops):
+        tokenizer, submission = self.service.model.tokenizer, self.submission
+        generation, stops = self._generations[index], submission.body.stops
+        async for piece in speak(generation, tokenizer, stops, submission.parser):
             self._stopwatches[index].note(piece)
             yield piece
 

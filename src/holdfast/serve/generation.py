@@ -14,6 +14,7 @@ from torch import Tensor
 from holdfast.errors import ModelError
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply
+from holdfast.serve.tool_calls import CallParser, ParsedCall
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -146,7 +147,7 @@ class LiveReply:
             self._ended.set()
 
 
-Finish = Literal["stop", "length"]
+Finish = Literal["stop", "length", "tool_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +156,18 @@ class Piece:
 
     Args:
         tokens: the last one's text may be cut by a stop string.
-        finish_reason: "stop" or "length" in the last piece, else None.
+        finish_reason: in the last piece, else None.
         end_mass: of the token that ended the reply, which has no text; None in other pieces, and
             where no token did or no trace is wanted.
         end_uniform: the same if every layer attended evenly.
+        calls: of tools, in the last piece: those in the whole text.
     """
 
     tokens: tuple[Token, ...] = ()
     finish_reason: Finish | None = None
     end_mass: float | None = None
     end_uniform: float | None = None
+    calls: tuple[ParsedCall, ...] = ()
 
     @property
     def text(self) -> str:
@@ -179,15 +182,18 @@ class Speech:
     Args:
         tokenizer: of the model that draws.
         stops: texts that end the reply, and are no part of it.
+        special: whether special tokens are text, too.
 
     Attributes:
         stopped: whether one of them has.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = ()):
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False
+    ):
         self.stopped = False
         self._tokenizer = tokenizer.backend_tokenizer
-        self._decoder = DecodeStream(skip_special_tokens=True)
+        self._decoder = DecodeStream(skip_special_tokens=not special)
         self._stops = tuple(stops)
         self._pending: list[Token] = []
         self._characters = 0  # of the reply so far, pending ones included
@@ -243,14 +249,32 @@ def _overlap(text: str, stop: str) -> int:
 
 
 async def speak(
-    generation: LiveReply, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str]
+    generation: LiveReply,
+    tokenizer: PreTrainedTokenizerFast,
+    stops: Sequence[str],
+    parser: CallParser | None = None,
 ) -> AsyncIterator[Piece]:
-    """A reply piece by piece, the last one with the reason of its end.
+    """A reply piece by piece, the last one with the reason of its end. With a parser, the text has
+    the special tokens that tool calls may be written in, and the last piece the calls.
 
     Raises:
         Exception: the request's own error.
     """
-    speech = Speech(tokenizer, stops)
+    text = ""
+    async for piece in _spoken(generation, tokenizer, stops, parser is not None):
+        text += piece.text
+        if parser is not None and piece.finish_reason == "stop":
+            rendered = generation.rendered
+            calls = parser.parse(text, rendered.prompts[0].text, rendered.request.tools)
+            if calls:
+                piece = replace(piece, finish_reason="tool_calls", calls=tuple(calls))
+        yield piece
+
+
+async def _spoken(
+    generation: LiveReply, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str], special: bool
+) -> AsyncIterator[Piece]:
+    speech = Speech(tokenizer, stops, special)
     async for token in generation:
         tokens = speech.add(token)
         if speech.stopped:
@@ -260,7 +284,9 @@ async def speak(
         if tokens:
             yield Piece(tokens)
     reply = await generation.reply()
-    tokens = speech.finish(reply.text)
+    tokens = speech.finish(
+        str(tokenizer.decode(list(reply.token_ids or ()))) if special else reply.text
+    )
     cut_off = reply.stop_reason == "length" and not speech.stopped
     last, count = Piece(tokens, "length" if cut_off else "stop"), len(reply.token_ids or ())
     masses, trace = reply.token_masses, reply.trace

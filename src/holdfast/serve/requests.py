@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, Tool
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
     Kind,
@@ -25,9 +25,17 @@ from holdfast.methods import (
 from holdfast.models.requests import Request
 from holdfast.sampling import Sampling
 from holdfast.serve.answers import AppliedSteering
-from holdfast.serve.bodies import ChatBody, CompletionBody, GeneratingBody, SpanFields, TokenizeBody
+from holdfast.serve.bodies import (
+    ChatBody,
+    CompletionBody,
+    GeneratingBody,
+    SpanFields,
+    TokenizeBody,
+    plain_tools,
+)
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.service import Limits
+from holdfast.serve.tool_calls import CallParser
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -69,19 +77,31 @@ class Submission:
     requests: tuple[Request, ...]
     steering: Steering
     round: int = 0  # of the dialog, from 1; 0 where there is no dialog
+    parser: CallParser | None = None  # of the tool calls in the replies; None: they are text alone
 
 
-def read_chat(body: ChatBody, default: Sequence[Method], limits: Limits) -> Submission:
+def read_chat(
+    body: ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
+) -> Submission:
     """The requests of a chat completion; `default` is the server's steering."""
-    messages = body.chat
-    request = _request(messages, body, _sampling(body, limits), limits)
+    if body.parses_calls and parser.template is None:
+        raise refused_field(
+            "tools",
+            f"The tokenizer of {parser.name!r} has no response template, so calls of"
+            f" {body.tools[0].function.name!r} in its replies cannot be parsed; give tool_choice"
+            " none to get them as text, or leave tools out.",
+            "no_response_template",
+        )
+    tools = plain_tools(body.tools)
+    messages = [parser.without_calls(message, tools) for message in body.chat]
+    request = _request(messages, body, _sampling(body, limits), limits, tools=tools)
     steering = _choose_methods(body, default, has_prompt(messages) or bool(request.emphasis))
     if body.seed is None:
         request = replace(request, conversation_seed=dialog_seed(messages))
     seed = _seed(body)
     requests = tuple(_steer(request, steering, seed + i, body) for i in range(body.n))
     rounds = sum(message["role"] == "user" for message in messages)
-    return Submission(body, requests, steering, rounds)
+    return Submission(body, requests, steering, rounds, parser if body.parses_calls else None)
 
 
 def read_completion(
@@ -114,15 +134,16 @@ def read_completion(
     return Submission(body, tuple(requests), steering)
 
 
-def read_tokens(body: TokenizeBody, limits: Limits) -> Request:
+def read_tokens(body: TokenizeBody, limits: Limits, parser: CallParser) -> Request:
     """The chat or text whose tokens a body of `/tokenize` wants."""
     if (body.messages is None) == (body.prompt is None):
         raise refused_field("messages", "Give messages or a prompt, one of the two.")
-    messages = [message.plain() for message in body.messages or ()]
+    tools = plain_tools(body.tools)
+    messages = [parser.without_calls(m.plain(), tools) for m in body.messages or ()]
     if body.prompt is not None:
         messages = [{"role": "user", "content": body.prompt}]
     plain = body.prompt is not None
-    return _request(messages, body, Sampling(), limits, plain)
+    return _request(messages, body, Sampling(), limits, plain, tools)
 
 
 def read_spec(spec: str) -> tuple[Method, ...]:
@@ -205,6 +226,7 @@ def _request(
     sampling: Sampling,
     limits: Limits,
     plain: bool = False,
+    tools: Sequence[Tool] = (),
 ) -> Request:
     field = "marks" if body.marks else "emphasis"
     try:
@@ -215,6 +237,7 @@ def _request(
             emphasis=body.emphasis,
             marks=body.marks,
             plain=plain,
+            tools=tools,
         )
     except HoldfastError as error:
         raise refusal_of(error, field) from None

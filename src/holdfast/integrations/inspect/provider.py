@@ -44,6 +44,7 @@ from holdfast.serve.generation import LiveReply, Token, speak
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.requests import Submission, dialog_seed, read_chat
 from holdfast.serve.service import Limits
+from holdfast.serve.tool_calls import CallParser
 
 # nobody shares this engine, so a request may take what it likes
 LIMITS = Limits(tokens=1 << 20, messages=1 << 20, choices=1 << 10, emphasis=1 << 10)
@@ -239,15 +240,15 @@ def read_call(
     Fields of `config` that would change a reply in a way that the engine does not do are refused by
     their names in Inspect; `default` steers calls that ask for nothing in `extra_body`.
     """
-    if tools:
-        raise UsageError(
-            f"holdfast models call no tools, and {shortened(tools[0].name)} is given; take a task"
-            " without tools."
-        )
     body = _fields(config) | {"messages": [_plain(message) for message in messages]}
     try:
         chat = read_body(ChatBody, body | (config.extra_body or {}), "The call")
-        submission = read_chat(chat, default, LIMITS)
+        if offered := [*tools, *(tool.function for tool in chat.tools)]:
+            raise UsageError(
+                f"holdfast models call no tools, and {shortened(offered[0].name)} is given; take a"
+                " task without tools."
+            )
+        submission = read_chat(chat, default, LIMITS, CallParser(model.name, model))
     except Refusal as refusal:
         raise UsageError(refusal.message) from None
     # seeds name draws here, one for each call; what a method repeats is decided once per dialog

@@ -1,4 +1,4 @@
-"""Messages as chat APIs write them, read into one form.
+"""Messages and tools as chat APIs write them, read into one form.
 
 One reader takes the messages of OpenAI's Chat Completions (with `tool_calls` and `tool` messages),
 the items of its Responses API, Anthropic's messages with content blocks, and ShareGPT's turns:
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.chat.messages import Message, Tool
 from holdfast.measures.turns import ToolCall
 from holdfast.validation import shortened
 
@@ -32,8 +33,8 @@ ROLES = {  # of OpenAI, Anthropic and ShareGPT
     "function_call": "call",
     "tool_call": "call",
 }
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
-_SAID_TO_NOBODY = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
+CALLS = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
+SAID_TO_NOBODY = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
 
 
 class Malformed(Exception):
@@ -41,19 +42,20 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True)
-class Message:
+class LoggedMessage:
     """A message of a dialog."""
 
     role: str  # system, user, assistant or tool
     text: str  # "" where it holds none
     calls: tuple[ToolCall, ...] = ()  # of tools, by the assistant
+    call_id: str = field(default="", compare=False)  # of the call whose result it is, if logged
 
 
-def read_messages(items: Any) -> list[Message]:
+def read_messages(items: Any) -> list[LoggedMessage]:
     """The messages of a list of messages or items."""
     if not isinstance(items, list):
         raise Malformed(f"{shortened(items)} is no list of messages")
-    messages: list[Message] = []
+    messages: list[LoggedMessage] = []
     for number, item in enumerate(items, start=1):
         try:
             messages += _read_item(item)
@@ -62,54 +64,62 @@ def read_messages(items: Any) -> list[Message]:
     return messages
 
 
-def _read_item(item: Any) -> Iterator[Message]:
+def _read_item(item: Any) -> Iterator[LoggedMessage]:
     if not isinstance(item, Mapping):
         raise Malformed(f"{shortened(item)} is no object")
     item = item.get("message", item) if "role" not in item else item  # as OpenInference nests them
     kind = item.get("type")
-    if kind in _CALLS:
-        yield Message("assistant", "", (_read_call(item),))
+    if kind in CALLS:
+        yield LoggedMessage("assistant", "", (_read_call(item),))
     elif isinstance(kind, str) and kind.endswith("_call_output"):
-        yield Message("tool", _text_of(item.get("output")))
-    elif kind in _SAID_TO_NOBODY or (isinstance(kind, str) and kind.endswith("_call")):
+        yield LoggedMessage("tool", _text_of(item.get("output")), call_id=_id_of(item))
+    elif kind in SAID_TO_NOBODY or (isinstance(kind, str) and kind.endswith("_call")):
         return  # thoughts, and tools that the provider runs itself
     else:
         yield from _read_message(item)
 
 
-def _read_message(item: Mapping[str, Any]) -> Iterator[Message]:
+def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     speaker = item.get("role", item.get("from"))
     role = ROLES.get(speaker) if isinstance(speaker, str) else None
     if role is None:
         raise Malformed(f"it has the role {shortened(speaker)}; known are {', '.join(ROLES)}")
     content = item.get("content", item.get("contents", item.get("value")))
     if role == "call":  # ShareGPT: a call as the text of a message
-        yield Message("assistant", "", (_call_in_text(content),))
+        yield LoggedMessage("assistant", "", (_call_in_text(content),))
         return
     blocks = content if isinstance(content, list) else []
     results = [block for block in blocks if _type_of(block) == "tool_result"]
-    yield from (Message("tool", _text_of(block.get("content"))) for block in results)
+    for result in results:
+        yield LoggedMessage("tool", _text_of(result.get("content")), call_id=_id_of(result))
     text = _text_of([block for block in blocks if block not in results] if blocks else content)
-    calls = [_read_call(block) for block in blocks if _type_of(block) in ("tool_use", *_CALLS)]
+    calls = [_read_call(block) for block in blocks if _type_of(block) in ("tool_use", *CALLS)]
     calls += [_read_call(_inner(call)) for call in item.get("tool_calls") or ()]
     if isinstance(item.get("function_call"), Mapping):
         calls.append(_read_call(item["function_call"]))
     if text or calls or not results:
-        yield Message(role, text, tuple(calls))
+        yield LoggedMessage(role, text, tuple(calls), _id_of(item))
 
 
 def _inner(call: Any) -> Any:
     """A tool call without what OpenAI (`function`) and OpenInference (`tool_call`) wrap it in."""
     if isinstance(call, Mapping) and "tool_call" in call:
         call = call["tool_call"]
-    return call.get("function", call.get("custom", call)) if isinstance(call, Mapping) else call
+    inner = call.get("function", call.get("custom")) if isinstance(call, Mapping) else None
+    return {**inner, "id": _id_of(call)} if isinstance(inner, Mapping) else inner or call
+
+
+def _id_of(item: Mapping[str, Any]) -> str:
+    """The id of a tool call, in the call or in its result; "" without one."""
+    names = ("call_id", "tool_call_id", "tool_use_id", "id")
+    return next((str(item[name]) for name in names if item.get(name)), "")
 
 
 def _read_call(call: Any) -> ToolCall:
     if not isinstance(call, Mapping):
         raise Malformed(f"{shortened(call)} is no tool call")
     if call.get("type") == "local_shell_call":
-        return ToolCall("local_shell", call.get("action") or {})
+        return ToolCall("local_shell", call.get("action") or {}, _id_of(call))
     name = call.get("name")
     if not isinstance(name, str):
         raise Malformed(f"the tool call {shortened(dict(call))} has no name")
@@ -120,7 +130,8 @@ def _read_call(call: Any) -> ToolCall:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
             arguments = {"input": arguments}  # a free-form tool, or a call that was cut off
-    return ToolCall(name, arguments if isinstance(arguments, Mapping) else {"input": arguments})
+    arguments = arguments if isinstance(arguments, Mapping) else {"input": arguments}
+    return ToolCall(name, arguments, _id_of(call))
 
 
 def _call_in_text(content: Any) -> ToolCall:
@@ -153,6 +164,59 @@ def _text_of(content: Any) -> str:
         else:
             part = part.get("message_content", part)  # OpenInference
             text = part.get("text", part.get("refusal"))
-            if isinstance(text, str) and part.get("type") not in _SAID_TO_NOBODY:
+            if isinstance(text, str) and part.get("type") not in SAID_TO_NOBODY:
                 texts.append(text)
     return "\n".join(texts)
+
+
+def read_tools(declared: Any) -> tuple[Tool, ...]:
+    """Declarations of tools in OpenAI's form, from it or that of Anthropic or the Responses API; or
+    all of them as a JSON text, as in files of ShareGPT.
+
+    Raises:
+        Malformed: it is no list, or an entry of it has no name.
+    """
+    if isinstance(declared, str) and declared.strip():
+        try:
+            declared = json.loads(declared)
+        except (ValueError, RecursionError):
+            raise Malformed(f"the tools {shortened(declared)} are not JSON") from None
+    if not isinstance(declared or [], list):
+        raise Malformed(f"the tools are {shortened(declared)}, and no list")
+    tools = []
+    for tool in declared or ():
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise Malformed(f"the tool {shortened(tool)} has no name")
+        schema = function.get("parameters", function.get("input_schema"))
+        described = {"description": function.get("description"), "parameters": schema}
+        present = {name: value for name, value in described.items() if value is not None}
+        tools.append({"type": "function", "function": {"name": function["name"], **present}})
+    return tuple(tools)
+
+
+def as_chat(messages: Sequence[LoggedMessage]) -> list[Message]:
+    """The messages as a request has them. Tool calls are numbered anew, in a form that every chat
+    template takes; a result without an id is that of the first call without a result.
+    """
+    chat: list[Message] = []
+    open_calls: list[tuple[str, str]] = []  # the id in the log, and ours
+    number = 0
+    for message in messages:
+        entry: Message = {"role": message.role, "content": message.text}
+        calls = []
+        for call in message.calls:
+            number += 1
+            name = f"call{number:05}"
+            open_calls.append((call.id, name))
+            function = {"name": call.name, "arguments": dict(call.arguments)}
+            calls.append({"id": name, "type": "function", "function": function})
+        if calls:
+            entry["tool_calls"] = calls
+        if message.role == "tool":
+            known = [pair for pair in open_calls if pair[0] == message.call_id] or open_calls
+            if known:
+                open_calls.remove(known[0])
+                entry["tool_call_id"] = known[0][1]
+        chat.append(entry)
+    return chat
