@@ -77,6 +77,8 @@ RECORDS = (
         False,
         20,
     ),
+    Record("logs_smollm2", "benchmarks/logs_smollm2.py --runs {runs} --out {out}", False, 40),
+    Record("truncation_smollm2", "benchmarks/truncation.py --runs {runs} --out {out}", False, 10),
     Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record("divergence", "benchmarks/divergence.py --runs {runs} --out {out}", True, 7),

@@ -44,9 +44,11 @@ from tabled.papers import (
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_table,
+    logs_table,
     real_decay_table,
     real_drift_table,
     settings_table,
+    truncation_table,
     window_table,
 )
 from tabled.speed import (
@@ -136,6 +138,8 @@ def documents() -> dict[Path, str]:
         ("smollm2_explored", functools.partial(settings_table, "smollm2_explored")),
         ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
         ("window", window_table),
+        ("logs_smollm2", logs_table),
+        ("truncation_smollm2", truncation_table),
         ("decodable", decodable_table),
     ):
         if (RESULTS / f"{RECORDED.get(name, name)}.json").exists():

@@ -151,6 +151,41 @@ def by_category(record: dict) -> list[str]:
     return ["With scripted messages, by category:", "", *markdown(rows)]
 
 
+def logs_table() -> str:
+    """How many turns of ordinary dialogs keep each kind of rule."""
+    record = read("logs_smollm2")
+    rows = [["kind of rule", "dialogs", "turns", "kept"]]
+    for category, row in record["categories"].items():
+        kept = row["adherence"]
+        cells = [str(row["dialogs"]), str(row["turns"])]
+        cells.append(f"{kept['mean']:.2f} [{kept['low']:.2f}, {kept['high']:.2f}]")
+        rows.append([category, *cells])
+    head = (
+        f"`python benchmarks/logs_smollm2.py`: {record['dialogs']} dialogs of 8 turns, scored"
+        " without `when:`; intervals are over dialogs."
+    )
+    return "\n".join([head, "", *markdown(rows)])
+
+
+def truncation_table() -> str:
+    """What was found with a server that cuts prompts off, and without it."""
+    rows = [["the server reads at most", "canary known in rounds 1 to 8", "found"]]
+    runs = read("truncation_smollm2")["runs"]
+    for run in runs:
+        cut = run["truncation"]
+        found = "nothing"
+        if cut is not None:
+            first = sorted(cut["from_round"].values())
+            found = f"{cut['verdict']}, from round {first[0]} to {first[-1]} on, in {len(first)}"
+        limit = "everything" if run["limit"] is None else f"{run['limit']} tokens"
+        rows.append([limit, " / ".join(f"{share:.2f}" for share in run["canary_by_round"]), found])
+    head = (
+        "`python benchmarks/truncation.py`: 16 conversations with SmolLM2-135M-Instruct, through a"
+        " server that cuts chats off, and without it."
+    )
+    return "\n".join([head, "", *markdown(rows)])
+
+
 def settings_table(name: str) -> str:
     """What each setting of a stage gives and costs."""
     record = read(name)

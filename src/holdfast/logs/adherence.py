@@ -141,13 +141,14 @@ def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:
     """The scores of each rule of a run, or of each category of prompts."""
     entries: dict[str, list[tuple[int, int, int, float]]] = {}
     turns: dict[str, int] = {}
-    rules_of: dict[str, set[str]] = {}  # by prompt
+    rules_of: dict[str, set[tuple[str, str]]] = {}  # by prompt; a category has several of them
     for record in run.records:
         names = rules_of.setdefault(record["agent"]["id"], set())
-        names |= {label_of(record, score, by_category) for score in record["probes"]}
+        for score in record["probes"]:
+            names.add((label_of(record, score, by_category), label_of(record, score)))
     for row, record in enumerate(run.records):
         tokens = {turn["round"]: turn["tokens"] for turn in record["turns"]}
-        for rule in rules_of[record["agent"]["id"]]:
+        for rule, _ in rules_of[record["agent"]["id"]]:
             turns[rule] = turns.get(rule, 0) + len(tokens)
         for score in record["probes"]:
             entry = (row, score["round"], tokens[score["round"]], score["score"])
