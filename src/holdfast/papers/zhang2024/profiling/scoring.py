@@ -193,7 +193,9 @@ class Replies:
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
-        _, ((computed,),) = score_rows(model.runner, [Row((stream,))], [[(0,)]], model.batch_size)
+        _, ((computed,),) = score_rows(
+            model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size
+        )
         return Prefix(stream.token_ids, stream.span, (), computed)
 
     def _write(self, rows: Sequence[tuple[_Ticket, Row]]) -> Iterator[tuple[_Ticket, str, int]]:
