@@ -8,16 +8,14 @@ import json
 from dataclasses import replace
 
 import pytest
-import torch
 from oracles import divergence
 from test_dialogs import said, write
 from test_drift import QUICK, SUITE, exact, texts, without_time
 from test_modern import STATES
-from test_scoring import METHODS
+from test_scoring import METHODS, plain_logits, read_plainly
 from tiny import chat, model
 
 from holdfast import Directer, Gate, Guidance, Hold, Request, Sampling, SplitSoftmax, connect, drift
-from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.drift.dialog import Dialog
@@ -25,7 +23,6 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import opening
 from holdfast.engine import divergence as engine
 from holdfast.errors import ModelError, RecordsError, UsageError
-from holdfast.methods import EditsLogits, ShiftsAttention, edit_messages
 from holdfast.models.requests import Compared, Reply
 from holdfast.models.session import LocalSession
 from holdfast.records import open_run, read_run
@@ -35,35 +32,6 @@ TOLERANCE = 2e-5
 DIALOG = chat("be the garden", "the river", "runs slowly past", "where do people talk?")
 FRESH = (DIALOG[0], DIALOG[-1])
 MEASURED = replace(QUICK, divergence=True)
-
-
-def plain_logits(tiny, prompt_ids, span, reply, methods=()):
-    """float64 [token, vocabulary] behind a prompt and each token of a reply, by one plain pass."""
-    whole = torch.tensor([tuple(prompt_ids) + tuple(reply)])
-    shifts = tuple(m for m in methods if isinstance(m, ShiftsAttention)) if any(span) else ()
-    held = torch.tensor([tuple(span) + (False,) * len(reply)])
-    steering = SteeringSpec(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
-    with torch.inference_mode(), steered(steering):
-        logits = tiny.hf_model(input_ids=whole, use_cache=False).logits
-    return logits[0, len(prompt_ids) - 1 :].double()
-
-
-def read_plainly(tiny, messages, methods, reply, seed=0):
-    """What a chat gives for each token of a reply, guided where a method does so."""
-    guidance = next((m for m in methods if isinstance(m, EditsLogits)), None)
-    read = [
-        edit_messages(messages, methods, seed),
-        *([guidance.other(messages)] if guidance else []),
-    ]
-    logits = []
-    for number, chat_read in enumerate(read):
-        prompt = render(chat_read, tiny.tokenizer)
-        ids = prompt.token_ids
-        if number and getattr(guidance, "masks_span", False):
-            pairs = zip(ids, prompt.span_mask, strict=True)
-            ids = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
-        logits.append(plain_logits(tiny, ids, prompt.span_mask, reply, methods))
-    return logits[0] if guidance is None else guidance.guide(*logits).double()
 
 
 def nats_by_hand(here, there, count):

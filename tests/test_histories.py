@@ -153,9 +153,6 @@ def test_to_pasta_an_earlier_reply_is_prompt_however_its_keys_came_about(generat
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
 
 
-# without reuse, a gate falls back to the unsteered model at once: a difference within a reply
-
-
 def test_keep_and_scale_differ_within_a_reply_and_agree_on_its_first_token():
     tiny, apart = double(), []
     for reply in ("b", "bread and music"):

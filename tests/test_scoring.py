@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from tiny import chat, model
@@ -52,44 +50,40 @@ CHATS = (
 REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "music (B)"))
 
 
-def by_full_forward(tiny, messages, methods, reply, seed=0):
-    """The sum over the reply's tokens, one pass of everything, per stream; guided token by
-    token.
-    """
-    shifts = tuple(m for m in methods if isinstance(m, ShiftsAttention))
+def plain_logits(tiny, prompt_ids, span, reply, methods=()):
+    """float64 [token, vocabulary] behind a prompt and each token of a reply, by one plain pass."""
+    whole = torch.tensor([tuple(prompt_ids) + tuple(reply)])
+    shifts = tuple(m for m in methods if isinstance(m, ShiftsAttention)) if any(span) else ()
+    held = torch.tensor([tuple(span) + (False,) * len(reply)])
+    steering = SteeringSpec(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
+    with torch.inference_mode(), steered(steering):
+        logits = tiny.hf_model(input_ids=whole, use_cache=False).logits
+    return logits[0, len(prompt_ids) - 1 :].double()
+
+
+def read_plainly(tiny, messages, methods, reply, seed=0):
+    """What a chat gives for each token of a reply, guided where a method does so."""
     guidance = next((m for m in methods if isinstance(m, EditsLogits)), None)
-    ids = tuple(tiny.tokenizer(reply, add_special_tokens=False)["input_ids"])
-    logits = []
-    for read in [
+    read = [
         edit_messages(messages, methods, seed),
         *([guidance.other(messages)] if guidance else []),
-    ]:
-        prompt = render(read, tiny.tokenizer)
-        if logits and getattr(guidance, "masks_span", False):
-            pairs = zip(prompt.token_ids, prompt.span_mask, strict=True)
-            masked = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
-            prompt = replace(prompt, token_ids=tuple(masked))
-        whole, span = (
-            torch.tensor([prompt.token_ids + ids]),
-            torch.tensor([prompt.span_mask + (False,) * len(ids)]),
-        )
-        chosen = shifts if any(prompt.span_mask) else ()
-        with (
-            torch.inference_mode(),
-            steered(
-                SteeringSpec(span, [chosen], prompt=[len(prompt.token_ids)]) if chosen else None
-            ),
-        ):
-            logits.append(
-                tiny.hf_model(input_ids=whole, use_cache=False)
-                .logits[0, len(prompt.token_ids) - 1 : -1]
-                .float()
-            )
-    total = 0.0
-    for place, token in enumerate(ids):
-        row = guidance.guide(logits[0][place], logits[1][place]) if guidance else logits[0][place]
-        total += float(row.double().log_softmax(-1)[token])
-    return total
+    ]
+    logits = []
+    for number, chat_read in enumerate(read):
+        prompt = render(chat_read, tiny.tokenizer)
+        ids = prompt.token_ids
+        if number and getattr(guidance, "masks_span", False):
+            pairs = zip(ids, prompt.span_mask, strict=True)
+            ids = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
+        logits.append(plain_logits(tiny, ids, prompt.span_mask, reply, methods))
+    return logits[0] if guidance is None else guidance.guide(*logits).double()
+
+
+def by_full_forward(tiny, messages, methods, reply, seed=0):
+    """The sum over the reply's tokens, one pass of everything per stream."""
+    ids = tuple(tiny.tokenizer(reply, add_special_tokens=False)["input_ids"])
+    logits = read_plainly(tiny, messages, methods, ids, seed)[: len(ids)]
+    return float(logits.log_softmax(-1).gather(-1, torch.tensor(ids)[:, None]).sum())
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma2"))
