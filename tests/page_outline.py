@@ -1,6 +1,5 @@
 """What a browser would load, run or jump to on a page, for the tests of every page."""
 
-import base64
 import html.parser
 import re
 
@@ -10,14 +9,7 @@ class Outline(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.ids, self.links, self.scripts, self.tags, self.sources, self.files = (
-            [],
-            [],
-            [],
-            [],
-            [],
-            {},
-        )
+        self.ids, self.links, self.scripts, self.tags, self.sources = [], [], [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -25,11 +17,7 @@ class Outline(html.parser.HTMLParser):
         self.tags.append(tag)
         if "id" in attrs:
             self.ids.append(attrs["id"])
-        if "download" in attrs:
-            self.files[attrs["download"]] = base64.b64decode(
-                attrs["href"].split("base64,")[1]
-            ).decode()
-        elif tag == "a":
+        if tag == "a":
             self.links.append(attrs["href"])
         elif "href" in attrs or "src" in attrs:
             self.sources.append(attrs.get("href", attrs.get("src")))

@@ -47,8 +47,7 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     path.write_text(geometry_page(found, lines, tmp_path / "out"), encoding="utf-8")
     page = read_page(path)
     assert page.tags.count("img") == 2
-    assert {"states", "norms", "data", "about"} <= set(page.ids)
-    assert page.files["summary.json"] == (tmp_path / "out" / "summary.json").read_text()
+    assert {"states", "norms", "about"} <= set(page.ids)
     assert (tmp_path / "out" / "dialogs" / "summary.json").is_file()
 
 

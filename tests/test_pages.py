@@ -1,24 +1,21 @@
 """Pages of every command, their data and `summary.json`, without a model."""
 
-import csv
-import io
 import json
 import random
 
 import numpy as np
 import pytest
-from page_outline import Outline, read_page
+from page_outline import read_page
 from synthetic_run import NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimates import HEAD
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import estimate_columns
 from holdfast.cli import main
 from holdfast.errors import RecordsError
 from holdfast.records import open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
-from holdfast.report.page import Picture, Table, environment, render_study, table_files
+from holdfast.report.page import Picture, Table, render_study
 from holdfast.report.tasks import tasks_page
 
 PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
@@ -130,57 +127,6 @@ def test_a_summary_of_tasks(tmp_path):
     )
 
 
-def test_no_summary_of_nothing(tmp_path):
-    open_run(tmp_path / "run", {}, {"command": "drift"}).close()
-    with pytest.raises(RecordsError, match="no finished conversation"):
-        report.write_summary(tmp_path / "run")
-    assert not (tmp_path / "run" / "summary.json").exists()
-
-
-# --- data in pages
-# -------------------------------------------------------------------------------------------
-
-
-def test_a_page_carries_its_data(tmp_path):
-    folder = write_run(tmp_path / "run", conversations=8, rounds=3)
-    report.write_summary(folder)
-    page = read_page(report.write([folder], tmp_path / "page.html"))
-    assert set(page.files) == {"figures.csv", "figures.json", "summary.json"}
-    assert page.files["summary.json"] == (folder / "summary.json").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(page.files["figures.csv"])))
-    assert tuple(rows[0]) == HEAD
-    assert [
-        {name: "" if value is None else str(value) for name, value in row.items()}
-        for row in json.loads(page.files["figures.json"])
-    ] == rows
-    for item in read_series(read_run(folder)):
-        mine = [
-            row
-            for row in rows
-            if row["method"] == item.method
-            and row["measure"] == "stability"
-            and not row["category"]
-        ]
-        assert [float(row["mean"]) for row in mine] == pytest.approx(
-            [point.mean for point in estimate_columns(item.stability)], abs=1e-6
-        )
-    assert {row["category"] for row in rows} > {"", "pattern"}
-
-
-def test_a_text_that_a_spreadsheet_would_run_is_no_formula():
-    table, objects = table_files("x", "what", [("name", "value"), ("=1+1", -0.5), ('a"b,c', None)])
-    content = Outline(f'<a download="x" href="{table.address}">').files["x"]
-    assert list(csv.reader(io.StringIO(content))) == [
-        ["name", "value"],
-        ["'=1+1", "-0.5"],
-        ['a"b,c', ""],
-    ]
-    assert json.loads(Outline(f'<a download="x" href="{objects.address}">').files["x"])[0] == {
-        "name": "=1+1",
-        "value": -0.5,
-    }
-
-
 # --- pages of other commands
 # ---------------------------------------------------------------------------------
 
@@ -198,7 +144,6 @@ def hostile(folder):
         "states": [Picture(evil, folder / "x.svg")],
         "norms": [],
         "averages": Table(evil, long),
-        "downloads": table_files("data", evil, [(evil, evil), *long]),
     }
     html = render_study("geometry", evil, {evil: read_run(run)}, (evil,), **values)
     page = folder / "page.html"
@@ -212,24 +157,14 @@ def test_no_text_of_a_page_becomes_markup(tmp_path):
     text = out.read_text(encoding="utf-8")
     assert "<script>window.hacked" not in text and "<img src=x" not in text
     assert page.tags.count("img") == 1 and page.tags.count("table") == 1
-    assert page.ids.count("data") == page.ids.count("about") == 1
-
-
-def test_long_tables_are_folded():
-    parts = environment().get_template("parts.html.j2").make_module({"navigation": []})
-    for rows, folded in ((13, False), (14, True)):
-        assert ("<details" in parts.table(Table("caption", [("a", "b")] * rows))) == folded
+    assert page.ids.count("about") == 1
 
 
 def test_the_page_of_tasks(tmp_path):
     run = tasks_run(tmp_path / "run")
     (tmp_path / "page.html").write_text(tasks_page(run), encoding="utf-8")
     page = read_page(tmp_path / "page.html")
-    assert {"task-json", "task-bios", "average", "data", "about"} <= set(page.ids)
-    rows = list(csv.DictReader(io.StringIO(page.files["scores.csv"])))
-    assert [(row["task"], row["variant"]) for row in rows] == [
-        (t, v) for t in ("json", "bios") for v in ("zero-shot", "boost:factor=4")
-    ]
+    assert {"task-json", "task-bios", "average", "about"} <= set(page.ids)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (
         "json, bios under zero-shot, boost:factor=4, on 6 samples each." in text

@@ -2,15 +2,11 @@
 width.
 """
 
-import csv
-import io
 import itertools
-import json
 import time
 
 import pytest
 from browsing import (
-    PATIENCE,
     TEXT_COLOURS,
     click,
     focus,
@@ -383,49 +379,6 @@ def test_many_long_conversations_open_fast(browser, tmp_path):
         " t.responseEnd"
     )
     assert timing < 10_000  # milliseconds; under 300 on an idle machine
-
-
-def downloaded(browser, folder, name, selector):
-    """The text of a file that a click downloads."""
-    browser.execute_cdp_cmd(
-        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
-    )
-    browser.execute_script("document.querySelector(arguments[0]).click()", selector)
-    end = time.monotonic() + PATIENCE
-    while not (folder / name).is_file():
-        assert time.monotonic() < end, f"{name} never came"
-        time.sleep(0.05)
-    return (folder / name).read_text(encoding="utf-8")
-
-
-def test_data_is_downloaded_from_the_page_alone(browser, tmp_path):
-    folder = write_run(tmp_path / "run", conversations=30, rounds=3, nasty=True)
-    alone = tmp_path / "elsewhere" / "page.html"
-    alone.parent.mkdir()
-    visit(browser, write_page([folder], alone))
-    wait(browser, "document.querySelectorAll('.row').length")
-    figures = downloaded(browser, tmp_path, "figures.csv", "a[download='figures.csv']")
-    assert figures.startswith("run,method,measure,category,round,n,mean,low,high,sd\n")
-    records = read_run(folder).records
-    wanted = sorted(
-        (r["method"], r["conversation"], p["round"], p["kind"], round(p["score"], 4))
-        for r in records
-        for p in r["probes"]
-    )
-    rows = list(
-        csv.DictReader(io.StringIO(downloaded(browser, tmp_path, "probes.csv", "#probes-csv")))
-    )
-    assert (
-        sorted(
-            (r["method"], int(r["conversation"]), int(r["round"]), r["kind"], float(r["score"]))
-            for r in rows
-        )
-        == wanted
-    )
-    probes = json.loads(downloaded(browser, tmp_path, "probes.json", "#probes-json"))
-    replies = sorted(p["reply"].encode("utf-8", "replace") for r in records for p in r["probes"])
-    assert sorted(p["reply"].encode("utf-8", "replace") for p in probes) == replies
-    assert browser.get_log("browser") == []
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True), (320, False)])

@@ -1,19 +1,19 @@
 """The table of a drift run: a row for each method, measure and group of conversations, with its
 estimates by round, its change, and its difference from the first method.
 
-Terminal, page, figures, CSV and summary.json all read these rows.
+Terminal, page, figures and summary.json all read these rows.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.series import KINDS, MEASURED, Series, category_of, probe_means
+from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.statistics import (
     NOTHING,
     Estimate,
@@ -28,7 +28,6 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.verdicts import MIN_SAMPLES, bounds, tell, too_few
 
-HEAD = ("run", "method", "measure", "category", "round", "n", "mean", "low", "high", "sd")
 KEPT = 0.5  # the least score of a reply that keeps to a rule
 LOW = 0.2  # a rule that certainly scores less is as good as never followed
 PROMPTS_APART = 6  # the rules of more prompts are identified by their ids alone, over all prompts
@@ -387,33 +386,3 @@ def _shares(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
         low, high = bounds_of(resampled[:, column]) if count > 1 else (None, None)
         shares.append(Estimate(count, share, None, low, high))
     return shares
-
-
-# --- CSV
-
-
-def figure_rows(series: Sequence[Series]) -> list[tuple[Any, ...]]:
-    """Every point of every figure under `HEAD`; the category is empty for all conversations."""
-    return [HEAD, *(point for item in series for row in _figures(item) for point in _points(row))]
-
-
-def _figures(item: Series) -> Iterator[EstimateRow]:
-    yield from (row_of(item, measure) for measure in MEASURED if item.measured(measure))
-    for kind in KINDS:
-        yield from category_rows(item, kind)
-
-
-def _points(row: EstimateRow) -> Iterator[tuple[Any, ...]]:
-    for number, point in enumerate(row.points, start=1):
-        if point.mean is not None:
-            numbers = (point.mean, point.low, point.high, point.sd)
-            shown = (None if value is None else round(value, 6) for value in numbers)
-            yield (
-                row.series.run,
-                row.series.method,
-                row.measure,
-                row.group,
-                number,
-                point.n,
-                *shown,
-            )

@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"JUnit: {write_logs_junit(data, rows, arguments.junit, seconds).resolve()}")
     write_logs_summary(data, rows, bar, arguments.error)
     write_logs_figures(shown, data.folder / "figures")
-    write_page(arguments, logs_page(data, rows, shown, bar, arguments.error), page)
+    write_page(arguments, logs_page(data, rows, shown, bar), page)
     return exit_code([row.verdict for row in rows])
 
 

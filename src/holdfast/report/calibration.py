@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,10 +15,9 @@ from holdfast.analysis.choice import Pick, front, times_needed
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import Estimate, estimate
-from holdfast.analysis.summary import spread
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
-from holdfast.report.page import Table, pictures, render_study, summary_file, table_files
+from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.sentences import baseline_hint, baseline_lines
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
@@ -221,12 +219,6 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
         by_round=pictures(folder, by_round="Stability by round; whiskers are 95 % intervals"),
         unprompted=_unprompted_table(runs["stability"]),
         unprompted_lines=unprompted_lines(runs["stability"]),
-        downloads=[
-            *table_files(
-                "settings", "every setting: the numbers of the figures", _numbers(calibration)
-            ),
-            summary_file(folder),
-        ],
     )
 
 
@@ -280,24 +272,4 @@ def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
                 "" if perplexity is None else f"{perplexity:.1f}",
             )
         )
-    return rows
-
-
-def _numbers(calibration: Calibration) -> list[tuple[Any, ...]]:
-    """The numbers of the figures, under their heads."""
-    rows: list[tuple[Any, ...]] = [
-        ("method", "quantity", "round", "n", "mean", "low", "high", "sd")
-    ]
-    for candidate in calibration.candidates:
-        quantities = {
-            "stability": estimate(candidate.stability),
-            "gain": calibration.gain(candidate),
-            "capability": estimate(candidate.capability),
-            "points_lost": calibration.drop(candidate),
-        }
-        for name, value in quantities.items():
-            rows.append((candidate.method, name, None, *spread(value).values()))
-    for candidate in calibration.candidates:
-        for number, column in enumerate(candidate.by_round.T, start=1):
-            rows.append((candidate.method, "stability", number, *spread(estimate(column)).values()))
     return rows

@@ -216,49 +216,9 @@ function setUpReader() {
   if (linked && entries[+linked[1]]) openReader(entries[+linked[1]]);
 }
 
-// --- the data of every probe ---------------------------------------------------------------------------------
-
-/** Every probe of the page, with its texts. */
-async function allProbes() {
-  const rows = [];
-  for (const entry of entries) {
-    for (const [round, kind, question, reply, score, reason, mass, rule] of (await texts(entry.place)).probes) {
-      rows.push({
-        run: entry.series.run, method: entry.series.method, conversation: entry.number, agent: entry.agent.id, agent_category: entry.agent.category,
-        user: entry.user.id, user_category: entry.user.category, round, kind, rule, score, mass, question: index.questions[question], reply, reason,
-      });
-    }
-  }
-  return rows;
-}
-
-/** A cell of CSV; a text that a spreadsheet would run gets an apostrophe. */
-function csvCell(value) {
-  if (value === null || value === undefined) return "";
-  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-function csv(rows) {
-  const names = Object.keys(rows[0] ?? {}).filter((name) => !["question", "reply", "reason"].includes(name));
-  return [names, ...rows.map((row) => names.map((name) => row[name]))].map((cells) => cells.map(csvCell).join(",") + "\n").join("");
-}
-
-function save(name, kind, text) {
-  const link = make("a", { download: name, href: URL.createObjectURL(new Blob([text], { type: kind })) });
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
-function setUpData() {
-  $("probes-csv").addEventListener("click", async () => save("probes.csv", "text/csv", csv(await allProbes())));
-  $("probes-json").addEventListener("click", async () => save("probes.json", "application/json", JSON.stringify(await allProbes(), null, 1) + "\n"));
-}
-
 setUpPrompts();
 $("filters").addEventListener("input", () => { onlyPrompt = null; filterList(); });
 $("filters").addEventListener("submit", (event) => event.preventDefault());
 $("more").addEventListener("click", () => { const from = shown; more(); $("rows").children[from]?.querySelector("button").focus(); });
 filterList();
 setUpReader();
-setUpData();

@@ -13,13 +13,11 @@ from holdfast.analysis.estimates import (
     by_prompt,
     category_rows,
     difference,
-    figure_rows,
     row_of,
     rule_differences,
     rule_rows,
 )
 from holdfast.analysis.series import KINDS, MEASURED, Series
-from holdfast.analysis.summary import json_text, summarise
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import RunData
 from holdfast.report.about import about_runs, conversation_kind, setting
@@ -41,7 +39,7 @@ from holdfast.report.context import read_whole, survival_lines, survival_table, 
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.judges import read_agreements
 from holdfast.report.next_step import finding_of, next_step
-from holdfast.report.page import Download, json_file, render, table_files
+from holdfast.report.page import render
 from holdfast.report.sentences import counted, opening
 
 LEAST_DRAWN = 5  # conversations of a prompt, for a place among the least or most stable
@@ -162,7 +160,6 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         collapse=collapse_section(series),
         compaction=survival_table(series),
         agent_categories=categories,
-        downloads=_downloads(runs, labels, series),
         conversation_kinds=sorted({conversation_kind(run.manifest) for run in runs}),
         probe_places=sorted({str(setting(run.manifest, "probe_at", "in-place")) for run in runs}),
         diverged=any(setting(run.manifest, "divergence") for run in runs),
@@ -182,19 +179,6 @@ def _opening(
         return [check_headline(check), *check_lines(check), *cut_off, *kept]
     lines = [*cut_off, *opening(read_whole(series), baseline), *collapse_lines(first, run), *kept]
     return [*lines, next_step(finding_of(run, first))]
-
-
-def _downloads(
-    runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]
-) -> list[Download]:
-    """The figures' numbers, and the summary of every run."""
-    files = table_files("figures", "every point of every figure", figure_rows(series))
-    for run, label in zip(runs, labels, strict=True):
-        name = f"summary-{label.replace('/', '-')}.json" if label else "summary.json"
-        files.append(
-            json_file(name, "what the run found, as in its folder", json_text(summarise(run)))
-        )
-    return files
 
 
 def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:

@@ -15,7 +15,7 @@ from holdfast.logs.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_of
 from holdfast.records import RunData
 from holdfast.report.figures import COLOURS, legend_below, panels, save, styled
 from holdfast.report.junit import TestCase, write_cases
-from holdfast.report.page import Table, json_file, pictures, render_study, table_files
+from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import aligned, count_of, plain, signed
 
 if TYPE_CHECKING:
@@ -251,11 +251,7 @@ def _finish(
 
 
 def logs_page(
-    run: RunData,
-    rows: Sequence[Adherence],
-    shown: Sequence[Adherence],
-    bar: float | None,
-    error: float,
+    run: RunData, rows: Sequence[Adherence], shown: Sequence[Adherence], bar: float | None
 ) -> str:
     """The HTML of the page; `shown` are the rules of the headline and the figures, or the
     categories of many.
@@ -303,32 +299,7 @@ def logs_page(
             if row.broken
         ],
         problems=run.manifest.get("problems", []),
-        downloads=[
-            *table_files("scores", "every score of every turn", _score_rows(run)),
-            json_file(NAME, "what was found", json_text(_summary(run, rows, bar, error))),
-        ],
     )
-
-
-def _score_rows(run: RunData) -> list[tuple[Any, ...]]:
-    scores: list[tuple[Any, ...]] = [
-        ("dialog", "source", "turn", "tokens", "rule", "score", "reason")
-    ]
-    for record in run.records:
-        tokens = {turn["round"]: turn["tokens"] for turn in record["turns"]}
-        for probe in record["probes"]:
-            scores.append(
-                (
-                    record["conversation"],
-                    record["source"],
-                    probe["round"],
-                    tokens[probe["round"]],
-                    label_of(record, probe),
-                    probe["score"],
-                    probe["reason"],
-                )
-            )
-    return scores
 
 
 def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:

@@ -8,13 +8,10 @@ sheet, the scripts, and the data that this package packs for them are handed ove
 from __future__ import annotations
 
 import base64
-import csv
 import functools
 import hashlib
-import io
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,6 @@ from markupsafe import Markup, escape
 
 from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
-from holdfast.analysis.summary import NAME as SUMMARY
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST_MOVED, MIN_SAMPLES, tell
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import RunData
@@ -178,49 +174,3 @@ def _file(*names: str) -> Markup:
 def _hash_of(script: str) -> str:
     """The hash by which a page allows its own script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-_FORMULA = tuple("=+-@\t\r")  # what a spreadsheet runs; such a text gets an apostrophe
-
-
-@dataclass(frozen=True)
-class Download:
-    """A file in a link: its name, what it holds, and its content as a data address."""
-
-    name: str
-    what: str
-    address: str
-
-
-def csv_file(name: str, what: str, rows: Iterable[Sequence[Any]]) -> Download:
-    """Rows as CSV, the head first; None is an empty cell."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
-    return Download(name, what, _address("text/csv;charset=utf-8", out.getvalue()))
-
-
-def json_file(name: str, what: str, text: str) -> Download:
-    """A text of JSON."""
-    return Download(name, what, _address("application/json", text))
-
-
-def summary_file(folder: Path) -> Download:
-    """The summary that lies in a folder."""
-    text = (folder / SUMMARY).read_text(encoding="utf-8")
-    return json_file(SUMMARY, "what the run found, as in its folder", text)
-
-
-def table_files(name: str, what: str, rows: Sequence[Sequence[Any]]) -> list[Download]:
-    """A table, its first row the head, as CSV and as JSON: a list of objects."""
-    head, *body = rows
-    objects = [dict(zip(head, row, strict=True)) for row in body]
-    text = json.dumps(objects, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    return [csv_file(f"{name}.csv", what, rows), json_file(f"{name}.json", what, text)]
-
-
-def _cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-def _address(kind: str, text: str) -> str:
-    return f"data:{kind};base64,{base64.b64encode(text.encode('utf-8', 'replace')).decode()}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from holdfast.analysis.profile import (
     Gains,
@@ -15,7 +14,6 @@ from holdfast.analysis.profile import (
     read_profile,
     write_ranking,
 )
-from holdfast.analysis.summary import NAME, json_text, spread, summarise
 from holdfast.analysis.tasks import (
     LEAST_FLUENCY,
     ZERO_SHOT,
@@ -27,7 +25,7 @@ from holdfast.analysis.tasks import (
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
 from holdfast.report.about import failure_lines
-from holdfast.report.page import Download, Table, json_file, pictures, render_study, table_files
+from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.study_figures import write_heat_map
 from holdfast.report.wording import aligned, plain, signed, with_interval
 
@@ -130,14 +128,6 @@ def tasks_page(run: RunData) -> str:
     counts = sorted({len(result.numbers) for result in results})
     samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
-    numbers: list[tuple[Any, ...]] = [
-        ("task", "variant", "metric", "n", "mean", "low", "high", "sd")
-    ]
-    for result in results:
-        numbers += [
-            (result.task, result.variant, metric, *spread(item).values())
-            for metric, item in result.estimates().items()
-        ]
     tasks = []
     for name, there in by_task.items():
         rows = _rows("prompt or method", there, judged=True)
@@ -153,10 +143,6 @@ def tasks_page(run: RunData) -> str:
         ),
         tasks=tasks,
         average=_average_lines(results),
-        downloads=[
-            *table_files("scores", "every metric of every task", numbers),
-            json_file(NAME, "what the run found, as in its folder", json_text(summarise(run))),
-        ],
     )
 
 
@@ -210,24 +196,16 @@ def _profile_lines(profile: Profile, gains: Gains) -> list[str]:
 def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     """The HTML of the page of the profiles in `folder`, one folder for each task."""
     runs = {name: read_run(folder / name) for name in lines}
-    files: list[Download] = []
     tasks = []
-    for name, run in runs.items():
+    for name in runs:
         profile, gains = read_profile(folder / name), read_gains(folder / name)
         rows: list[tuple[str, ...]] = [("head", "score", "gain", "95 % interval", "samples")]
-        numbers: list[tuple[Any, ...]] = [
-            ("layer", "head", "score", "n", "gain", "low", "high", "sd")
-        ]
         for layer, number in profile.ranking.heads:
             score, gain = profile.scores[layer, number], gains[layer, number]
             interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
             rows.append(
                 (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
             )
-            numbers.append((layer, number, round(score, 6), *spread(gain).values()))
-        files += table_files(f"heads-{name}", f"every head on {name}, best first", numbers)
-        summary = json_text(summarise(run))
-        files.append(json_file(f"summary-{name}.json", "what was found, as in its folder", summary))
         title = f"{name}: what steering each head alone changes"
         tasks.append(
             {
@@ -248,5 +226,4 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
         runs,
         (", ".join(samples),),
         tasks=tasks,
-        downloads=files,
     )

@@ -12,7 +12,7 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.study_summary import DIALOGS, MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import read_run
-from holdfast.report.page import Table, csv_file, pictures, render_study, summary_file, table_files
+from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
 _CHANGES = {
@@ -109,10 +109,6 @@ def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
         ),
         correlations=Table(correlations, _correlations(traces)),
         words=[line for trace in traces for line in lines(trace)],
-        downloads=[
-            csv_file("curves.csv", "the mass at every step of every round", _curves(traces)),
-            summary_file(folder),
-        ],
     )
 
 
@@ -145,18 +141,6 @@ def _correlations(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _curves(traces: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = [("model", "curve", "round", "token", "mass")]
-    for trace in traces:
-        for name, rounds in trace["curves"].items():
-            for number, curve in enumerate(rounds, start=1):
-                rows += [
-                    (trace["model"], name, number, token, mass)
-                    for token, mass in enumerate(curve, start=1)
-                ]
-    return rows
-
-
 _COLUMNS = [(q, who) for q in ("dimension", "angle") for who in ("all", "system", "user", "agent")]
 
 
@@ -169,7 +153,6 @@ def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) 
     ]
     averages = [("round", *(f"{quantity}, {who}" for quantity, who in _COLUMNS))]
     averages += [(str(number), *(f"{value:.2f}" for value in values)) for number, *values in rows]
-    numbers = [("round", *(f"{quantity}_{who}" for quantity, who in _COLUMNS)), *rows]
     return render_study(
         "geometry",
         f"How the hidden states of {geometry['model']} spread over {rows[-1][0]} rounds.",
@@ -182,8 +165,4 @@ def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) 
         ),
         norms=pictures(folder, norms="Li et al. 2024, Figure 7"),
         averages=Table("Averages over layers and dialogs, without intervals", averages),
-        downloads=[
-            *table_files("hidden_states", "the numbers of the figure", numbers),
-            summary_file(folder),
-        ],
     )
