@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import importlib.util
 import itertools
 import json
 import math
@@ -24,6 +25,7 @@ from holdfast.analysis.choice import ahead_at_cost, pareto, pick, times_needed
 from holdfast.analysis.study_summary import write_method_file
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
+    HoldfastError,
     ModelError,
     ParameterOutOfRange,
     RecordsError,
@@ -640,10 +642,63 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
         load_capability("mmlu:no-such/folder")
 
 
+@pytest.mark.skipif(not MMLU.is_dir(), reason="../shared/data/mmlu is absent")
+def test_the_whole_of_mmlu_is_read():
+    found = load_capability(f"mmlu:{MMLU}", 20_000)
+    assert len(found.items) == 14_042 and {item.answer for item in found.items} == {0, 1, 2, 3}
+    assert load_capability(f"mmlu:{MMLU}", 10, shots=5).items[0].question.count("Answer: ") == 5
+
+
+HARNESS_TASK = """task: {name}
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {data}}}}}
+output_type: {kind}
+test_split: test
+doc_to_text: "Which is number {{{{number}}}}?"
+doc_to_choice: "{{{{choices}}}}"
+doc_to_target: "{{{{answer}}}}"
+metric_list: [{{metric: {metric}}}]
+"""
+
+
+def test_tasks_of_the_harness_are_asked(tmp_path):
+    """Not run by CI, which does not install the harness."""
+    pytest.importorskip("lm_eval")
+    data = tmp_path / "towns.jsonl"
+    data.write_text(
+        "".join(
+            json.dumps({"number": n, "choices": ["rain", " bread", "town"], "answer": n % 3}) + "\n"
+            for n in range(6)
+        )
+    )
+    for name, kind, metric in (
+        ("towns", "multiple_choice", "acc"),
+        ("writing", "generate_until", "exact_match"),
+    ):
+        (tmp_path / f"{name}.yaml").write_text(
+            HARNESS_TASK.format(name=name, data=data, kind=kind, metric=metric)
+        )
+    found = load_capability(f"lm-eval:{tmp_path / 'towns.yaml'}")
+    assert not found.lettered and len(found.items) == 6
+    assert Item("Which is number 4?", ("rain", "bread", "town"), 1) in found.items
+    with pytest.raises(UsageError, match=r"'writing' is of the type 'generate_until'"):
+        load_capability(f"lm-eval:{tmp_path / 'writing.yaml'}")
+    with pytest.raises(HoldfastError, match=r"could not give the task 'no_such_task'"):
+        load_capability("lm-eval:no_such_task")
+    _, asked = run(tmp_path / "run", found)
+    assert len(asked.records) == 5 * 6
+    assert all(
+        probe["likeliest"] in (0.0, 1.0) for record in asked.records for probe in record["probes"]
+    )
+
+
 def test_what_cannot_be_calibrated_is_refused(tmp_path):
     for spec in ("knowlege", "mmlu:", "perplexity", "mmlu"):
         with pytest.raises(UnknownName, match=f"no capability '{spec}'"):
             load_capability(spec)
+    if importlib.util.find_spec("lm_eval") is None:
+        with pytest.raises(UsageError, match=r"lm-eval:arc_easy needs lm-evaluation-harness"):
+            load_capability("lm-eval:arc_easy")
     with pytest.raises(ParameterOutOfRange, match=r"questions.*3"):
         load_capability("knowledge", 3)
     with pytest.raises(UsageError, match=r"Only MMLU has shots"):

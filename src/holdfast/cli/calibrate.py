@@ -63,7 +63,9 @@ class _CalibrateOptions(Options):
     """where the prompts come from"""
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
     """the prompts to use (default: one of each category; with --conversations, all)"""
-    capability: Annotated[str, Arg("knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE")] = "knowledge"
+    capability: Annotated[str, Arg("knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK")] = (
+        "knowledge"
+    )
     """the ability that may be lost (default: knowledge, which suits the model in the package);
     where the model scores no better than guessing, a --budget is refused"""
     shots: int = 0

@@ -187,11 +187,11 @@ def _check_reading(
             f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again;"
             " use a capability with questions, such as knowledge."
         )
-    if offers(model, Ability.REPLY_SCORES) or (reading == "written" and not capability.is_text):
+    if offers(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
     cure = (
         "use --reading=written"
-        if not capability.is_text
+        if capability.lettered
         else "use questions with letters (knowledge, mmlu) and --reading=written"
     )
     raise ModelError(f"{model.name} does not tell the probability of a given reply; {cure}.")

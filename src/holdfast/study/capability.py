@@ -5,6 +5,8 @@ knowledge          the default model's own questions
 mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: subject, question,
                    choices, answer; mmlu:hub reads the hub
 perplexity:FILE    a text
+lm-eval:TASK       the questions of a multiple-choice task or group of lm-evaluation-harness, by
+                   name or YAML file, where that package is installed
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.files import read_json_lines
 from holdfast.seeds import seed_of
 
-KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE")
+KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
 LETTERS = "ABCD"
 HUB_DATASET = "cais/mmlu"
 PASSAGE = 64  # words of a text that are read at a time
@@ -47,6 +49,8 @@ class Capability:
 
     name: str
     items: tuple[Item, ...]
+    # whether the options are named A, B, C, D in the question, so that a written reply can be read
+    lettered: bool = True
 
     @property
     def is_text(self) -> bool:
@@ -82,6 +86,8 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
         items = _mmlu(where, shots)
     elif kind == "perplexity" and where:
         items = _passages(Path(where))
+    elif kind == "lm-eval" and where:
+        items = _harness(where)
     else:
         raise UnknownName("capability", spec, KINDS)
     if len(items) < 4:
@@ -92,7 +98,7 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
     rng, count = random.Random(seed_of("capability", seed)), min(questions, len(items))
     drawn = tuple(items[index] for index in rng.sample(range(len(items)), count))
     name = spec + (f", {shots} shots" if shots else "")
-    return Capability(name, drawn)
+    return Capability(name, drawn, lettered=kind in ("knowledge", "mmlu"))
 
 
 def _knowledge(row: dict[str, Any]) -> Item:
@@ -205,3 +211,43 @@ def _passages(path: Path) -> list[Item]:
     # the rest is left out, so that all passages weigh the same
     starts = range(0, len(words) - PASSAGE + 1, PASSAGE)
     return [Item(GO_ON, (" ".join(words[start : start + PASSAGE]),), None) for start in starts]
+
+
+def _harness(task: str) -> list[Item]:
+    """The questions of a harness task, or of all tasks of a group, as it words them."""
+    try:
+        from lm_eval.tasks import TaskManager
+    except ImportError as error:
+        raise UsageError(
+            f"lm-eval:{task} needs lm-evaluation-harness ({error}); pip install lm_eval, or use"
+            " mmlu:PATH."
+        ) from error
+    if not hasattr(TaskManager, "load"):
+        raise UsageError(
+            f"lm-eval:{task} needs a newer lm-evaluation-harness, whose TaskManager has 'load'; pip"
+            " install -U lm_eval."
+        )
+    try:
+        loaded = TaskManager().load(task)["tasks"].values()
+        for subtask in loaded:
+            if subtask.OUTPUT_TYPE != "multiple_choice" or getattr(subtask, "multiple_input", 0):
+                raise UsageError(
+                    f"The harness task {subtask.config.task!r} is of the type"
+                    f" {subtask.OUTPUT_TYPE!r}, and only multiple choice behind one question can be"
+                    " asked here."
+                )
+        return [_of_harness(part, doc) for part in loaded for doc in part.eval_docs]
+    except HoldfastError:
+        raise
+    except Exception as error:  # the harness and its data sets raise whatever they like
+        raise HoldfastError(
+            f"lm-evaluation-harness could not give the task {task!r} ({type(error).__name__}:"
+            f" {error}); check its name and the network."
+        ) from error
+
+
+def _of_harness(task: Any, doc: dict[str, Any]) -> Item:
+    choices = tuple(str(choice).strip() for choice in task.doc_to_choice(doc))
+    target = task.doc_to_target(doc)
+    answer = target if isinstance(target, int) else choices.index(str(target).strip())
+    return Item(str(task.doc_to_text(doc)), choices, answer)

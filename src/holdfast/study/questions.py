@@ -148,7 +148,7 @@ class Questioner:
     @property
     def _writes(self) -> bool:
         """Whether a written reply can be read."""
-        return not self.capability.is_text
+        return self.capability.lettered and not self.capability.is_text
 
     def _is_whole(self, dialog: Mapping[str, Any], answers: Answers) -> bool:
         """Whether all its questions were answered."""
