@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -65,6 +66,21 @@ def test_the_commands(file_of, tmp_path, capsys):
     generate = ["generate", *model, "--system", CHATS[0][0]["content"], "--method", "hold"]
     assert main([*generate, "--max-new-tokens", "12", "--user", "Tell me about gardens."]) == 0
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("kind", (signal.SIGINT, signal.SIGTERM))
+def test_a_steered_run_ends_when_it_is_told_to(file_of, tmp_path, kind):
+    """A signal mostly arrives while llama.cpp computes, where exceptions are lost."""
+    command = [sys.executable, "-m", "holdfast", "drift", "--model", f"llama:{file_of('Q8_0')}"]
+    command += ["--method", "boost:factor=4", "--conversations", "200", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+        for line in run.stderr:
+            if "rounds (" in line:
+                break
+        time.sleep(1)
+        run.send_signal(kind)
+        _, rest = run.communicate(timeout=60)
+    assert run.returncode == 128 + kind and "resumes it" in rest
 
 
 @contextmanager

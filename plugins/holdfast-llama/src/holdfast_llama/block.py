@@ -19,7 +19,7 @@ from holdfast.methods import Method, attention_methods, read_methods, spell
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast_llama.model import check_steering
 from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
-from holdfast_llama.weights import AttentionWeights, SteeredRow
+from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
 
 Range = tuple[int, int]  # first and last token (exclusive)
 _PIECE = 1024  # bytes of a token at most
@@ -197,7 +197,8 @@ class SteeringBlock:
             row = SteeredRow(0, begin, self._span, self._methods, self._trace)
             self._weights.begin([row], [begin + len(piece)])
             try:
-                self._eval(piece)
+                with signals_after():
+                    self._eval(piece)
                 self._weights.finish()
             except BaseException:
                 self._weights.abandon()

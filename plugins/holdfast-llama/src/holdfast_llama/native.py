@@ -6,6 +6,7 @@ stream, so a token's cell is its position; `weights.py` checks that in every pas
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 
 from holdfast.errors import ModelError
 from holdfast_llama.versions import check_version
-from holdfast_llama.weights import AttentionWeights, SteeredRow
+from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
 
 FLASH_OFF, FLASH_ON = 0, 1
 CHUNK = 512  # tokens of one pass; a longer prompt takes several
@@ -304,7 +305,8 @@ class NativeContext:
         batch.n_tokens = width * len(rows)
         if self.steers:
             self.weights.begin(rows, [row.start + stop for row in rows])
-        code = llama_cpp.llama_decode(self.pointer, batch)
+        with signals_after() if self.steers else contextlib.nullcontext():
+            code = llama_cpp.llama_decode(self.pointer, batch)
         if self.steers:
             self.weights.finish()
         if code:

@@ -8,10 +8,14 @@ factor per query and head, those on the rest by another: so any method of the st
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import FrameType
 from typing import Any
 
 import llama_cpp
@@ -172,6 +176,31 @@ class _Plan:
         tables = (layer_table(methods, layer, heads) for layer in range(layers))
         moves = [LayerMoves.of(table, len(methods), heads) for table in tables]
         return cls(methods, [layer if layer.steered.any() else None for layer in moves])
+
+
+@contextlib.contextmanager
+def signals_after() -> Iterator[None]:
+    """Signals that end a program are handled behind the block: what a handler raises inside a
+    callback would be lost in C, and the program would go on.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone handles signals
+        yield
+        return
+    caught: list[tuple[int, FrameType | None]] = []
+    handlers: dict[int, Any] = {
+        kind: handler
+        for kind in (signal.SIGINT, signal.SIGTERM)
+        if callable(handler := signal.getsignal(kind))
+    }
+    for kind in handlers:
+        signal.signal(kind, lambda *details: caught.append(details))
+    try:
+        yield
+    finally:
+        for kind, handler in handlers.items():
+            signal.signal(kind, handler)
+        for kind, frame in caught[:1]:
+            handlers[kind](kind, frame)
 
 
 class AttentionWeights:
