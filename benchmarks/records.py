@@ -77,6 +77,12 @@ RECORDS = (
         False,
         20,
     ),
+    Record(
+        "smollm2_confirmed",
+        "benchmarks/on_smollm2.py confirm --facts {facts} --runs {runs} --out {out}",
+        False,
+        150,
+    ),
     Record("logs_smollm2", "benchmarks/logs_smollm2.py --runs {runs} --out {out}", False, 40),
     Record("truncation_smollm2", "benchmarks/truncation.py --runs {runs} --out {out}", False, 10),
     Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),

@@ -48,6 +48,7 @@ from tabled.real import (
     real_decay_table,
     real_drift_table,
     settings_table,
+    start_line,
     truncation_table,
     window_table,
 )
@@ -66,7 +67,11 @@ from tabled.speed import (
 )
 
 # by table, where the record has another name
-RECORDED = {"smollm2_decay": "smollm2_drift", "quoted": "demo_real"}
+RECORDED = {
+    "smollm2_decay": "smollm2_drift",
+    "quoted": "demo_real",
+    "start-with": "smollm2_confirmed",
+}
 
 STAGES = (
     "equal_cost_explored",
@@ -137,6 +142,7 @@ def documents() -> dict[Path, str]:
         ("smollm2_decay", real_decay_table),
         ("smollm2_explored", functools.partial(settings_table, "smollm2_explored")),
         ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
+        ("start-with", start_line),
         ("window", window_table),
         ("logs_smollm2", logs_table),
         ("truncation_smollm2", truncation_table),
