@@ -21,13 +21,16 @@ from holdfast.methods.table import LayerTable, layer_table, table_row
 
 @dataclass(frozen=True)
 class AttentionTrace:
-    """Attention mass on the span, after steering."""
+    """Attention mass on the span, after steering.
 
-    # float32 [layer, head, step]; step t is the query that produced the reply's token t
+    Args:
+        mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
+        uniform: float32 [layer, step], the mass if the layer attended evenly to all tokens that it
+            sees: in a layer with a sliding window or chunks, those in the window or the chunk. Its
+            mean over layers is the one number beside the mean mass. None where it is not known.
+    """
+
     mass: Tensor
-    # float32 [layer, step], what the mass would be if the layer attended evenly to all tokens that
-    # it sees: in a layer with a sliding window or chunks, those in the window or the chunk. Its
-    # mean over layers is the one number beside the mean mass. None where it is not known
     uniform: Tensor | None = None
 
 

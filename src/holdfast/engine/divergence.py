@@ -58,13 +58,17 @@ class Pair:
 
 @dataclass(frozen=True)
 class Divergence:
-    """How far the distributions of a reply's tokens lie from those behind another chat."""
+    """How far the distributions of a reply's tokens lie from those behind another chat.
 
-    # per token KL(q || p), q behind the chat that the reply answered and p behind the other; the
-    # token that ended the reply is the last. At temperature 1, over the whole vocabulary, whatever
-    # the reply was drawn with
+    Args:
+        nats: per token KL(q || p), q behind the chat that the reply answered and p behind the
+            other; the token that ended the reply is the last. At temperature 1, over the whole
+            vocabulary, whatever the reply was drawn with.
+        forwarded: tokens that went through the model for it.
+    """
+
     nats: tuple[float, ...]
-    forwarded: int = 0  # tokens that went through the model for it
+    forwarded: int = 0
 
     @property
     def mean(self) -> float:

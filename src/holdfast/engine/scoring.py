@@ -25,14 +25,20 @@ _AT_ONCE = 65_536  # tokens of the prompts whose keys and values are in memory f
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of given replies to one chat."""
+    """Scores of given replies to one chat.
 
-    # one per reply, the sum over its tokens, natural logarithm, at temperature 1; the end of the
-    # reply is not in it
+    Args:
+        log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
+            1; the end of the reply is not in it.
+        tokens: how many tokens each reply has.
+        forwarded: tokens that went through the model.
+        greedy: whether each token of a reply is the likeliest, so that it would be generated at
+            temperature 0.
+    """
+
     log_probabilities: tuple[float, ...]
-    tokens: tuple[int, ...]  # how many tokens each reply has
-    forwarded: int  # tokens that went through the model
-    # whether each token of a reply is the likeliest, so that it would be generated at temperature 0
+    tokens: tuple[int, ...]
+    forwarded: int
     greedy: tuple[bool, ...]
 
 

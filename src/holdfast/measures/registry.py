@@ -42,10 +42,15 @@ JUDGE = "judge"  # the one spec that asks a model
 
 @dataclass(frozen=True)
 class Score:
-    """How far a reply follows its instruction."""
+    """How far a reply follows its instruction.
 
-    value: float  # 0 (not at all) to 1 (fully)
-    reason: str  # short English that says why this number
+    Attributes:
+        value: 0 (not at all) to 1 (fully).
+        reason: short English that says why this number.
+    """
+
+    value: float
+    reason: str
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):

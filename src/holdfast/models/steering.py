@@ -243,11 +243,17 @@ def _checked_span(span_mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class EncodedChats:
-    """Chats as a batch for `generate()`, padded on the left."""
+    """Chats as a batch for `generate()`, padded on the left.
 
-    input_ids: Tensor  # int64 [chat, token]
-    attention_mask: Tensor  # int64 [chat, token], 0 on padding
-    span_mask: Tensor  # bool [chat, token], True on the tokens to hold on to
+    Args:
+        input_ids: int64 [chat, token].
+        attention_mask: int64 [chat, token], 0 on padding.
+        span_mask: bool [chat, token], True on the tokens to hold on to.
+    """
+
+    input_ids: Tensor
+    attention_mask: Tensor
+    span_mask: Tensor
 
     @property
     def inputs(self) -> dict[str, Tensor]:
