@@ -50,16 +50,16 @@ def truncation_of(series: Series) -> Truncation | None:
     known: list[tuple[float, float]] = []
     for record in series.records:
         turns = [turn for turn in record["turns"] if turn["speaker"] == "agent"]
-        asked = [probe for probe in record["probes"] if probe["kind"] == "canary"]
-        rounds = [first for spoken in (turns, asked) if (first := _stops_growing(spoken))]
+        canaries = [probe for probe in record["probes"] if probe["kind"] == "canary"]
+        rounds = [first for spoken in (turns, canaries) if (first := _stops_growing(spoken))]
         if not rounds:
             continue
         cut_from[int(record["conversation"])] = min(rounds)
-        counts = [reply.get("prompt_tokens", 0) for reply in (*turns, *asked)]
+        counts = [reply.get("prompt_tokens", 0) for reply in (*turns, *canaries)]
         limit = max(limit, *counts)
-        if first := _stops_growing(asked):  # a question may be shorter than the turn beside it
-            before = [probe["score"] for probe in asked if probe["round"] < first]
-            after = [probe["score"] for probe in asked if probe["round"] >= first]
+        if first := _stops_growing(canaries):  # a question may be shorter than the turn beside it
+            before = [probe["score"] for probe in canaries if probe["round"] < first]
+            after = [probe["score"] for probe in canaries if probe["round"] >= first]
             known.append((float(np.mean(before)), float(np.mean(after))))
     if not cut_from:
         return None
@@ -89,7 +89,7 @@ def _stops_growing(replies: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 @dataclass(frozen=True)
-class Survival:
+class RuleSurvival:
     """One rule before and after the older rounds were summarised, over the n conversations that
     were asked both.
     """
@@ -100,7 +100,7 @@ class Survival:
     difference: Estimate
 
 
-def survivals_of(series: Series) -> list[Survival]:
+def survivals_of(series: Series) -> list[RuleSurvival]:
     """All rules together, then each, least surviving first; none where nothing was summarised."""
     scores: dict[str, dict[int, tuple[list[float], list[float]]]] = defaultdict(dict)
     for record in series.records:
@@ -123,5 +123,5 @@ def survivals_of(series: Series) -> list[Survival]:
         if both:
             values = np.array(both)
             change = values[:, 1] - values[:, 0]
-            rows.append(Survival(name, *map(estimate, (values[:, 0], values[:, 1], change))))
+            rows.append(RuleSurvival(name, *map(estimate, (values[:, 0], values[:, 1], change))))
     return sorted(rows, key=lambda row: (bool(row.name), row.after.mean or 0.0, row.name))

@@ -47,12 +47,12 @@ def _sentence(cut: Truncation) -> str:
             f"The server leaves out a part of the dialog from {rounds} on, but keeps the system"
             f" prompt: {counted}, and {canary}"
         )
-    told = (
+    verdict = (
         f", and {canary}, which does not tell" if cut.canary_after.n else "; --canary tells which"
     )
     return (
         f"The server reads no more of the dialog from {rounds} on: {counted}. It may have cut off"
-        f" the system prompt, or older messages, or leave cached tokens out of its count{told}"
+        f" the system prompt, or older messages, or leave cached tokens out of its count{verdict}"
     )
 
 
@@ -64,7 +64,7 @@ def read_whole(series: Sequence[Series]) -> Sequence[Series]:
 
 
 def was_cut_off(series: Sequence[Series]) -> bool:
-    """Whether a server cut the system prompt off, as far as can be told."""
+    """Whether a server cut the system prompt off, as far as can be verdict."""
     cuts = [cut for item in series if (cut := truncation_of(item))]
     return any(cut.verdict == "prompt lost" for cut in cuts)
 

@@ -309,7 +309,8 @@ class AttentionWeights:
             )
         visible = self._visible(tensor, width)
         columns = self._span_columns(width)
-        held, rest, traced = np.moveaxis(weights @ columns, -1, 0)  # [row, head, query]
+        # [row, head, query]; without BLAS, whose idle threads would spin through the pass
+        held, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
         if tensor.src[2]:  # a sink takes part in the softmax: one more score of the rest
             rest = np.maximum(1 - held, rest)
         moves = self._plan.layers[layer]
@@ -318,7 +319,7 @@ class AttentionWeights:
             if not self.on_host:
                 _tensor_set(address, weights.ctypes.data, 0, weights.nbytes)
         self.mass[:, layer] = traced[:, :, -1]
-        self.uniform[:, layer] = (columns[:, 0, :, 2] * visible).sum(1) / visible.sum(1)
+        self.uniform[:, layer] = (columns[:, 2] * visible).sum(1) / visible.sum(1)
         self._reached.add(layer)
 
     def _steer(
@@ -365,15 +366,15 @@ class AttentionWeights:
 
     def _span_columns(self, width: int) -> np.ndarray:
         """1 on the columns of what is held on to, on the others, and on the span of the prompt,
-        which a trace is of; float32 [row, 1, column, 3].
+        which a trace is of; float32 [row, 3, column].
         """
-        if self._columns.shape[-2:-1] != (width,):
-            self._columns = np.zeros((len(self._rows), 1, width, 3), np.float32)
+        if self._columns.shape[-1] != width:
+            self._columns = np.zeros((len(self._rows), 3, width), np.float32)
             for number, (row, end) in enumerate(zip(self._rows, self._ends, strict=True)):
                 for start, stop, inside in self._runs[number]:
-                    self._columns[number, 0, start:stop, 0 if inside else 1] = 1
+                    self._columns[number, 0 if inside else 1, start:stop] = 1
                 prompt = min(len(row.span), end)
-                self._columns[number, 0, :prompt, 2] = row.span[:prompt]
+                self._columns[number, 2, :prompt] = row.span[:prompt]
         return self._columns
 
     def _visible(self, tensor: _Tensor, width: int) -> np.ndarray:
