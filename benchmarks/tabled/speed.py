@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 
-from tabled.reading import read, versions
+from tabled.reading import ROOT, markdown, read, versions
 
 
 def speed_table() -> str:
@@ -322,3 +323,29 @@ def census_line() -> str:
         " formula on its own attention matrix; the others are refused by name"
         " ([the list](RESULTS/census.md))."
     )
+
+
+def llama_table() -> str:
+    """Processor time and memory in llama.cpp."""
+    path = ROOT / "plugins/holdfast-llama/benchmarks/results/speed.json"
+    rows = json.loads(path.read_text())["rows"]
+    kinds = list(dict.fromkeys(row["file"] for row in rows))
+    counts = list(dict.fromkeys(row["rows"] for row in rows))
+    found = {(row["way"], row["file"], row["rows"]): row for row in rows}
+    decoded = [
+        f"{kind}, {count} row{'s' if count > 1 else ''}" for kind in kinds for count in counts
+    ]
+    table = [["", *(f"prefill, {kind}" for kind in kinds), *decoded]]
+    for way in dict.fromkeys(row["way"] for row in rows):
+        cells = [f"{found[way, kind, counts[0]]['prefill_ms']:.1f}" for kind in kinds]
+        cells += [
+            f"{found[way, kind, count]['decode_ms']:.1f}" for kind in kinds for count in counts
+        ]
+        table.append([way, *cells])
+    memory = [["most memory of a process, MB", *kinds]]
+    for way in dict.fromkeys(row["way"] for row in rows if "peak_mb" in row):
+        peaks = {
+            row["file"]: row["peak_mb"] for row in rows if row["way"] == way and "peak_mb" in row
+        }
+        memory.append([way, *(f"{peaks[kind]:,}" for kind in kinds)])
+    return "\n".join([*markdown(table), "", *markdown(memory)])
