@@ -30,11 +30,11 @@ from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.choice import ahead_at_cost, front, pick
 from holdfast.analysis.decay import decay as describe_decay
 from holdfast.analysis.statistics import estimate, paired_difference
+from holdfast.common.seeds import seed_of
 from holdfast.models.requests import Request
 from holdfast.records import read_run
 from holdfast.report.calibration import answer
 from holdfast.report.study_figures import write_calibration_figures
-from holdfast.seeds import seed_of
 from holdfast.study.calibrate import Plan, calibrate, choose_prompts
 from holdfast.study.capability import load_capability
 from holdfast.study.decay import Sizes, hold

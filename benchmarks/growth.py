@@ -62,11 +62,11 @@ def context(length: int) -> dict:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from holdfast.attention import install
+    from holdfast.common.sampling import Sampling
     from holdfast.engine.rows import Row, Stream
     from holdfast.engine.runner import Runner
     from holdfast.engine.scheduler import Scheduler
     from holdfast.methods import read_methods
-    from holdfast.sampling import Sampling
 
     torch.manual_seed(0)
     shape = LlamaConfig(

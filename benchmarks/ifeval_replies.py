@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 
 import holdfast
+from holdfast.common.sampling import Sampling
 from holdfast.drift import load_suite
-from holdfast.sampling import Sampling
 
 # A sentence or two of ours in each of many languages, for the instruction that asks for one.
 LANGUAGES = {

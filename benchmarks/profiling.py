@@ -26,12 +26,12 @@ from stamp import measured_on
 
 import holdfast
 from holdfast.attention import install
+from holdfast.common.sampling import Sampling
 from holdfast.methods import HeadSet, Pasta
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache
 from holdfast.models.local import LocalModel
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
-from holdfast.sampling import Sampling
 
 PLAN = ProfilingPlan(Pasta(0.01), max_new_tokens=24)
 WORDS = (

@@ -3,9 +3,9 @@
 import pytest
 from tiny import LOOK, looked_up
 
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 HELLO = ({"role": "user", "content": "hello"},)
 

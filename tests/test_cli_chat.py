@@ -25,13 +25,13 @@ from tiny import chat, model, tokenizer
 from holdfast.chat.prompt import Pieces
 from holdfast.cli import main
 from holdfast.cli.chat import COMMANDS, completions, printable
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import least_tokens
 from holdfast.errors import UsageError
 from holdfast.methods import parse
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
-from holdfast.sampling import Sampling
-from holdfast.seeds import seed_of
 
 SYSTEM = "always talk about cheese"
 SHORT = Sampling(max_new_tokens=8)

@@ -19,9 +19,9 @@ from tiny import LOOK, looked_up
 
 import holdfast.models.endpoint
 from holdfast import methods
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 

@@ -10,10 +10,10 @@ from chat_server import KEY, completion, refusal
 
 from holdfast import drift
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
 from holdfast.measures import build
 from holdfast.records import read_run
-from holdfast.sampling import Sampling
 
 SUITE = drift.Suite(
     "three",

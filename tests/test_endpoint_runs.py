@@ -14,6 +14,8 @@ from test_records import ABOUT, IDENTITY, begun, record
 from holdfast import cli, drift, tasks
 from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.tasks import read_results
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
 from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed, Unreachable
@@ -22,8 +24,6 @@ from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 from holdfast.records import FAILURES, Compatibility, command_of, open_run, read_run, union
 from holdfast.report.about import about_runs
 from holdfast.report.tasks import table
-from holdfast.sampling import Sampling
-from holdfast.seeds import seed_of
 from holdfast.study.calibrate import Plan, calibrate
 
 SAMPLES = 12

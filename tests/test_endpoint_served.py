@@ -8,8 +8,8 @@ from test_serve import FRENCH, model, server, url  # noqa: F401  fixtures
 import holdfast
 from holdfast import client, drift
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 WIRE = 1e-4  # a mass goes over the wire with four digits
 METHODS = ("none", "boost:factor=4", "repetition:probability=0.5+spotlight:target=0.2")

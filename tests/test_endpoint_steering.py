@@ -9,10 +9,10 @@ from test_endpoint_drift import SUITE
 import holdfast
 from holdfast import drift, methods
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 

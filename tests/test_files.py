@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from holdfast import files
+from holdfast.common import files
+from holdfast.common.files import write_whole
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import RecordsError
-from holdfast.files import write_whole
 from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import write_findings
 from holdfast.report.figures import save

@@ -10,12 +10,12 @@ import torch
 from tiny import chat
 
 import holdfast
+from holdfast.common.sampling import Sampling
 from holdfast.drift import Settings
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.fingerprint import fingerprint_of
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 GREEDY = Sampling(temperature=0, max_new_tokens=6)
 CHAT = chat("Always reply in French.", "Do you like the garden?")

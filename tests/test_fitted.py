@@ -17,12 +17,12 @@ from tiny import chat, model
 
 from holdfast import methods
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.methods import AdaSeka, Capping, Gcad, Prism, Seka, Vector
 from holdfast.methods.keys import rank_covering
 from holdfast.methods.registry import BY_NAME
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 from holdfast.states import Site, watched
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets

@@ -8,9 +8,9 @@ from tiny import chat, model
 import holdfast
 from holdfast import client, methods
 from holdfast.cli import parser
+from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 from holdfast.serve.service import Limits
 
 TALK = chat("always talk about cheese", "the old town")

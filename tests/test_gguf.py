@@ -16,10 +16,10 @@ from tiny import SPECIAL, TEMPLATE, chat, model, tokenizer
 import holdfast
 from holdfast.chat.templates import render_text
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models import gguf
 from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
-from holdfast.sampling import Sampling
 
 gguf_package = pytest.importorskip("gguf")
 GREEDY = Sampling(temperature=0, max_new_tokens=12)

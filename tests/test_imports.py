@@ -13,15 +13,8 @@ PACKAGE = SOURCE / "holdfast"
 
 # A module imports only what stands above it; modules that do not exist yet are absent.
 LAYERS = (
-    "version",
     "errors",
-    "seeds",
-    "ranges",
-    "validation",
-    "files",
-    "progress",
-    "threads",
-    "sampling",
+    "common",
     "records",
     "chat",
     "methods",
@@ -45,8 +38,8 @@ LAYERS = (
 )
 LIGHT = (
     "__init__",
-    "files",
-    "sampling",
+    "common/files",
+    "common/sampling",
     "chat/prompt",
     "methods",
     "client",

@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import chat, model, tokenizer
 
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
 from holdfast.methods import Guidance, SplitSoftmax
 from holdfast.models import loading
 from holdfast.models.loading import load, placement_of
-from holdfast.sampling import Sampling
 
 WEIGHT = "model.layers.1.mlp.up_proj.weight"
 

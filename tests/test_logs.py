@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import yaml
 
+from holdfast.analysis.adherence import TURN_BINS, adherence, read_scores
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
-from holdfast.logs import FORMATS, adherence, draft_suite, read_logs, score_logs
-from holdfast.logs.adherence import TURN_BINS, read_scores
+from holdfast.logs import FORMATS, draft_suite, read_logs, score_logs
 from holdfast.measures.conduct import files_changed
 from holdfast.records import read_run
 
@@ -295,7 +295,7 @@ def test_bins_take_the_turns_they_name(tmp_path, short):
 
 def test_the_interval_covers_the_difference_of_separate_sets():
     """95 % intervals of differences that are 0 exclude it in about 1 of 20 cases."""
-    from holdfast.logs.adherence import _difference
+    from holdfast.analysis.adherence import _difference
 
     rng = np.random.default_rng(1)
     wrong = 0

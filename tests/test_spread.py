@@ -17,10 +17,10 @@ from test_endpoint_drift import REQUESTS, measure
 import holdfast
 from holdfast import drift
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, RecordsError, Unreachable, UsageError
 from holdfast.models.served import same_served
 from holdfast.records import read_run
-from holdfast.sampling import Sampling
 
 ONE = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens=40))
 

@@ -13,12 +13,12 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import methods
+from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 from holdfast.states import Site, abilities, sites_of
 
 # of logits, relative to the largest: float32, other shapes of the same products

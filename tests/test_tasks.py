@@ -24,6 +24,7 @@ import holdfast
 from holdfast import records, tasks
 from holdfast.analysis.tasks import LEAST_FLUENCY, average, read_results
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.errors import (
     HoldfastError,
     ModelError,
@@ -38,7 +39,6 @@ from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUN
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
 from holdfast.papers.zhang2024.settings import demonstrations, draw_samples, request_of
 from holdfast.report.tasks import table
-from holdfast.sampling import Sampling
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT.parent / "shared" / "data" / "counterfact_core.csv.gz"

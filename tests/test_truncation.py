@@ -14,10 +14,10 @@ from holdfast.analysis.context import survivals_of, truncation_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import write_summary
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.report.terminal import next_line, table
-from holdfast.sampling import Sampling
 
 SUITE = drift.Suite(
     "bread",

@@ -12,10 +12,10 @@ from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens
 from holdfast_vllm.versions import check_version
 from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_wish
 
+from holdfast.common.sampling import Sampling
 from holdfast.engine.drawing import draw, uniforms
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Kind, of_kind, parse
-from holdfast.sampling import Sampling
 
 
 def attention(spec):

@@ -12,6 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message
+from holdfast.common.sampling import Sampling
+from holdfast.common.threads import wait_asleep
+from holdfast.common.version import __version__ as __version__
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
     AdaCad,
@@ -34,9 +37,6 @@ from holdfast.methods import (
     Vector,
 )
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
-from holdfast.threads import wait_asleep
-from holdfast.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from holdfast import client, drift, measures, methods, records, report

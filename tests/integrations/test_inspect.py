@@ -32,11 +32,11 @@ from served import served
 import holdfast
 from holdfast import drift
 from holdfast.analysis.series import read_series
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import UsageError
 from holdfast.integrations.inspect.drift import RECORD
-from holdfast.sampling import Sampling
-from holdfast.seeds import seed_of
 from holdfast.serve.service import Limits
 
 FRENCH = (

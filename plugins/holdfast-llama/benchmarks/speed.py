@@ -119,8 +119,8 @@ class OurEngine:
         self.model, self.rows, self.methods = model, rows, parse(spec)
 
     def prefill(self) -> int:
+        from holdfast.common.sampling import Sampling
         from holdfast.engine.rows import Row, Stream
-        from holdfast.sampling import Sampling
 
         self.scheduler = self.model.scheduler()
         span = tuple(4 <= place < 4 + SPAN for place in range(PROMPT))

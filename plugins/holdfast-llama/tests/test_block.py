@@ -14,9 +14,9 @@ from gguf_files import bits
 from holdfast_llama.weights import AttentionWeights
 
 from holdfast.chat.prompt import render
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 TOKENS = 24
 MASS = 2e-4  # keys and values in float16, and prompts computed in other chunks

@@ -21,10 +21,10 @@ from holdfast_llama.model import load
 from holdfast import drift
 from holdfast.chat.templates import render_text
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 from holdfast.models.requests import Request
 from holdfast.records import read_run
-from holdfast.sampling import Sampling
 
 REQUESTS = 1000
 

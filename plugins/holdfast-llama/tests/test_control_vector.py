@@ -12,9 +12,9 @@ import torch
 from conftest import CHATS
 
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 LOGITS = 1e-4
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from conftest import CHATS, METHODS
 
+from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 LOGITS, MASS = 1e-4, 1e-5
 MOVED = 0.1  # what steering does to logits, at least somewhere

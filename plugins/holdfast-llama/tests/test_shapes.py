@@ -11,8 +11,8 @@ from gguf_files import FOLDER, write
 from holdfast_llama.model import load
 
 import holdfast
+from holdfast.common.sampling import Sampling
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 # Greatest difference of masses, unsteered ones too: ggml's GELU, in Gemma, is a table in float16,
 # and weights drawn this wide amplify rounding. Steering moves masses by 0.1 and more.

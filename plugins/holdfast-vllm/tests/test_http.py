@@ -18,10 +18,10 @@ from conftest import CACHE, CHATS, FLOAT32, MODEL, MOVED, model, reference, span
 
 import holdfast
 from holdfast import drift
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, parse
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 
 START = 240  # seconds, on a busy machine
 SERVER = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]

@@ -12,6 +12,7 @@ from conftest import CACHE, CHATS, OURS, STOCK, model, use_backend
 
 from holdfast import drift
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import Ability
@@ -19,7 +20,6 @@ from holdfast.models.engines import load_in_engine
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Request
 from holdfast.records import read_run
-from holdfast.sampling import Sampling
 
 MASS = 2e-5  # of a head, beside the local model's
 METHODS = (

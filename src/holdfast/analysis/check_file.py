@@ -15,8 +15,8 @@ from typing import Any
 
 from holdfast.analysis.checks import Cell, PromptCheck, Terms, check_again, rules_of
 from holdfast.analysis.falls import Fall, RuleFall
+from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, RecordsError
-from holdfast.files import write_whole
 from holdfast.records import RunData
 
 FILE = "check.json"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from holdfast import ranges
 from holdfast.analysis.falls import Fall, Record, RuleFall, cell_scores, compare_runs
 from holdfast.analysis.sequential import FAIL as FAIL
 from holdfast.analysis.sequential import PASS as PASS
@@ -24,6 +23,7 @@ from holdfast.analysis.sequential import (
     conversations_needed,
     decide,
 )
+from holdfast.common import ranges
 from holdfast.errors import ParameterOutOfRange
 
 MOST_NEEDED = 2000  # conversations: beyond, nobody waits for a verdict

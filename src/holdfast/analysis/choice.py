@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast import ranges
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.statistics import (
     Estimate,
@@ -27,6 +26,7 @@ from holdfast.analysis.verdicts import (
     too_few,
     within,
 )
+from holdfast.common import ranges
 from holdfast.errors import UsageError
 
 # Standard errors that a setting's gain, and its room below the budget, have to have on the half

@@ -13,8 +13,8 @@ import numpy as np
 
 from holdfast.analysis.statistics import Estimate, estimate_columns
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.files import write_whole
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import RunData, read_run
 

@@ -13,7 +13,7 @@ from holdfast.analysis.calibration import FOLDERS, Calibration
 from holdfast.analysis.choice import Pick, front
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.summary import NAME, json_text, judged, spread, summary_of, write_summary
-from holdfast.files import write_whole
+from holdfast.common.files import write_whole
 from holdfast.records import read_run
 
 MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order

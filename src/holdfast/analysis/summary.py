@@ -37,8 +37,8 @@ from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.tasks import read_results
 from holdfast.analysis.verdicts import tell
+from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun
-from holdfast.files import write_whole
 from holdfast.records import MANIFEST, RunData, command_of, read_run
 from holdfast.records.manifest import read_manifest
 

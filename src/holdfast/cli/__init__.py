@@ -34,9 +34,9 @@ from holdfast.cli import (
 )
 from holdfast.cli.options import RunFolder, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
+from holdfast.common.threads import wait_asleep
+from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, ParameterOutOfRange, UnknownName, UsageError
-from holdfast.threads import wait_asleep
-from holdfast.version import __version__
 
 COMMANDS = (
     drift.COMMAND,

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from holdfast import drift, ranges
+from holdfast import drift
 from holdfast.analysis import study_summary
 from holdfast.analysis.calibration import Calibration, read_calibration
 from holdfast.analysis.choice import Pick, pick, times_needed
@@ -25,6 +25,8 @@ from holdfast.cli.output import (
     write_page,
 )
 from holdfast.cli.progress import Bar, note
+from holdfast.common import ranges
+from holdfast.common.sampling import Sampling
 from holdfast.drift.baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.records import MANIFEST, read_run
@@ -34,7 +36,6 @@ from holdfast.report.about import failure_lines
 from holdfast.report.calibration import chance_line, next_step, sizes_needed
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.report.wording import count_of
-from holdfast.sampling import Sampling
 from holdfast.study import calibrate as study
 from holdfast.study.calibrate import calibrate, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws

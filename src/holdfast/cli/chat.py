@@ -17,15 +17,15 @@ from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Spec, SystemOptions
 from holdfast.cli.progress import Terminated
+from holdfast.common.files import write_whole
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
-from holdfast.files import write_whole
 from holdfast.methods import Ability, Method, holds_span, parse, spell
 from holdfast.methods.registry import METHODS
 from holdfast.models.capabilities import offers
 from holdfast.models.protocol import stream_reply
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
-from holdfast.seeds import seed_of
 
 Setting = tuple[Method, ...]
 

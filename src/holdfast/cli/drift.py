@@ -25,6 +25,7 @@ from holdfast.cli.loading import (
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
 from holdfast.cli.output import DriftRun, command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
+from holdfast.common.sampling import Sampling
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.dialogs import Dialogs, UserTurns
@@ -33,7 +34,6 @@ from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED
 from holdfast.drift.work import count_replies
 from holdfast.report.wording import count_of
-from holdfast.sampling import Sampling
 
 EXAMPLES = """examples:
   holdfast drift                               the model in the package on its own prompts

@@ -15,9 +15,9 @@ from holdfast.chat.messages import Message
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Specs, SystemOptions
 from holdfast.cli.progress import note
+from holdfast.common.sampling import NO_CONTENT, Sampling
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models.requests import NO_CONTENT, Request
-from holdfast.sampling import Sampling
+from holdfast.models.requests import Request
 
 EXAMPLES = """examples:
   holdfast generate --system "Reply in French." --user "Do you like it?" --method boost:factor=4

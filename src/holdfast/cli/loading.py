@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.cli.options import EndpointOptions, option_of
 from holdfast.cli.progress import note
+from holdfast.common.ranges import whole_number
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
 from holdfast.drift.dialogs import read_dialogs, read_user_turns
@@ -22,7 +23,6 @@ from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
 from holdfast.models.engines import engine_in, load_in_engine, read_options
 from holdfast.models.protocol import ChatModel
-from holdfast.ranges import whole_number
 from holdfast.report.judges import agreement_line
 
 

@@ -16,9 +16,9 @@ from holdfast.cli.check import COULD_NOT, PASSED, exit_code
 from holdfast.cli.loading import judging_of
 from holdfast.cli.options import Arg, Command, Options, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
+from holdfast.common.files import write_whole
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
-from holdfast.files import write_whole
 from holdfast.records import read_run
 
 _MANY = 20  # rules, beyond which categories are printed
@@ -67,7 +67,8 @@ class _LogsTerms(Options):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from holdfast.logs import adherence, read_logs, score_logs
+    from holdfast.analysis.adherence import adherence
+    from holdfast.logs import read_logs, score_logs
     from holdfast.report.logs import (
         logs_page,
         table,

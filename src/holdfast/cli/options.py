@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
 
 from holdfast.chat.messages import SYSTEM_AS
+from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
 from holdfast.errors import UsageError
-from holdfast.sampling import Sampling
 
 
 class Options(BaseModel):

@@ -12,8 +12,8 @@ from pathlib import Path
 from holdfast import drift, report
 from holdfast.cli.options import option_of
 from holdfast.cli.progress import Bar
+from holdfast.common.files import write_whole
 from holdfast.drift import Cast, Settings, Suite
-from holdfast.files import write_whole
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
 from holdfast.records import RunData

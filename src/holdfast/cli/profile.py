@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from holdfast import drift, methods, ranges
+from holdfast import drift, methods
 from holdfast.analysis.profile import choose_heads, read_gains
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
@@ -16,6 +16,7 @@ from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar, note
+from holdfast.common import ranges
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import SUFFIX
 from holdfast.methods.heads import Ranking

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from holdfast.progress import Watch
+from holdfast.common.progress import Watch
 
 # seconds until the title, the first plain line, and the next ones
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0

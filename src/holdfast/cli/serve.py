@@ -19,13 +19,13 @@ from holdfast.cli.options import (
     Spec,
 )
 from holdfast.cli.progress import ending_at_once
+from holdfast.common.ranges import Range, whole_number
+from holdfast.common.version import __version__
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
 from holdfast.methods import parse, spell
 from holdfast.methods.fitted import read_any_fitted
 from holdfast.models.engines import engine_in
-from holdfast.ranges import Range, whole_number
-from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.serve.service import Service

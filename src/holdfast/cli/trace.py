@@ -24,9 +24,9 @@ from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
+from holdfast.common.files import write_whole
 from holdfast.drift.benchmark import check_folder
 from holdfast.errors import UsageError
-from holdfast.files import write_whole
 from holdfast.papers.li2024 import geometry
 from holdfast.report import trace as report
 from holdfast.report.study_figures import write_geometry_figures, write_trace_figures

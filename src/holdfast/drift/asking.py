@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.chat.messages import Message
+from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, places_of, probed, system_of
 from holdfast.drift.pairing import Probe
 from holdfast.drift.settings import Settings, Shown, to_summarise, with_summary
@@ -17,7 +18,6 @@ from holdfast.methods import Method
 from holdfast.models.failures import Failures
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
-from holdfast.seeds import seed_of
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from holdfast.common.seeds import seed_of
 from holdfast.drift.benchmark import identity_of, identity_of_given
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import places_of, scored
@@ -26,7 +27,6 @@ from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import BatchUnit, Listener, Units, replicas_of, work_on
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, Run, RunData, batches, open_run, read_run, resume
-from holdfast.seeds import seed_of
 
 FOLDER = "baseline"
 KIND = "baseline"

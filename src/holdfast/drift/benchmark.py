@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import methods as steering
+from holdfast.common.version import __version__
 from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.divergence import check_measurable
 from holdfast.drift.judges import Judgements, Judges, load_judges
@@ -36,7 +37,6 @@ from holdfast.records import (
     resume,
     union,
 )
-from holdfast.version import __version__
 
 # Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
 # point, what runs beside a conversation can change a last digit, and now and then a token.

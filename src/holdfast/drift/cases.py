@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from holdfast.common.files import asset
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
 from holdfast.measures.turns import EVERY_TURN, When
@@ -163,7 +163,7 @@ def personas_of(texts: Sequence[str]) -> tuple[Persona, ...]:
 @cache
 def generic_starters() -> tuple[str, ...]:
     """The starters of a suite that has none of its own; they suit any system prompt."""
-    text = (files("holdfast") / "assets" / "suites" / "starters.txt").read_text(encoding="utf-8")
+    text = asset("suites/starters.txt")
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Shown
 from holdfast.drift.traces import TurnTrace
 from holdfast.measures.repetition import repetitions
-from holdfast.models.requests import NO_CONTENT, Compared, Reply
+from holdfast.models.requests import Compared, Reply
 
 if TYPE_CHECKING:
     from holdfast.measures import Measure, Score

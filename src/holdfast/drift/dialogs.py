@@ -16,11 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.common.files import ASSETS, read_json_lines
 from holdfast.drift.messages import (
     CALLS,
     SAID_TO_NOBODY,
@@ -30,7 +30,6 @@ from holdfast.drift.messages import (
     read_tools,
 )
 from holdfast.errors import UsageError
-from holdfast.files import read_json_lines
 
 RECORDED = "recorded"  # the stop reason of a turn that is replayed
 SCRIPTED = "scripted"  # that of a user turn from a script
@@ -116,7 +115,7 @@ def read_user_turns(path: Path | str) -> UserTurns:
             and the cure.
     """
     if str(path) == SHIPPED_SCRIPTS:
-        path = Path(str(files("holdfast") / "assets" / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
+        path = Path(str(ASSETS / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
     path = Path(path)
     scripts = []
     for number, value in _values_in(path):

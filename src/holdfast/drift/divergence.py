@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.chat.messages import Message
+from holdfast.common.seeds import seed_of
 from holdfast.drift.asking import Asking
 from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view
 from holdfast.drift.settings import Shown, with_summary
@@ -23,7 +24,6 @@ from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel, Compares, Session
 from holdfast.models.requests import Compared, Reply, Request, check_comparable
-from holdfast.seeds import seed_of
 
 _DIGITS = 6
 

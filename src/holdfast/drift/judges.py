@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.files import cannot_write, write_whole
+from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.files import cannot_write, write_whole
 from holdfast.measures import Measure
 from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
 from holdfast.models.protocol import ChatModel, Job
 from holdfast.models.requests import Reply, Request
 from holdfast.records import append_line, cut_torn_line, read_notes
-from holdfast.sampling import Sampling
 
 ANSWERS_FILE = "judgements.jsonl"
 FORM = 1  # of what a judge is asked; answers to another form are not read

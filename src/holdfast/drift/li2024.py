@@ -16,10 +16,10 @@ import unicodedata
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.files import asset
 from holdfast.drift.cases import Case, Suite, generic_starters
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures import build
@@ -154,7 +154,7 @@ def bindings() -> dict[str, Binding]:
     """The shipped table: the hash of each published entry and its measures, in the paper's
     order.
     """
-    text = (files("holdfast") / "assets" / "suites" / "li2024.json").read_text(encoding="utf-8")
+    text = asset("suites/li2024.json")
     return {
         row["key"]: Binding(
             row["id"],

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.common.validation import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.validation import shortened
 
 ROLES = {  # of OpenAI, Anthropic and ShareGPT
     "system": "system",

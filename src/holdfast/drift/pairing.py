@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from holdfast.chat.messages import Message, Tool, uses_tools
 from holdfast.chat.prompt import render_with_spans
+from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case, Persona, Rule, Suite
 from holdfast.drift.dialogs import Dialogs, RecordedDialog, Script, UserTurns
 from holdfast.drift.settings import Settings
@@ -17,7 +18,6 @@ from holdfast.errors import PromptError, UsageError
 from holdfast.measures.text import plural
 from holdfast.models.protocol import ChatModel
 from holdfast.models.replicas import replicas_of
-from holdfast.seeds import seed_of
 
 Given = TypeVar("Given")  # dialogs, user turns or nothing
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import ranges
 from holdfast.chat.messages import SYSTEM_AS, Message
+from holdfast.common import ranges
+from holdfast.common.sampling import Sampling
 from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
 from holdfast.models.protocol import ChatModel
-from holdfast.sampling import Sampling
 
 CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
 SUMMARY_PROMPT = (

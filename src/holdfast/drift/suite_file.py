@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, StringConstraints, ValidationError
 
+from holdfast.common.validation import Path as FieldPath
+from holdfast.common.validation import StrictModel, problem_of, shortened, written
 from holdfast.drift.cases import NO_CATEGORY, Case, Rule, Suite, generic_starters, personas_of
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.turns import When
-from holdfast.validation import Path as FieldPath
-from holdfast.validation import StrictModel, problem_of, shortened, written
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
+from holdfast.common.files import ASSETS, read_text
 from holdfast.drift import li2024
 from holdfast.drift.cases import CATEGORIES, Case, Suite, generic_starters
 from holdfast.drift.suite_file import parse_suite
@@ -15,7 +15,6 @@ from holdfast.drift.verifiable.ifbench import load_ifbench
 from holdfast.drift.verifiable.multi_if import load_multi_if
 from holdfast.drift.verifiable.sys_ifeval import load_sys_ifeval
 from holdfast.errors import UnknownName, UsageError
-from holdfast.files import read_text
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
@@ -94,10 +93,10 @@ def load_suite(
 
 def load_shipped(name: str) -> Suite:
     """A suite that comes with the package."""
-    asset = files("holdfast") / "assets" / "suites" / f"{name}.yaml"
-    if not asset.is_file():
+    file = ASSETS / "suites" / f"{name}.yaml"
+    if not file.is_file():
         raise UsageError(
             f"The suite {name!r} is missing from this installation of Holdfast; install it again."
         )
-    text = asset.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
     return parse_suite(text, f"{name}.yaml", name, check=False)  # its tests check it

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
+from holdfast.common.threads import one_thread
 from holdfast.engine.batch import ActiveRow, StreamState, batch_of, spans_of
 from holdfast.engine.drawing import Token, choose, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
@@ -24,7 +25,6 @@ from holdfast.engine.processors import Processors, StepOutputs
 from holdfast.engine.runner import Output, Runner
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.methods.trials import Outputs
-from holdfast.threads import one_thread
 
 
 class Decoder:

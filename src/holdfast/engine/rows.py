@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.attention import AttentionTrace
+from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.methods.kinds import Kind, of_kind, states_methods
 from holdfast.methods.protocols import (
@@ -16,7 +17,6 @@ from holdfast.methods.protocols import (
     ProcessesLogits,
     ShiftsAttention,
 )
-from holdfast.sampling import Sampling
 
 
 @dataclass(frozen=True)

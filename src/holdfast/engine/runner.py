@@ -15,12 +15,12 @@ from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, LinearAttentionLayer
 
 from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
+from holdfast.common.threads import is_small
 from holdfast.engine.batch import Batch, StreamState, batch_of, spans_of
 from holdfast.engine.cache import Slots
 from holdfast.engine.slot_layers import DummyLayer, ScaledKeys
 from holdfast.engine.state_layers import ATTENDING, RECURRENT
 from holdfast.states import attention_modules, edited
-from holdfast.threads import is_small
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

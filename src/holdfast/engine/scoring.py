@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner, forward_alone
 from holdfast.engine.scheduler import Handle, Scheduler
-from holdfast.sampling import Sampling
 
 _PASS = 16_384  # tokens of one pass, padding included, unless a single row has more
 _WHOLE = 2_048  # the same where every token's logits are wanted

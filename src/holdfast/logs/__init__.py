@@ -2,7 +2,6 @@
 agents write, and scored turn by turn by the rules of a suite. No model is needed.
 """
 
-from holdfast.logs.adherence import Adherence, adherence
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
 from holdfast.logs.drafting import draft_suite
 from holdfast.logs.formats import FORMATS
@@ -10,11 +9,9 @@ from holdfast.logs.scoring import score_logs
 
 __all__ = [
     "FORMATS",
-    "Adherence",
     "LoggedDialog",
     "LoggedTurn",
     "Logs",
-    "adherence",
     "draft_suite",
     "read_logs",
     "score_logs",

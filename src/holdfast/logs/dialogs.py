@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.files import read_text
+from holdfast.common.validation import nearest, shortened
 from holdfast.drift.messages import LoggedMessage
 from holdfast.errors import UsageError
-from holdfast.files import read_text
 from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.validation import nearest, shortened
 
 BYTES_PER_TOKEN = 4  # of ordinary text, where no tokenizer is at hand
 _SUFFIXES = (".jsonl", ".ndjson", ".json")

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
+from holdfast.common.files import read_text
 from holdfast.errors import UsageError
-from holdfast.files import read_text
 from holdfast.measures.language import NAMES
 
 Spec = dict[str, Any]

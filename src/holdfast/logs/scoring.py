@@ -9,15 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.dialogs import RECORDED
 from holdfast.drift.judges import Judgements, Judges, Judging, load_judges
 from holdfast.errors import UsageError
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
 from holdfast.records import RunData, batches, open_run, read_run, resume
-from holdfast.version import __version__
 
-KEPT = 0.5  # the least score of a turn that keeps a rule
 _SHOWN = 600  # characters of a message that a record keeps
 METHOD = "logs"  # a run's key has the name of a method
 KIND = "logged"  # of a score, beside those of probes

@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-_ASSETS = files("holdfast") / "assets"
-
-
-def asset(name: str) -> str:
-    """The text of a file in `assets`."""
-    return (_ASSETS / name).read_text(encoding="utf-8")
-
+from holdfast.common.files import ASSETS, asset
 
 # the languages that a reply can be asked to be in: codes of the package `py3langid`, and names
 NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())
@@ -29,7 +22,7 @@ NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())
 @cache
 def list_names() -> tuple[str, ...]:
     """The names of the shipped lists."""
-    listed = (entry.name for entry in (_ASSETS / "words").iterdir())
+    listed = (entry.name for entry in (ASSETS / "words").iterdir())
     return tuple(sorted(name.removesuffix(".txt") for name in listed if name.endswith(".txt")))
 
 

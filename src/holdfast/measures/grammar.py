@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from holdfast.measures.arguments import Count, Share, asset
+from holdfast.common.files import asset
+from holdfast.measures.arguments import Count, Share
 from holdfast.measures.registry import Score, measure, share
 from holdfast.measures.text import folded_words, listed, sentences_of, spell
 

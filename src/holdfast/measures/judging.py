@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from holdfast.common.validation import StrictModel
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Text, takes
 from holdfast.measures.registry import BUILDERS, JUDGE, Measure, Score, check_fields
-from holdfast.validation import StrictModel
 
 LEAST_LABELS = 4  # of each kind: a judge that tosses a coin then passes less than 1 time in 20
 

@@ -29,10 +29,10 @@ from typing import (
 from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from holdfast.common.validation import Path, StrictModel, problem_of
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.arguments import Spec, Specs
 from holdfast.measures.turns import AssistantTurn
-from holdfast.validation import Path, StrictModel, problem_of
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 DIGITS = 6  # of a score's value: beyond, machines may differ

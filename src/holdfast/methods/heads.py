@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from holdfast import ranges
+from holdfast.common import ranges
+from holdfast.common.files import write_whole
 from holdfast.errors import ParameterOutOfRange, UsageError
-from holdfast.files import write_whole
 
 
 class _OnHeads(Protocol):

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
+from holdfast.common.ranges import Range, whole_number
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.heads import checked_heads, checked_layers, read_heads, read_layers
 from holdfast.methods.kinds import Kind, kind_of
-from holdfast.ranges import Range, whole_number
 
 C = TypeVar("C")
 

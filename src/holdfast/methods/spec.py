@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.validation import shortened
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spell_heads
@@ -34,7 +35,6 @@ from holdfast.methods.parameters import (
 )
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
-from holdfast.validation import shortened
 
 NONE = "none"
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
-from holdfast import ranges
+from holdfast.common import ranges
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.answers import Endpoint, MalformedAnswer, read_models
 from holdfast.models.endpoint import EndpointModel, Server, warn_of_loss

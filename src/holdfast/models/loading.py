@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from holdfast import ranges
 from holdfast.attention import install, layers_with_attention
 from holdfast.chat.templates import read_template
+from holdfast.common import ranges
 from holdfast.engine.state_layers import ATTENDING, HELD
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.models.checkpoint import (

@@ -10,10 +10,10 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
+from holdfast.common.sampling import Sampling
 from holdfast.errors import RequestFailed
 from holdfast.methods import Ability, Method
 from holdfast.models.requests import Compared, Reply, Request
-from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

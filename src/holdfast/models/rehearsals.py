@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
+from holdfast.common.sampling import Sampling
 from holdfast.engine.scheduler import Handle
 from holdfast.errors import ModelError, PromptError
 from holdfast.methods import Kind, Method, ShiftsAttention, of_kind
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
 
 
 @dataclass(eq=False)

@@ -8,12 +8,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast import ranges
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
 from holdfast.chat.messages import SYSTEM_AS, Message, Tool, check_message, check_tool, shortened
+from holdfast.common import ranges
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, resamples, spell
-from holdfast.sampling import Sampling
 
 if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 ReplyTokens = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
-
-NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of endpoints' replies
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from holdfast import ranges
+from holdfast.common import ranges
 from holdfast.engine.divergence import Divergence
 from holdfast.engine.prefixes import keys_are_of_prompt
 from holdfast.engine.rows import Continuation, Stream

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED, judge, tell
+from holdfast.common.files import write_whole
 from holdfast.errors import UnknownName
-from holdfast.files import write_whole
 from holdfast.report.page import Picture, Table, render
 from holdfast.report.wording import with_interval
 

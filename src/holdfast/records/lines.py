@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.files import sync
 from holdfast.errors import RecordsError
-from holdfast.files import sync
 from holdfast.records.belonging import why_not
 
 FIELD = "crc32"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.common.files import FULL, sync, write_whole
 from holdfast.errors import AnotherRun, RecordsError, Unreachable
-from holdfast.files import FULL, sync, write_whole
 from holdfast.records.lines import (
     append_line,
     cut_torn_line,

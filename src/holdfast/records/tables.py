@@ -15,8 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+from holdfast.common.files import write_whole
 from holdfast.errors import UsageError
-from holdfast.files import write_whole
 from holdfast.records.manifest import SCHEMA
 
 Columns = dict[str, list[Any]]

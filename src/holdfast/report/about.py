@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.analysis.collapse import count_turns
+from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.dialogs import GIVEN
-from holdfast.models.requests import NO_CONTENT
 from holdfast.records import RunData, command_of
 from holdfast.report.sentences import default_prompt_sentence
 

@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.analysis.estimates import category_rows, row_of
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
-from holdfast.files import write_whole
+from holdfast.common.files import write_whole
 from holdfast.report.charts import MOST_DOTS, round_top
 
 if TYPE_CHECKING:

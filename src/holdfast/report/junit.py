@@ -23,7 +23,7 @@ from holdfast.analysis.checks import (
     Terms,
     rules_of,
 )
-from holdfast.files import write_whole
+from holdfast.common.files import write_whole
 from holdfast.report.checks import details, rule_details, rule_sentence, sentence
 
 TOGETHER = "all rules together"  # the test of a prompt whose verdict no rule shows by itself

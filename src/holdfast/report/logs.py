@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_of
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import NAME, json_text, spread, summary_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.files import write_whole
-from holdfast.logs.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_of
+from holdfast.common.files import write_whole
 from holdfast.records import RunData
 from holdfast.report.figures import COLOURS, legend_below, panels, save, styled
 from holdfast.report.junit import TestCase, write_cases

@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.verdicts import CANNOT_TELL, LEAST_MOVED, MIN_SAMPLES, tell
+from holdfast.common.version import __version__
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import RunData
 from holdfast.report.about import about_runs
@@ -29,7 +30,6 @@ from holdfast.report.charts import MOST_ACROSS, small, spark_path
 from holdfast.report.judges import counts_text
 from holdfast.report.sentences import broken_text, default_prompt_sentence, fall
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
-from holdfast.version import __version__
 
 _HERE = Path(__file__).parent
 

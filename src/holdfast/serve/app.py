@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from holdfast.common.validation import problem_of
 from holdfast.serve import about
 from holdfast.serve.answers import (
     ChatAnswer,
@@ -38,7 +39,6 @@ from holdfast.serve.selfchat import SelfChatRoute, selfchat_body
 from holdfast.serve.service import Service
 from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import Json, Writing, read_json
-from holdfast.validation import problem_of
 
 _ERRORS: dict[int | str, str] = {
     400: "Invalid request: a field is missing, unknown, unsupported or out of range.",

@@ -24,9 +24,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.common.validation import StrictModel, problem_of, shortened, written
 from holdfast.serve.refusals import refusal_of_problem, refused_field
 from holdfast.serve.service import Limits
-from holdfast.validation import StrictModel, problem_of, shortened, written
 
 Model = TypeVar("Model", bound="Body")
 

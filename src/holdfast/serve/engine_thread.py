@@ -17,12 +17,12 @@ from itertools import zip_longest
 
 import torch
 
+from holdfast.common.threads import one_thread
 from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
 from holdfast.models.rehearsals import Answer
 from holdfast.models.requests import Request
 from holdfast.serve.generation import LiveReply, Token, Update
-from holdfast.threads import one_thread
 
 _LOG = logging.getLogger("holdfast")
 _FAILURES = 3  # steps that fail without a reply in between, before the thread gives up

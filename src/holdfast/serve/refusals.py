@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from holdfast.common.validation import Problem
 from holdfast.errors import HoldfastError, PromptTooLong, UnknownName
 from holdfast.serve.answers import ErrorAnswer
-from holdfast.validation import Problem
 
 _LONGEST = 600  # characters of a sentence: what it quotes is the client's, and may be long
 _END = 200  # of them at its end, where the cure stands

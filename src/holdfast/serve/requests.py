@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
     Kind,
@@ -23,7 +24,6 @@ from holdfast.methods import (
     spell,
 )
 from holdfast.models.requests import Request
-from holdfast.sampling import Sampling
 from holdfast.serve.answers import AppliedSteering
 from holdfast.serve.bodies import (
     ChatBody,

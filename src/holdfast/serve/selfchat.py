@@ -18,6 +18,7 @@ from pydantic import create_model
 from starlette.responses import Response
 from starlette.types import Send
 
+from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Persona, Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.pairing import draw_pairing
@@ -28,7 +29,6 @@ from holdfast.errors import Busy, PromptError
 from holdfast.methods import spell
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
 from holdfast.serve.answers import Details, TokenMass
 from holdfast.serve.bodies import SelfChatBody, within_limits
 from holdfast.serve.generation import LiveReply, Token, speak

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import drift, ranges
+from holdfast import drift
 from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.common import ranges
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
 from holdfast.drift.dialogs import UserTurns
 from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError
 from holdfast.measures.text import plural
 from holdfast.methods import Method, Sweep, parse_sweep, spell
 from holdfast.records import MANIFEST
 from holdfast.records.manifest import read_manifest
-from holdfast.sampling import Sampling
-from holdfast.seeds import seed_of
 
 READINGS = ("likeliest", "written")
 DEFAULT_SWEEPS = (

@@ -15,14 +15,13 @@ import hashlib
 import json
 import random
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from holdfast import ranges
+from holdfast.common import ranges
+from holdfast.common.files import asset, read_json_lines
+from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, UnknownName, UsageError
-from holdfast.files import read_json_lines
-from holdfast.seeds import seed_of
 
 KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
 LETTERS = "ABCD"
@@ -80,7 +79,7 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
     if shots and kind != "mmlu":
         raise UsageError(f"Only MMLU has shots, not {spec!r}; leave --shots out.")
     if spec == "knowledge":
-        text = (files("holdfast") / "assets" / "knowledge.jsonl").read_text(encoding="utf-8")
+        text = asset("knowledge.jsonl")
         items = [_knowledge(json.loads(line)) for line in text.splitlines()]
     elif kind == "mmlu" and where:
         items = _mmlu(where, shots)

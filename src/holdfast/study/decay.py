@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast import drift, ranges
+from holdfast import drift
 from holdfast.analysis.decay import Dialog
+from holdfast.common import ranges
 from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
+from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError
 from holdfast.measures.choice import read_choice
 from holdfast.methods import Ability, Method, gate_of
@@ -18,7 +19,6 @@ from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
 from holdfast.models.replicas import Listener, Units
 from holdfast.models.requests import Reply, Request
-from holdfast.seeds import seed_of
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 
-from holdfast import ranges
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
+from holdfast.common import ranges
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError, UsageError

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holdfast.common.sampling import Sampling
 from holdfast.engine.drawing import NOT_FINITE, draw, uniforms
-from holdfast.sampling import Sampling
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.wire import Admitted
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.files import read_text
+from holdfast.common.validation import shortened
 from holdfast.errors import UsageError
-from holdfast.files import read_text
 from holdfast.measures import Measure, build, catalogue
-from holdfast.validation import shortened
 
 
 @dataclass(frozen=True)

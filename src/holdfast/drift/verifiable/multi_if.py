@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.validation import shortened
 from holdfast.drift.cases import Suite
 from holdfast.drift.verifiable.instructions import (
     FileRow,
@@ -23,7 +24,6 @@ from holdfast.drift.verifiable.instructions import (
 )
 from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 from holdfast.errors import UsageError
-from holdfast.validation import shortened
 
 TURNS = ("turn_1", "turn_2", "turn_3")
 WORDS = ("length_constraints:number_words", "length_constraints:nth_paragraph_first_word")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.common.validation import shortened
 from holdfast.drift.cases import Suite
 from holdfast.drift.verifiable.instructions import (
     FileRow,
@@ -19,7 +20,6 @@ from holdfast.drift.verifiable.instructions import (
 )
 from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 from holdfast.errors import UsageError
-from holdfast.validation import shortened
 
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:

@@ -20,6 +20,8 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import USER_VIEW, Dialog, record_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
 from holdfast.drift.selfchat import opening
@@ -31,8 +33,6 @@ from holdfast.integrations.inspect.speaking import Speaker, as_text, in_one_sent
 from holdfast.methods import Method, parse
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
-from holdfast.seeds import seed_of
 
 RECORD = "holdfast_record"  # where a sample's store keeps the conversation
 USER = "user"  # the role of another model that plays the user

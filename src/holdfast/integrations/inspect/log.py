@@ -39,8 +39,8 @@ from inspect_ai.model import (
 from inspect_ai.scorer import SampleScore, Score, mean, stderr
 
 from holdfast.analysis.series import KINDS, Series, probe_means, read_series
+from holdfast.common.files import write_whole
 from holdfast.errors import RecordsError, UsageError
-from holdfast.files import write_whole
 from holdfast.records import RunData
 
 _LONGEST = 300  # characters of a reply in the list of probes

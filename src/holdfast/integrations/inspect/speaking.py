@@ -21,11 +21,11 @@ from inspect_ai.model import (
 from rich.markup import escape
 
 from holdfast.chat.prompt import place_system
+from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, ModelError, RequestFailed, UnknownName
 from holdfast.methods import Kind, Method, edit_messages, kind_of, spell
 from holdfast.models.requests import Reply, Request
-from holdfast.sampling import Sampling
 
 PROVIDER = "holdfast"
 _SAMPLING = tuple(field.name for field in fields(Sampling))

@@ -18,6 +18,7 @@ from lm_eval.models.utils import chunks
 from tqdm import tqdm
 
 from holdfast.chat.messages import Message
+from holdfast.common.seeds import seed_of
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
@@ -25,7 +26,6 @@ from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
 from holdfast.methods import parse, spell
 from holdfast.models.loading import load
 from holdfast.models.requests import Request
-from holdfast.seeds import seed_of
 
 _LOADING = ("device", "dtype", "device_map", "prefix_memory", "trust_remote_code", "batch_size")
 _ARGUMENTS = ("pretrained", "method", "seed", *_LOADING)

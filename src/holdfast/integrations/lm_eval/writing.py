@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.models.utils import normalize_gen_kwargs
 from tqdm import tqdm
 
+from holdfast.common.sampling import Sampling
 from holdfast.errors import UsageError
 from holdfast.models.rehearsals import Answer
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
-from holdfast.sampling import Sampling
 from holdfast.serve.generation import Speech, Token
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from importlib import metadata
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from holdfast.common.threads import wait_asleep
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability
 from holdfast.models.replicas import Listener, Work, portable
-from holdfast.threads import wait_asleep
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

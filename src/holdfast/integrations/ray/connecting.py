@@ -9,7 +9,7 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from holdfast import ranges
+from holdfast.common import ranges
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.model import RayModel, Resources

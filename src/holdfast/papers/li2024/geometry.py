@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from holdfast import drift, ranges
+from holdfast import drift
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
+from holdfast.common import ranges
+from holdfast.common.files import write_whole
+from holdfast.common.progress import Watch, unwatched
 from holdfast.errors import ModelError
-from holdfast.files import write_whole
 from holdfast.models.capabilities import require_layers
-from holdfast.progress import Watch, unwatched
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import drift
+from holdfast.common.progress import Watch, unwatched
 from holdfast.errors import UsageError
 from holdfast.models.capabilities import require_layers
 from holdfast.models.protocol import ChatModel
-from holdfast.progress import Watch, unwatched
 from holdfast.records import RunData
 from holdfast.study.capability import load_capability
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from holdfast.chat.messages import Message
+from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import offers
@@ -45,7 +46,6 @@ from holdfast.records import (
     resume,
     union,
 )
-from holdfast.sampling import Sampling
 
 _SIGNS = {"marked": "*", "quoted": '"'}
 _REFERENCES = 1000  # training texts that consistency knows

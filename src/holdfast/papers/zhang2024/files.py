@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.files import read_json_lines, read_text
+from holdfast.common.seeds import seed_of
+from holdfast.common.validation import shortened
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.files import read_json_lines, read_text
 from holdfast.papers.zhang2024.data import (
     BIOGRAPHIES,
     FACTS,
@@ -32,8 +34,6 @@ from holdfast.papers.zhang2024.data import (
     Data,
     change_pronouns,
 )
-from holdfast.seeds import seed_of
-from holdfast.validation import shortened
 
 
 @dataclass(frozen=True)

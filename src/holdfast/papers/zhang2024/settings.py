@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast import methods as steering
-from holdfast import ranges
 from holdfast.chat.messages import Message
+from holdfast.common import ranges
+from holdfast.common.progress import Progress, ignored
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods import Kind, Method, kind_of
 from holdfast.models.requests import Request
@@ -26,9 +29,6 @@ from holdfast.papers.zhang2024.data import (
 )
 from holdfast.papers.zhang2024.files import load_files
 from holdfast.papers.zhang2024.synthetic import TextShape, make_data
-from holdfast.progress import Progress, ignored
-from holdfast.sampling import Sampling
-from holdfast.seeds import seed_of
 
 BASELINES = ("zero-shot", "marked", "quoted", "few-shot")
 

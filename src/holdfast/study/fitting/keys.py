@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holdfast.common.progress import Progress
 from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.errors import ModelError
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.progress import Progress
 from holdfast.states import Site, sites_of, watched
 from holdfast.study.fitting.examples import Learned, Triplet
 

@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from holdfast.chat.messages import Message
+from holdfast.common.progress import Progress
+from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError
 from holdfast.methods import HeadSet, Kind
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
-from holdfast.progress import Progress
-from holdfast.sampling import Sampling
 from holdfast.states import Site, sites_of, watched
 from holdfast.study.fitting.examples import Contrast, Learned
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.progress import Progress, Watch, unwatched
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods import Fitted, FittedOn, Vector, write_fitted
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
-from holdfast.progress import Progress, Watch, unwatched
 from holdfast.states import sites_of
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Learned, read_contrasts, read_triplets

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast import ranges
+from holdfast.common import ranges
+from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError
 from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
 from holdfast.methods.heads import Head, HeadSet, with_heads
@@ -15,7 +16,6 @@ from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024.profiling.layout import ScoredPrompt
 from holdfast.papers.zhang2024.profiling.samples import Choice, Samples
-from holdfast.seeds import seed_of
 
 BY = ("probability", "accuracy")
 

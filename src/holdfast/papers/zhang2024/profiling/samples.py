@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
+from holdfast.common.files import read_json_lines
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 from holdfast.papers.zhang2024.settings import user_message

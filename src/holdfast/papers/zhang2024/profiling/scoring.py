@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from holdfast.analysis.profile import head_name
+from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scoring import score_rows
@@ -23,7 +24,6 @@ from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
 from holdfast.papers.zhang2024.profiling.plan import Material
 from holdfast.papers.zhang2024.profiling.samples import Choice, Question
-from holdfast.sampling import Sampling
 
 # of log-probabilities: what a model that computes something else between its layers would exceed by
 # far

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.common.progress import Watch, unwatched
 from holdfast.errors import UsageError
 from holdfast.methods import HeadSet, Pasta
 from holdfast.models.capabilities import require_layers
 from holdfast.papers import zhang2024 as tasks
-from holdfast.progress import Watch, unwatched
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

@@ -12,11 +12,13 @@ import stat
 import warnings
 import zlib
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import RecordsError, UsageError
 
+ASSETS = files("holdfast") / "assets"
 FULL = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -25,6 +27,11 @@ FULL = {
 _GZIPPED = b"\x1f\x8b"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
+
+
+def asset(name: str) -> str:
+    """The text of a file in `assets`."""
+    return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def read_text(path: Path | str) -> str:

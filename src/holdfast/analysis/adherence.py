@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import CensoredData, ecdf
 
 from holdfast.analysis import sequential
+from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import (
     MIN_PROMPTS,
@@ -22,7 +22,6 @@ from holdfast.analysis.statistics import (
     estimate_columns,
     resampled_means,
 )
-from holdfast.logs.scoring import KEPT
 from holdfast.records import RunData
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
@@ -218,6 +217,8 @@ def _survival(scores: RuleScores) -> Survival:
             ended_at.append(int(positions[-1]))
     if not broken_at:
         return Survival((), (), (), (), 0, None)
+    from scipy.stats import CensoredData, ecdf
+
     curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
     with warnings.catch_warnings():  # there is no interval where no dialog is left
         warnings.simplefilter("ignore", RuntimeWarning)

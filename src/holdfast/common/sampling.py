@@ -1,10 +1,12 @@
-"""How the tokens of a reply are drawn; imports no torch."""
+"""How the tokens of a reply are drawn, and why it stopped; imports no torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.ranges import Range, whole_number
+from holdfast.common.ranges import Range, whole_number
+
+NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of replies without a text
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Foundations that any room may import: ranges, seeds, files, validation."""
