@@ -64,11 +64,11 @@ def model():
     return holdfast.load("default")
 
 
-def visit(browser, url, width=1280, dark=False, fragment="", ready=True):
+def visit(browser, url, width=1280, dark=False, ready=True):
     set_screen(browser, width, dark)
     browser.get("about:blank")
     browser.get_log("browser"), browser.get_log("performance")
-    browser.get(url + fragment)
+    browser.get(url)
     if ready:
         wait(browser, READY)
 
@@ -318,11 +318,6 @@ def test_the_model_talks_with_itself_and_is_scored(browser, served):
     assert len(said) == 4 and len(scores) == 8 and len(labels) == 5
     assert set(scores) <= {"0.00", "1.00", "0.50"}
     assert said == [turn["text"] for turn in twin("none", 2).turns]
-    click(browser, "#link")
-    wait(browser, "location.hash.length > 3")
-    visit(browser, served, fragment="#" + browser.current_url.partition("#")[2], ready=False)
-    wait(browser, "document.querySelectorAll('#selfchat-rounds-list .said').length === 8")
-    assert js(browser, SCORES) == scores
     click(browser, '[data-column="1"] .icon')
     assert len(js(browser, SCORES)) == 4
     assert browser.get_log("browser") == []
@@ -482,87 +477,6 @@ def test_a_server_with_a_key_is_asked_with_it(browser, quick):
     say(browser, "hello")
     assert len(replies(browser)) == 2
     assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
-    click(browser, "#link")
-    wait(browser, "location.hash.length > 3")
-    assert KEY not in browser.current_url
-
-
-@needs_browser
-def test_a_link_holds_the_page_and_nothing_is_sent(browser, quick):
-    visit(browser, quick.url)
-    write(browser, "system", "Be <b>kind</b> & </script>.")
-    browser.execute_script("document.querySelector('#system').setSelectionRange(0, 2)")
-    emphasise(browser)
-    browser.execute_script(
-        "const s = document.querySelector('[data-column=\"1\"] select'); s.value = 'gate'; s.dispatchEvent(new Event('change'))"
-    )
-    for text in ("one", "two"):
-        say(browser, text)
-    page = "return [...document.querySelectorAll('.spec, .question .text, .reply .text, .mass, #emphasised .chip, #dialog-chart .end')].map((n) => n.textContent)"
-    before, asked = browser.execute_script(page), len(quick.bodies)
-    click(browser, "#link")
-    wait(browser, "location.hash.length > 3")
-    fragment = "#" + browser.current_url.partition("#")[2]
-    visit(browser, quick.url, fragment=fragment)
-    assert browser.execute_script(page) == before and len(before) > 12
-    assert js(browser, "document.querySelector('#system').value") == "Be <b>kind</b> & </script>."
-    assert len(quick.bodies) == asked
-    say(browser, "three")
-    sent = quick.bodies[-1]["messages"]
-    assert [message["role"] for message in sent] == ["system", *("user", "assistant") * 2, "user"]
-    assert quick.bodies[-1]["emphasis"] == [[0, 0, 2]]
-    assert browser.get_log("browser") == []
-
-
-HOSTILE = """
-const done = arguments[0];
-const pack = async (value) => {
-  const packed = await new Response(new Blob([JSON.stringify(value)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).bytes();
-  return "#s=" + btoa(String.fromCharCode(...packed)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-};
-const evil = "<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script>";
-const column = {key: 0, steering: evil, temperature: 1, topP: 0.9, seed: 0, longest: 200};
-const reply = {passage: [evil, []], steering: evil, seed: 0, status: "failed", problem: evil, tokens: [[evil, 0.5, 0.1]]};
-const told = [
-  {type: "start", agent: {system_prompt: evil}, user: null}, {type: "turn", round: 1, speaker: "agent", text: evil, mass: null},
-  {type: "probe", round: 1, kind: evil, question: evil, reply: evil, score: 1, reason: evil},
-];
-const selfchat = {suite: "starter", seed: 0, conversation: 6, rounds: 8, runs: {"0": told}};
-const good = {version: 1, mode: evil, system: [evil, [[0, 4]]], draft: [evil, []], columns: [column], turns: [[[evil, []], {"0": reply}]], selfchat};
-const run = (event) => ({...good, selfchat: {...selfchat, runs: {"0": [event]}}});
-const bad = [
-  {...good, version: 2}, {...good, columns: []}, {...good, columns: Array(9).fill(column)}, {...good, columns: [column, column]},
-  {...good, columns: [{...column, key: "__proto__"}]}, {...good, columns: [{...column, key: 0.5}]},
-  {...good, system: ["x".repeat(30000), []]}, {...good, system: ["abc", [[2, 1]]]}, {...good, system: ["abc", [[0, 9]]]},
-  {...good, turns: [[["a", []], {"0": 7}]]}, {...good, turns: {"length": 1e9}}, {...good, selfchat: {...selfchat, rounds: 1e9}},
-  run({type: "turn", round: 1e9, speaker: "agent", text: "", mass: 0}), run({type: "probe", round: 1, score: "1"}), run(null),
-  null, 7, "x", [], "y".repeat(9e6),
-];
-(async () => done([await pack(good), ...await Promise.all(bad.map(pack)), "#s=", "#s=%00", "#s=!!!!", "#s=AAAA", "#s=" + "A".repeat(400000)]))();
-"""
-
-
-@needs_browser
-def test_hostile_links_do_no_harm(browser, quick):
-    visit(browser, quick.url)
-    text, *damaged = browser.execute_async_script(HOSTILE)
-    visit(browser, quick.url, fragment=text)
-    shown = text_of(browser, ".reply .text")
-    assert shown.startswith("<img src=x onerror=")
-    assert not js(
-        browser, "document.querySelectorAll('main img, main script').length || window.hacked"
-    )
-    for fragment in damaged:
-        browser.execute_script(
-            "document.querySelector('#notice').hidden = true; location.hash = arguments[0]",
-            fragment,
-        )
-        wait(browser, "!document.querySelector('#notice').hidden")
-        told = text_of(browser, "#notice-text")
-        assert told.startswith("The link is damaged"), fragment[:60]
-    say(browser, "still there?")
-    assert js(browser, "!window.hacked && ({}).polluted === undefined")
-    assert browser.get_log("browser") == []
 
 
 TURNS = """

@@ -21,8 +21,6 @@ export function answering(page) {
     for (let index = turns.length; index < state.turns.length; index += 1) {
       turns.push(turnView(state.turns[index], index));
       page.list.append(turns[index].node);
-      for (const { key } of state.columns)
-        if (state.turns[index].replies[key]) drawReply(index, key);
     }
   }
 

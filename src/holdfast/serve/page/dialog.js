@@ -98,8 +98,6 @@ export function replyView(cell, reply, { index, key, again }) {
       button("link", "Try again", () => again({})));
   }
 
-  if (reply.tokens.length) tokens.add(reply.tokens);
-  else if (reply.text) text.textContent = reply.text; // from a link that left out the masses
   draw();
   return { add: tokens.add, draw, openHeads: () => panel || toggleHeads(), remove: tokens.remove };
 }

@@ -5,7 +5,6 @@ import { makeCharts } from "./charts.js";
 import { addButton, columnHead } from "./columns.js";
 import { announce, button, byId, make } from "./dom.js";
 import { emphasisBox, emphasisTool } from "./emphasis.js";
-import { fragmentOf, stateOf } from "./link.js";
 import { selfchats } from "./selfchat.js";
 import { apiKey, getJson, keepApiKey } from "./server.js";
 import { LETTERS, newColumn, newState, passage } from "./state.js";
@@ -64,29 +63,12 @@ async function begin() {
   drawEmphasis = emphasisTool(page.state, drawTexts);
   drawBoxes = ["system", "draft"].map((box) => emphasisBox(box, page.state, () => drawEmphasis()));
   charts = makeCharts();
-  await readLink();
-  byId("send").disabled = false;
-}
-
-async function readLink() {
-  try {
-    state = (await stateOf(location.hash)) ?? state;
-  } catch (error) {
-    notice(error.message);
-  }
-  drawAll();
-}
-
-function drawAll() {
-  chats.clear();
   drawColumns();
   for (const name of ["suite", "conversation", "seed", "rounds"])
     byId(`selfchat-${name}`).value = state.selfchat[name];
-  chats.drawTurns();
-  selves.draw();
   drawTexts();
-  choose(state.mode);
-  byId("empty").hidden = state.turns.length > 0;
+  progressed();
+  byId("send").disabled = false;
 }
 
 function drawTexts() {
@@ -205,23 +187,10 @@ function drawChoices({ prompts, suites = ["starter", "core"] }) {
 function clear() {
   chats.clear();
   state.turns = [];
-  history.replaceState(null, "", location.pathname);
-  drawAll();
+  byId("empty").hidden = false;
+  drawTexts();
+  progressed();
   byId("draft").focus();
-}
-
-/** The page as a link, in the address bar and, on loopback and over https, on the clipboard. */
-async function makeLink() {
-  try {
-    const { fragment, short } = await fragmentOf(state);
-    history.replaceState(null, "", fragment);
-    const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-    const rest = short ? ", but for the mass of each token, which made it too long" : "";
-    notice(`The link is ${copied ? "copied" : "in the address bar"}: it holds the whole page${rest}.`
-      + " The server saw none of it.");
-  } catch (error) {
-    notice(error.message);
-  }
 }
 
 function wire() {
@@ -251,9 +220,7 @@ function wire() {
   for (const name of ["dialog", "selfchat"]) byId(`mode-${name}`).onchange = () => choose(name);
   byId("notice-close").onclick = () => notice("");
   byId("key").value = apiKey();
-  addEventListener("hashchange", () => page.server && (stop(), readLink()));
   addEventListener("scroll", noteScroll, { passive: true });
-  byId("link").onclick = makeLink;
 }
 
 wire();

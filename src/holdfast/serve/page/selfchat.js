@@ -138,12 +138,6 @@ export function selfchats(page) {
       delete page.state().selfchat.runs[key];
       view.drop(key);
     },
-    /** Shows the events that the state holds, as those of a link. */
-    draw() {
-      view.clear();
-      for (const [key, past] of Object.entries(page.state().selfchat.runs))
-        for (const event of past) view.show(Number(key), event);
-    },
     stop: () => running.forEach((controller) => controller.abort()),
     busy: () => running.size > 0,
   };

@@ -1,4 +1,4 @@
-// The page as plain data. A link holds it; views are drawn from it.
+// The page as plain data; views are drawn from it.
 
 export const MAX_COLUMNS = 4;
 export const LETTERS = "ABCD";
