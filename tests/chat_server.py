@@ -26,7 +26,6 @@ class Server:
         self.asked_for_steering, self._steering = 0, steering
         self.bodies, self.keys, self.paths, self.times = [], [], [], []
         self.under_way = self.most_under_way = 0
-        self.trickle = self.head_trickle = 0.0  # seconds from one byte of an answer to the next
         self._answer, self._lock = answer, threading.Lock()
         self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
@@ -55,23 +54,12 @@ class Server:
             def _reply(self, status, headers, text):
                 content = text.encode()
                 with contextlib.suppress(ConnectionError):  # a client that gave up waiting
-                    while server.head_trickle:
-                        self.wfile.write(
-                            b"HTTP/1.1 200 OK\r\n" if self.requestline else b"X-Wait: 1\r\n"
-                        )
-                        self.requestline = ""
-                        time.sleep(server.head_trickle)
                     self.send_response(status)
                     for name, value in {"Content-Type": "application/json", **headers}.items():
                         self.send_header(name, value)
                     self.send_header("Content-Length", str(len(content)))
                     self.end_headers()
-                    if server.trickle:
-                        for byte in content:
-                            self.wfile.write(bytes([byte]))
-                            time.sleep(server.trickle)
-                    else:
-                        self.wfile.write(content)
+                    self.wfile.write(content)
 
             def do_GET(self):
                 if self.path == "/v1/steering":

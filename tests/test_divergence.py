@@ -23,8 +23,8 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import opening
 from holdfast.engine import divergence as engine
 from holdfast.errors import ModelError, RecordsError, UsageError
+from holdfast.models.given_replies import GivenReplies
 from holdfast.models.requests import Compared, Reply
-from holdfast.models.session import LocalSession
 from holdfast.records import open_run, read_run
 
 # the engine takes logarithms in float32, of logits whose passes differ in splits and paddings
@@ -167,14 +167,14 @@ def test_memory_that_runs_out_halves_the_pass(monkeypatch):
 @pytest.fixture
 def watched(monkeypatch):
     """What sessions were asked to compare, and what they told."""
-    seen, diverge = [], LocalSession.diverge
+    seen, diverge = [], GivenReplies.diverge
 
     def watch(self, compared):
         told = diverge(self, compared)
         seen.append((self.model, compared, told))
         return told
 
-    monkeypatch.setattr(LocalSession, "diverge", watch)
+    monkeypatch.setattr(GivenReplies, "diverge", watch)
     return seen
 
 

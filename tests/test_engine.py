@@ -391,23 +391,6 @@ def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(m
         gc.enable()
 
 
-def test_a_prefill_stays_within_its_tokens_and_changes_no_reply(monkeypatch):
-    from holdfast.engine.decoder import Decoder
-
-    tiny, widths = model(), []
-    requests = [
-        Request(chat("be nice", "hello " * n), sampling=SHORT, seed=n) for n in (1, 9, 2, 40, 3, 3)
-    ]
-    whole = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    admit = Decoder.admit
-    monkeypatch.setattr(
-        Decoder, "admit", lambda self, rows: widths.append(len(rows)) or admit(self, rows)
-    )
-    monkeypatch.setattr("holdfast.engine.scheduler._PREFILL", 100)
-    assert [reply.token_ids for reply in tiny.generate_batch(requests)] == whole
-    assert len(widths) > 2 and sum(widths) == 6
-
-
 def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     tiny, session = model(), model().session()
     messages = chat("remember the river", "hello there")
@@ -446,25 +429,6 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
         tiny.hf_model(whole[:, :last], use_cache=False)
     seen = torch.stack([layer[0] for layer in state.seen])
     assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
-
-
-def test_a_model_without_the_attention_interface_is_refused_by_name():
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    config = AutoConfig.for_model(
-        "gpt_neo",
-        vocab_size=64,
-        hidden_size=32,
-        num_layers=1,
-        num_heads=2,
-        attention_types=[[["global"], 1]],
-    )
-    other = AutoModelForCausalLM.from_config(config)
-    with (
-        pytest.raises(ModelError, match="attention interface"),
-        steered(SteeringSpec(torch.ones(1, 4, dtype=torch.bool), [()], trace=True)),
-    ):
-        other(torch.ones(1, 4, dtype=torch.long))
 
 
 TRIMS = "{% for m in messages %}{{ '<user>' + m['content'] | upper }}{% endfor %}"

@@ -479,48 +479,6 @@ def test_a_server_with_a_key_is_asked_with_it(browser, quick):
     assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
 
 
-TURNS = """
-const [count, done] = arguments;
-const box = document.querySelector("#draft"), send = document.querySelector("#send");
-const frame = () => new Promise(requestAnimationFrame);
-(async () => {
-  for (let turn = 0; turn < count; turn += 1) {
-    box.value = `message ${turn}`;
-    box.dispatchEvent(new Event("input"));
-    document.querySelector("#composer").requestSubmit();
-    await frame();
-    while (send.hidden) await frame();
-  }
-  done();
-})();
-"""
-
-
-@pytest.mark.slow
-@needs_browser
-def test_two_hundred_turns_do_not_make_it_slow(browser, quick):
-    visit(browser, quick.url)
-    browser.set_script_timeout(120)
-    write(browser, "system", NUMBER)
-    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
-    spent = []
-    for count in (20, 20, 140, 20):
-        before = main_thread(browser)
-        browser.execute_async_script(TURNS, count)
-        spent.append((main_thread(browser) - before) / count)
-    print(f"main thread per turn: {spent[1]:.3f} s at turn 30, {spent[3]:.3f} s at turn 190")
-    assert number_of(browser, ".reply") == 400
-    assert number_of(browser, ".reply .t") == 12_000
-    assert spent[3] < 4 * spent[1] + 0.05
-    assert spent[3] < 0.5  # seconds; about a tenth of it on an idle machine
-
-
-def main_thread(browser):
-    """Seconds that the page's main thread has worked: its own, whatever else the machine does."""
-    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-    return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
-
-
 # For everybody
 
 

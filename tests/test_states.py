@@ -259,32 +259,6 @@ def test_neutral_knobs_change_no_bit(method, tmp_path):
     assert torch.equal(run(own, stream, methods=[chosen]), run(own, stream))
 
 
-def test_requests_without_such_methods_register_no_hook(tmp_path, monkeypatch):
-    own = made("llama")
-    seka, vector = steerer(own, tmp_path, "seka"), steerer(own, tmp_path, "vector")
-    own.check([seka, vector])
-    registered = []
-    register = torch.nn.Module.register_forward_hook
-
-    def counted(module, *args, **kwargs):
-        registered.append(type(module).__name__)
-        return register(module, *args, **kwargs)
-
-    monkeypatch.setattr(torch.nn.Module, "register_forward_hook", counted)
-    own.generate_batch(
-        [Request(talk, mine, GREEDY) for talk in TALKS for mine in ((), "boost:factor=2")]
-    )
-    assert registered == []
-    reply = own.generate(TALKS[0], [seka], GREEDY)
-    assert len(reply.token_ids) > 1
-    assert registered == ["Linear"] * 3, "keys are edited with the prompt, and in no step after"
-    registered.clear()
-    reply = own.generate(TALKS[0], [vector], GREEDY)
-    assert set(registered) == {"LlamaDecoderLayer"}
-    assert len(registered) == 2 * (len(reply.token_ids) + (reply.stop_reason == "stop"))
-    assert not any(module._forward_hooks for module in own.hf_model.modules())
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
     own = made("llama")

@@ -135,7 +135,7 @@ class TwoSessions:
         self.user.forget(thread)
 
     def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
-        """As `LocalSession.diverge`, of the agent's replies."""
+        """As `GivenReplies.diverge`, of the agent's replies."""
         assert isinstance(self.agent, Compares), "the model offers distributions"
         return self.agent.diverge(compared)
 

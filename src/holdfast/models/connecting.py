@@ -50,9 +50,8 @@ def connect(
     answer is no error here.
 
     Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client (once
-    only as long as the server has never answered), which
-    waits as long as the server asks it to (Retry-After), else exponentially longer. Malformed
-    answers are asked for again.
+    only as long as the server has never answered), which waits as long as the server asks it to
+    (Retry-After), else exponentially longer. Malformed answers are asked for again.
 
     Args:
         base_url: as in https://api.openai.com/v1 or http://localhost:8000/v1.
@@ -60,7 +59,7 @@ def connect(
         api_key_env: the environment variable that holds the key; a server on this machine may do
             without.
         concurrency: requests under way at once, at least 1.
-        timeout: seconds for one answer as a whole, from the request to its last byte.
+        timeout: seconds that a server may send nothing while an answer is awaited.
         max_retries: per request, at least 0.
         requests_per_minute: spaces requests evenly, retries included; None for no limit.
 
@@ -167,7 +166,8 @@ class _Pace:
 def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
     import openai
 
-    from holdfast.models.bounded import BoundedClient
+    def wait(_: object) -> None:
+        pace.wait()
 
     def reached(_: object) -> None:
         client.max_retries = endpoint.max_retries
@@ -178,11 +178,9 @@ def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
         timeout=openai.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0)),
         # a server that never answered is most likely not running, so that waiting is of no use
         max_retries=min(1, endpoint.max_retries),
-        http_client=BoundedClient(
-            endpoint.timeout,
-            pace.wait,
+        http_client=openai.DefaultHttpxClient(
             trust_env=not direct,  # a proxy cannot reach this machine's own ports
-            event_hooks={"response": [reached]},
+            event_hooks={"request": [wait], "response": [reached]},
         ),
     )
     return client

@@ -49,34 +49,19 @@ _LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 
 @dataclass(eq=False)
 class Server:
-    """One endpoint, and its dialect as far as its answers have shown it; for many threads at once.
-
-    Args:
-        endpoint: its address.
-        client: the official one.
-        concurrency: requests under way at once.
-        served: the steering that it offers.
-        unavailable: why it is not asked any longer.
-        limit: its name for the most new tokens.
-        refused: fields that it does not take.
-        warned: whether the user knows that it takes no seeds.
-    """
+    """One endpoint, and its dialect as far as its answers have shown it; used by many threads."""
 
     endpoint: Endpoint
     client: OpenAI = field(repr=False)
-    concurrency: int
-    served: Served
-    unavailable: Unreachable | None = None
-    limit: str = "max_tokens"
-    refused: frozenset[str] = frozenset()
-    warned: bool = False
+    concurrency: int  # requests under way at once
+    served: Served  # the steering that it offers
+    unavailable: Unreachable | None = None  # why it is not asked any longer
+    limit: str = "max_tokens"  # its name for the most new tokens
+    refused: frozenset[str] = frozenset()  # fields that it does not take
+    warned: bool = False  # whether the user knows that it takes no seeds
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that it cannot serve.
-
-        Raises:
-            ModelError: names the first of them.
-        """
+        """Refuses methods that it cannot serve, by a `ModelError` that names the first of them."""
         served, url = self.served, self.endpoint.url
         check_needs(
             methods,
@@ -88,11 +73,7 @@ class Server:
         check_served(methods, served, url)
 
     def check_request(self, request: Request) -> None:
-        """Refuses a request that it cannot serve.
-
-        Raises:
-            ModelError: as `check`; or emphasis, where attention is out of reach.
-        """
+        """Refuses a request that it cannot serve; emphasis too, where attention is out of reach."""
         self.check(request.methods)
         if request.emphasis and Ability.LOG_ODDS not in self.served.offers:
             number, first, last = request.emphasis[0]
@@ -103,11 +84,7 @@ class Server:
             )
 
     def reach(self) -> None:
-        """Asks a server that may steer, and did not, once more what it offers.
-
-        Raises:
-            ModelError: there is still no connection.
-        """
+        """Asks a server that may steer, and did not, once more what it offers."""
         if self.served.unsure:
             self.served = ask_served(self.client, self.endpoint, patient=True)
 
@@ -268,19 +245,13 @@ class EndpointModel(Generates):
         return self.servers[0].served.offers
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that one of the endpoints cannot serve.
-
-        Raises:
-            ModelError: names the first of them.
-        """
+        """Refuses methods that one of the endpoints cannot serve, by a `ModelError`."""
         for server in self.servers:
             server.check(methods)
 
     def reach(self) -> None:
-        """Asks servers that may steer, and did not, once more what they offer.
-
-        Raises:
-            ModelError: there is still no connection.
+        """Asks servers that may steer, and did not, once more what they offer; a `ModelError` if
+        one still does not answer.
         """
         for server in self.servers:
             server.reach()

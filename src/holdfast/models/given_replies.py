@@ -14,8 +14,7 @@ from holdfast.engine.scoring import Scored, score_by_method
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import gate_of
 from holdfast.models.protocol import request_names
-from holdfast.models.reader import Reader, SessionModel
-from holdfast.models.rehearsals import rehearsal_of
+from holdfast.models.reader import Reader, SessionModel, rehearsal_of
 from holdfast.models.rendering import (
     CachedDialog,
     Rendered,

@@ -76,7 +76,7 @@ class LocalModel(Generates):
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Scored:
-        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
+        """The log-probabilities of given replies to one chat; see `GivenReplies.score`."""
         return self.session().score(
             [Request(messages, methods, emphasis=emphasis, marks=marks)], [replies]
         )[0]

@@ -18,7 +18,6 @@ from holdfast.models.requests import Compared, Reply, Request
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-if TYPE_CHECKING:
     from holdfast.engine.divergence import Divergence
 
 

@@ -1,24 +1,186 @@
-"""Requests as the engine's rows, with what is known of their dialogs and of their methods."""
+"""Requests as the engine's rows, with what is known of their dialogs and of their methods.
+
+Some methods are settled by a rehearsed reply. A rehearsal depends on a chat's first turn and on its
+other methods alone, so that one serves the whole dialog, and every dialog that begins like it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving, name_error
-from holdfast.errors import HoldfastError, ModelError
-from holdfast.methods import Method
-from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
+from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
+from holdfast.errors import HoldfastError, ModelError, PromptError
+from holdfast.methods import Kind, Method, ShiftsAttention, of_kind
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
-from holdfast.models.requests import Request
+from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _CHECKED = 1_000  # lists of methods that are known to be right; a server sees any number of them
+_REMEMBERED = 10_000  # first turns; of a large model each is some thousand numbers
+
+_Key = tuple[Hashable, ...]
+
+
+@dataclass(eq=False)
+class Answer:
+    """A request that was submitted."""
+
+    rendered: Rendered  # the request, and its tokens
+    # of its row; another one once its methods are resolved, where that takes a rehearsal
+    handle: Handle
+    taken: int = 0  # how many of its tokens `take` has returned
+    rehearsed: int = 0  # tokens that went through the model for a rehearsal
+    reply: Reply | None = None  # once it has ended
+    error: Exception | None = None  # why it ended without
+
+    @property
+    def token_ids(self) -> list[int]:
+        """Drawn so far, the one that ends the reply excepted."""
+        return self.handle.token_ids
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was given up."""
+        return self.handle.cancelled
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.cancelled or self.error is not None or self.reply is not None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether tokens were drawn that `take` has not told."""
+        return len(self.token_ids) > self.taken
+
+    def take(self) -> list[int]:
+        """The tokens drawn since it was last asked."""
+        fresh = self.token_ids[self.taken :]
+        self.taken += len(fresh)
+        return fresh
+
+    def result(self) -> Reply:
+        """The reply; raises its own error, or a `ModelError` where it has none."""
+        if self.error is not None:
+            raise self.error
+        if self.reply is None:
+            state = "was cancelled" if self.cancelled else "has not ended"
+            raise ModelError(f"The request {state}, so there is no reply to it.")
+        return self.reply
+
+
+class Rehearsals:
+    """Methods resolved by rehearsed replies, and the requests that wait for others."""
+
+    def __init__(self) -> None:
+        self._settled: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
+        self._under_way: dict[_Key, Handle] = {}
+        self._waiting: dict[Handle, list[Answer]] = {}
+
+    def settled(self, request: Request) -> Request | None:
+        """The request with its methods settled; None where a rehearsal has to come first."""
+        if not of_kind(request.methods, Kind.REHEARSED):
+            return request
+        becomes = self._settled.get(_key_of(request))
+        if becomes is None:
+            return None
+        methods = (becomes.get(method, method) for method in request.methods)
+        return replace(
+            request, methods=tuple(method for method in methods if not _rehearses(method))
+        )
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Remembers the reply to `rehearsal_of(request)`; without a trace, nothing is held."""
+        while len(self._settled) >= _REMEMBERED:
+            self._settled.pop(next(iter(self._settled)), None)
+        trace = reply.trace
+        self._settled[_key_of(request)] = {
+            method: method.resolve(trace.mass[..., : method.tokens])
+            for method in of_kind(request.methods, Kind.REHEARSED)
+            if trace is not None
+        }
+
+    def wait(self, answer: Answer, rehearse: Callable[[Rendered], Handle]) -> None:
+        """Has a request wait for its rehearsal, which `rehearse` submits unless under way."""
+        assert answer.rendered.rehearsal is not None
+        key = _key_of(answer.rendered.request)
+        if key not in self._under_way:
+            self._under_way[key] = rehearse(answer.rendered.rehearsal)
+            self._waiting[self._under_way[key]] = []
+        self._waiting[self._under_way[key]].append(answer)
+
+    def __contains__(self, handle: object) -> bool:
+        """Whether a row is a rehearsal that is under way."""
+        return handle in self._waiting
+
+    def end(self, handle: Handle) -> list[Answer]:
+        """The requests that waited for a rehearsal which has ended, but for those given up."""
+        answers = self._waiting.pop(handle)
+        self._under_way = {key: other for key, other in self._under_way.items() if other != handle}
+        return [answer for answer in answers if not answer.cancelled]
+
+    def clear(self) -> None:
+        """Forgets who waits; what is known stays."""
+        self._under_way.clear()
+        self._waiting.clear()
+
+
+def rehearsal_of(request: Request) -> Request:
+    """The request whose reply settles another's methods: its first turn, answered greedily."""
+    first, *others = of_kind(request.methods, Kind.REHEARSED)
+    messages = first.first_turn(request.messages)
+    emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
+    if request.emphasis and not emphasis:
+        raise PromptError(
+            f"{first.name} reads the mass on a span in the reply to the first turn, and what is"
+            " emphasised stands behind it; emphasise a text of the first turn, or use boost."
+        )
+    return replace(
+        without_rehearsed(request),
+        messages=messages,
+        sampling=Sampling(0.0, 1.0, max(method.tokens for method in (first, *others))),
+        conversation_seed=request.editing_seed,
+        seed=0,
+        thread=None,
+        keep=False,
+        trace=True,
+        emphasis=emphasis,
+        room=1,
+        reply_token_ids=(),
+    )
+
+
+def without_rehearsed(request: Request) -> Request:
+    """The request without the methods that a rehearsal settles."""
+    return replace(
+        request, methods=tuple(method for method in request.methods if not _rehearses(method))
+    )
+
+
+def _key_of(request: Request) -> _Key:
+    """A key of all that a rehearsal depends on."""
+    first = of_kind(request.methods, Kind.REHEARSED)[0]
+    messages = first.first_turn(request.messages)
+    return (
+        tuple((message["role"], message["content"]) for message in messages),
+        request.methods,
+        request.editing_seed if of_kind(request.methods, Kind.MESSAGES) else None,
+        request.system_as,
+        tuple(part for part in request.emphasis if part[0] < len(messages)),
+        request.plain,
+        repr(request.tools),
+    )
+
+
+def _rehearses(method: Method) -> bool:
+    return bool(of_kind([method], Kind.REHEARSED))
 
 
 class SessionModel(Protocol):

@@ -7,11 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.common import ranges
-from holdfast.engine.divergence import Divergence
 from holdfast.engine.prefixes import keys_are_of_prompt
-from holdfast.engine.rows import Continuation, Stream
+from holdfast.engine.rows import Continuation
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
-from holdfast.engine.scoring import Scored
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
     HoldfastError,
@@ -21,10 +19,9 @@ from holdfast.errors import (
 )
 from holdfast.models.given_replies import GivenReplies
 from holdfast.models.protocol import Job, answer_all, run_jobs
-from holdfast.models.reader import Reader, SessionModel
-from holdfast.models.rehearsals import Answer
+from holdfast.models.reader import Answer, Reader, SessionModel
 from holdfast.models.rendering import Rendered, all_rendered
-from holdfast.models.requests import Compared, Reply, Request
+from holdfast.models.requests import Reply, Request
 
 MOST_LOGPROBS = 20
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."
@@ -41,7 +38,9 @@ class LocalSession:
         self.model, self.long_lived = model, long_lived
         self._reader = Reader(model)
         self.check_weights = self._reader.check_weights
-        self._given = GivenReplies(model, self._reader, functools.partial(_generate_apart, model))
+        given = GivenReplies(model, self._reader, functools.partial(_generate_apart, model))
+        self.score, self.diverge = given.score, given.diverge
+        self.spell, self.rehearse = given.spell, given.rehearse
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
@@ -226,24 +225,6 @@ class LocalSession:
     def forget(self, thread: Hashable) -> None:
         """Frees what was computed for a thread that is over; a later request of it begins anew."""
         self._reader.forget(thread)
-
-    def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
-        """How probable given replies are to each chat; see `GivenReplies.score`."""
-        return self._given.score(requests, replies)
-
-    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
-        """How far replies lie from those behind another chat; see `GivenReplies.diverge`."""
-        return self._given.diverge(compared)
-
-    def spell(
-        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
-    ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
-        """The inputs of `score`; see `GivenReplies.spell`."""
-        return self._given.spell(requests, replies)
-
-    def rehearse(self, request: Request) -> Request:
-        """The request with its methods settled; see `GivenReplies.rehearse`."""
-        return self._given.rehearse(request)
 
     def _check_room(self, rendered: Rendered) -> None:
         """Refuses a chat that fills the context, by a `PromptTooLong`."""

@@ -13,24 +13,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from holdfast.errors import RequestFailed, Unreachable
 from holdfast.models.protocol import Job
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Reply
 
-
-class Asked(Protocol):
-    """One endpoint, as it is asked here."""
-
-    concurrency: int
-    unavailable: Unreachable | None
-
-    def body_of(self, request: Request) -> dict[str, object]:
-        """A request as it goes over the wire."""
-
-    def answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
-        """The reply to it; called by many threads."""
+if TYPE_CHECKING:
+    from holdfast.models.endpoint import Server
 
 
 @dataclass(frozen=True, order=True)
@@ -53,20 +43,20 @@ class _QueuedJob:
 # another thread, or comes just before the wait, nothing wakes the one that has to act on it.
 _HEED_INTERRUPTS = 0.2
 
-_Answered = tuple[Asked, _QueuedJob, Reply | BaseException]
+_Answered = tuple["Server", _QueuedJob, Reply | BaseException]
 
 
 class Workers:
     """An `Engine` of daemon threads, each of which asks an endpoint one request at a time."""
 
-    def __init__(self, servers: Sequence[Asked]):
+    def __init__(self, servers: Sequence[Server]):
         self._servers = servers
-        self._waiting: dict[Asked | None, list[_QueuedJob]] = {  # heaps; None: for any
+        self._waiting: dict[Server | None, list[_QueuedJob]] = {  # heaps; None: for any
             server: [] for server in (None, *servers)
         }
-        self._server_of: dict[Hashable, Asked] = {}  # by conversation
+        self._server_of: dict[Hashable, Server] = {}  # by conversation
         self._begun: dict[Hashable, int] = {}
-        self._under_way: Counter[Asked] = Counter()
+        self._under_way: Counter[Server] = Counter()
         self._numbers = itertools.count()
         self._tasks: SimpleQueue[Callable[[], _Answered] | None] = SimpleQueue()
         self._answers: SimpleQueue[_Answered] = SimpleQueue()
@@ -123,7 +113,7 @@ class Workers:
                     self._give(server, queued)
                     started = True
 
-    def _next_of(self, server: Asked) -> _QueuedJob | None:
+    def _next_of(self, server: Server) -> _QueuedJob | None:
         """The first job that an endpoint may take; its conversation stays there."""
         while heaps := [heap for heap in (self._waiting[server], self._waiting[None]) if heap]:
             queued = heappop(min(heaps, key=lambda heap: heap[0]))
@@ -134,7 +124,7 @@ class Workers:
             self._queue(queued)
         return None
 
-    def _move(self, server: Asked, queued: _QueuedJob) -> None:
+    def _move(self, server: Server, queued: _QueuedJob) -> None:
         """The conversations of an endpoint that is gone go on wherever there is room."""
         kept = {name: where for name, where in self._server_of.items() if where is not server}
         self._server_of = kept
@@ -142,7 +132,7 @@ class Workers:
         for moved in left:
             self._queue(moved)
 
-    def _give(self, server: Asked, queued: _QueuedJob) -> None:
+    def _give(self, server: Server, queued: _QueuedJob) -> None:
         """Has an endpoint asked; the request is written in this thread."""
         request = queued.job.request
         body = server.body_of(request)

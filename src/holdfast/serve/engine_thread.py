@@ -20,7 +20,7 @@ import torch
 from holdfast.common.threads import one_thread
 from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
-from holdfast.models.rehearsals import Answer
+from holdfast.models.reader import Answer
 from holdfast.models.requests import Request
 from holdfast.serve.generation import LiveReply, Token, Update
 

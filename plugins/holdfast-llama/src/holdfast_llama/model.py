@@ -154,7 +154,7 @@ class LlamaModel(Generates):
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Scored:
-        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
+        """The log-probabilities of given replies to one chat; see `GivenReplies.score`."""
         request = Request(messages, methods, emphasis=emphasis, marks=marks)
         return self.session().score([request], [replies])[0]
 

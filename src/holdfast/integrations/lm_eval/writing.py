@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from holdfast.common.sampling import Sampling
 from holdfast.errors import UsageError
-from holdfast.models.rehearsals import Answer
+from holdfast.models.reader import Answer
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
 from holdfast.serve.generation import Speech, Token
