@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DISTANCE = "distance"  # tensor [layer, head]
+_COVERAGE = (
+    "gamma, the share of the singular values that the directions make up",
+    number(0, 1, above_low=True),
+)
+_THRESHOLD = ("the least distance of relevant from irrelevant keys in a head", number(0))
 
 
 class KeyMethod(EditsKeys, Protocol):
@@ -112,14 +117,8 @@ class Seka(KeyMethod):
         "g+, along relevant directions; 0 changes nothing", number(0), "1", default=1.0
     )
     rest_gain: float = parameter("g-, along directions of irrelevant keys", number(0), default=0.0)
-    coverage: float = parameter(
-        "gamma, the share of the singular values that the directions make up",
-        number(0, 1, above_low=True),
-        default=0.9,
-    )
-    threshold: float = parameter(
-        "the least distance of relevant from irrelevant keys in a head", number(0), default=0.0
-    )
+    coverage: float = parameter(*_COVERAGE, default=0.9)
+    threshold: float = parameter(*_THRESHOLD, default=0.0)
     heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
 
     def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None = None) -> Tensor:
@@ -175,9 +174,7 @@ class AdaSeka(KeyMethod):
     file: Fitted = parameter(*fitted_file("ada-seka"))
     gain: float = parameter("g; 0 changes nothing", number(0), "0.1", default=0.1)
     directions: int = parameter("how many directions of each expert", whole(1), "5", default=5)
-    threshold: float = parameter(
-        "the least distance of relevant from irrelevant keys in a head", number(0), default=0.0
-    )
+    threshold: float = parameter(*_THRESHOLD, default=0.0)
     heads: HeadSet | None = parameter(*KEY_HEADS, default=None)
 
     def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None) -> Tensor:
@@ -220,11 +217,7 @@ class Prism(KeyMethod):
     file: Fitted = parameter(*fitted_file("prism"))
     gain: float = parameter("of keys; 0 leaves them as they are", number(0), "0.4", default=0.4)
     value_gain: float = parameter("of values; 0 leaves them as they are", number(0), default=0.0)
-    coverage: float = parameter(
-        "gamma, the share of the singular values that the directions make up",
-        number(0, 1, above_low=True),
-        default=0.9,
-    )
+    coverage: float = parameter(*_COVERAGE, default=0.9)
     offset: float = parameter(
         "delta, taken from the distance in each head", number(0), default=0.08
     )
