@@ -73,9 +73,15 @@ RECORDS = (
     ),
     Record(
         "smollm2_drift",
-        "benchmarks/on_smollm2.py drift --side scripted --runs {runs} --out {out}",
+        "benchmarks/on_smollm2.py drift --runs {runs} --out {out}",
         False,
-        20,
+        110,
+    ),
+    Record(
+        "smollm2_explored",
+        "benchmarks/on_smollm2.py explore --facts {facts} --runs {runs} --out {out}",
+        False,
+        120,
     ),
     Record(
         "smollm2_confirmed",
