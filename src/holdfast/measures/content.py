@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from holdfast.measures.arguments import Direction, Flag, Number, Share, Words, entries
-from holdfast.measures.registry import Score, measure, share, verdict
+from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import READ, fold, folded_words, plural, sentences_of, spell, words_of
 
 NUMERAL = re.compile(
@@ -107,10 +107,7 @@ def first_person(text: str) -> Score:
 def thanks(text: str) -> Score:
     """1 if the reply thanks ("thank you", "thanks", "thankful")."""
     match = THANKS.search(text)
-    return Score(
-        float(match is not None),
-        f"{match.group()!r} occurs" if match else "no word of thanks occurs",
-    )
+    return verdict(match, f"{match[0]!r} occurs" if match else "no word of thanks occurs")
 
 
 @measure
@@ -119,11 +116,7 @@ def emoji(text: str) -> Score:
     sentences = sentences_of(text)
     if not sentences:
         return verdict(EMOJI.search(text) is not None, "there is no sentence")
-    return share(
-        sum(EMOJI.search(sentence) is not None for sentence in sentences),
-        len(sentences),
-        "sentences hold an emoji",
-    )
+    return share_true(map(bool, map(EMOJI.search, sentences)), "sentences hold an emoji")
 
 
 def numerals(text: str) -> list[str]:

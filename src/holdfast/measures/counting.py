@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
-from holdfast.measures.registry import Score, measure, share, verdict
+from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import closing_mark, fold, folded_words, plural, sentences_of, words_of
 
 
@@ -69,8 +70,8 @@ def sentence_word_counts(text: str, counts: Counts) -> Score:
 def growing_sentences(text: str) -> Score:
     """Share of sentences with one word more than the one before, the first having one word."""
     seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
-    good = sum(n == before + 1 for before, n in zip([0, *seen], seen, strict=False))
-    return share(good, len(seen), "sentences are one word longer than the one before")
+    grows = (n == before + 1 for before, n in pairwise([0, *seen]))
+    return share_true(grows, "sentences are one word longer than the one before")
 
 
 @measure
@@ -87,12 +88,8 @@ def all_exclamations(text: str) -> Score:
 
 def ending_with(text: str, mark: str) -> Score:
     """Share of sentences that end with a mark."""
-    sentences = sentences_of(text)
-    return share(
-        sum(closing_mark(sentence) == mark for sentence in sentences),
-        len(sentences),
-        f"sentences end with {mark!r}",
-    )
+    endings = map(closing_mark, sentences_of(text))
+    return share_true((ending == mark for ending in endings), f"sentences end with {mark!r}")
 
 
 @measure
@@ -151,26 +148,21 @@ def cased_letters(text: str) -> list[str]:
 @measure
 def upper_case(text: str) -> Score:
     """Share of letters that are upper case."""
-    letters = cased_letters(text)
-    return share(sum(map(str.isupper, letters)), len(letters), "letters are upper case")
+    return share_true(map(str.isupper, cased_letters(text)), "letters are upper case")
 
 
 @measure
 def lower_case(text: str) -> Score:
     """Share of letters that are lower case."""
-    letters = cased_letters(text)
-    return share(sum(map(str.islower, letters)), len(letters), "letters are lower case")
+    return share_true(map(str.islower, cased_letters(text)), "letters are lower case")
 
 
 @measure
 def title_case(text: str) -> Score:
     """Share of words that begin with a capital and go on in lower case."""
     cased = [word for word in words_of(text) if cased_letters(word)]
-    return share(
-        sum(word[:1].isupper() and not word[1:].isupper() for word in cased),
-        len(cased),
-        "words are capitalised",
-    )
+    capitalised = (word[:1].isupper() and not word[1:].isupper() for word in cased)
+    return share_true(capitalised, "words are capitalised")
 
 
 @measure
@@ -183,17 +175,15 @@ def letter_absent(text: str, letter: Letter) -> Score:
 @measure
 def no_letters(text: str, spaces: Flag = False) -> Score:
     """Share of characters that are not letters; spaces count only if asked."""
-    characters = [c for c in text if spaces or not c.isspace()]
-    return share(
-        sum(not c.isalpha() for c in characters), len(characters), "characters are no letters"
-    )
+    marks = (not c.isalpha() for c in text if spaces or not c.isspace())
+    return share_true(marks, "characters are no letters")
 
 
 @measure
 def digits_only(text: str, spaces: Flag = False) -> Score:
     """Share of characters that are digits; spaces count only if asked."""
-    characters = [c for c in text if spaces or not c.isspace()]
-    return share(sum(c.isdigit() for c in characters), len(characters), "characters are digits")
+    marks = (c.isdigit() for c in text if spaces or not c.isspace())
+    return share_true(marks, "characters are digits")
 
 
 @measure
@@ -213,8 +203,10 @@ def starts_with_letter(text: str, letter: Letter) -> Score:
 
 def alternation(kinds: list[int], what: str) -> Score:
     """Share of words of either kind (1, -1; 0 is neither) that differ from the kind before."""
-    good = sum(kind != 0 and (i == 0 or kinds[i - 1] != kind) for i, kind in enumerate(kinds))
-    return share(good, len(kinds), f"words alternate {what}")
+    differs = (
+        kind != 0 and kind != before for before, kind in zip([0, *kinds], kinds, strict=False)
+    )
+    return share_true(differs, f"words alternate {what}")
 
 
 @measure
@@ -266,9 +258,8 @@ def no_repeated_words(text: str) -> Score:
 def repeated_words(text: str) -> Score:
     """Share of words that occur twice or more."""
     times = Counter(folded_words(text))
-    return share(
-        sum(n for n in times.values() if n > 1), times.total(), "words occur twice or more"
-    )
+    repeated = sum(n for n in times.values() if n > 1)
+    return share(repeated, times.total(), "words occur twice or more")
 
 
 @measure

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 from holdfast.common.files import asset
 from holdfast.measures.arguments import Count, Share
-from holdfast.measures.registry import Score, measure, share
+from holdfast.measures.registry import Score, measure, share, share_true
 from holdfast.measures.text import folded_words, listed, sentences_of, spell
 
 VOWELS = re.compile(r"[aeiouy]+")
@@ -225,6 +225,14 @@ def is_plural_noun(tokens: list[str], i: int) -> bool:
     )
 
 
+def plural_noun_marks(text: str) -> list[bool]:
+    """For every word of a text, whether it is a plural noun there."""
+    marks = list[bool]()
+    for tokens in map(folded_words, sentences_of(text)):
+        marks += [is_plural_noun(tokens, i) for i in range(len(tokens))]
+    return marks
+
+
 @measure
 def past_tense(text: str) -> Score:
     """Share of verbs with a tense that are past; infinitives and -ing forms have none; 1 without
@@ -241,12 +249,7 @@ def past_tense(text: str) -> Score:
 @measure
 def plural_nouns(text: str, full: Share = 1.0) -> Score:
     """Share of words that are plural nouns; a share of `full` or more scores 1."""
-    marks = [
-        is_plural_noun(tokens, i)
-        for tokens in map(folded_words, sentences_of(text))
-        for i in range(len(tokens))
-    ]
-    return share(sum(marks), len(marks), "words are plural nouns", full)
+    return share_true(plural_noun_marks(text), "words are plural nouns", full)
 
 
 @cache

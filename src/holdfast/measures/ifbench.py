@@ -62,9 +62,8 @@ JAPANESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 def ifbench_count_word_count_range(text: str, min_words: Number, max_words: Count) -> Score:
     """1 for between so many and so many words."""
     seen = count_words(text)
-    return verdict(
-        min_words <= seen <= max_words, f"{seen} words, {min_words} to {max_words} asked for"
-    )
+    reason = f"{seen} words, {min_words} to {max_words} asked for"
+    return verdict(min_words <= seen <= max_words, reason)
 
 
 @measure

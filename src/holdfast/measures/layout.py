@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
 from holdfast.measures.patterns import compiled, find
-from holdfast.measures.registry import Score, measure, share, verdict
+from holdfast.measures.registry import Score, measure, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
 BULLET = re.compile(r"[-*•–]\s+\S")
@@ -73,7 +73,7 @@ def numbered_list(text: str, count: MaybeCount = None) -> Score:
 def listing(marks: list[bool], wanted: int | None, what: str) -> Score:
     """Share of list lines, times how close their number comes to the wanted one."""
     good = sum(marks)
-    result = share(good, len(marks), f"lines are {what}")
+    result = share_true(marks, f"lines are {what}")
     if wanted is None:
         return result
     closeness = 1 - min(abs(good - wanted) / wanted, 1)
@@ -93,7 +93,7 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
     items = text.split(",")
     if len(items) < 2:
         return Score(0.0, "there are no commas")
-    return share(sum(len(item.split()) == 1 for item in items), len(items), "items are one word")
+    return share_true((len(item.split()) == 1 for item in items), "items are one word")
 
 
 @measure
@@ -109,11 +109,9 @@ def json_object(text: str, keys: MaybeTexts = None) -> Score:
     except (ValueError, RecursionError):
         item = None
     if not isinstance(item, dict):
-        inside = next(objects_in(text), None)
-        return Score(
-            0.0,
-            "there is no JSON object" if inside is None else "the reply is more than a JSON object",
-        )
+        if next(objects_in(text), None) is None:
+            return Score(0.0, "there is no JSON object")
+        return Score(0.0, "the reply is more than a JSON object")
     return has_keys(item, keys, keys is None or list(item) == list(keys))
 
 
@@ -142,15 +140,14 @@ def hyphenated(text: str) -> Score:
     gaps = PLAIN_WORD.split(text)[1:-1]
     if not gaps:
         return Score(0.0, "there are no two words to join")
-    return share(sum(gap in ("-", "‐", "‑") for gap in gaps), len(gaps), "gaps are hyphens")
+    return share_true((gap in ("-", "‐", "‑") for gap in gaps), "gaps are hyphens")
 
 
 @measure
 def dashed_characters(text: str) -> Score:
     """Share of pieces between dashes that are a single character."""
-    pieces = [piece.strip() for piece in text.split("-")]
-    pieces = [piece for piece in pieces if piece]
-    return share(sum(len(piece) == 1 for piece in pieces), len(pieces), "pieces are one character")
+    pieces = map(str.strip, text.split("-"))
+    return share_true((len(piece) == 1 for piece in pieces if piece), "pieces are one character")
 
 
 @measure
@@ -159,16 +156,12 @@ def exact_phrase(text: str, phrase: Text) -> Score:
     same = folded_words(text) == folded_words(phrase) and (
         words_of(phrase) or fold(text).strip() == fold(phrase).strip()
     )
-    return Score(
-        float(bool(same)),
-        "the reply is the phrase" if same else f"the reply is {text.strip()[:60]!r}",
-    )
+    seen = "the phrase" if same else repr(text.strip()[:60])
+    return verdict(same, f"the reply is {seen}")
 
 
 @measure(empty_is_zero=False, check=compiled)
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)
-    return Score(
-        float(match is not None), f"found {match.group()[:60]!r}" if match else "not found"
-    )
+    return verdict(match, f"found {match[0][:60]!r}" if match else "not found")

@@ -13,18 +13,10 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import (
-    Any,
-    Literal,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-    overload,
-)
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -63,6 +55,12 @@ def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
         return Score(0.0, f"there are no {what.split()[0]}")
     reason = f"{part} of {whole} {what}" + (f", {full:g} is full marks" if full < 1 else "")
     return Score(min(1.0, part / whole / full), reason)
+
+
+def share_true(marks: Iterable[bool], what: str, full: float = 1.0) -> Score:
+    """The share of the marks that are true, as `share` scores it."""
+    listed = list(marks)
+    return share(sum(listed), len(listed), what, full)
 
 
 def verdict(kept: object, reason: str) -> Score:

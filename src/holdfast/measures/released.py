@@ -27,12 +27,12 @@ from holdfast.measures.grammar import (
     MODALS,
     commonest,
     is_participle,
-    is_plural_noun,
     is_untensed_verb,
+    plural_noun_marks,
     tenses,
 )
 from holdfast.measures.layout import has_keys, objects_in
-from holdfast.measures.registry import Score, measure, share, verdict
+from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import WORD, folded_words, plural, sentences_of, words_of
 
 STRIPPED = re.compile(r"[^\w\s]")
@@ -71,10 +71,8 @@ def released_doubled_words(text: str) -> Score:
 def released_starts_with(text: str, word: Text) -> Score:
     """1 if the text up to the first space is exactly this word; 'Yes,' is not 'Yes'."""
     first = "".join(text.split()[:1])
-    return Score(
-        float(first == word),
-        f"the reply starts with {first[:40]!r}" if first else "the reply is empty",
-    )
+    seen = f"starts with {first[:40]!r}" if first else "is empty"
+    return verdict(first == word, f"the reply {seen}")
 
 
 @measure(empty_is_zero=False)
@@ -104,14 +102,14 @@ def released_long_reply(text: str) -> Score:
 def released_words_present(text: str, words: Texts) -> Score:
     """Share of `words` among the lower-cased single words; phrases and capitals never match."""
     spoken = set(plain_words(text))
-    return share(sum(word in spoken for word in words), len(words), "words occur")
+    return share_true((word in spoken for word in words), "words occur")
 
 
 @measure(empty_is_zero=False)
 def released_words_absent(text: str, words: Texts) -> Score:
     """1 - the share of `words` among the lower-cased single words; a listed 'I' never counts."""
     spoken = set(plain_words(text))
-    return share(sum(word not in spoken for word in words), len(words), "words do not occur")
+    return share_true((word not in spoken for word in words), "words do not occur")
 
 
 @measure(empty_is_zero=False)
@@ -158,17 +156,13 @@ def released_alternating_length(text: str, limit: Count = 4) -> Score:
 @measure(empty_is_zero=False)
 def released_no_letters(text: str) -> Score:
     """Share of characters that are not letters, spaces included; a reply of spaces scores 1."""
-    return share(sum(not c.isalpha() for c in text), len(text), "characters are no letters")
+    return share_true((not c.isalpha() for c in text), "characters are no letters")
 
 
 @measure(empty_is_zero=False)
 def released_plural_nouns(text: str) -> Score:
     """Share of tokens that are plural nouns; punctuation marks are tokens."""
-    marks = [
-        is_plural_noun(words, i)
-        for words in map(folded_words, sentences_of(text))
-        for i in range(len(words))
-    ]
+    marks = plural_noun_marks(text)
     signs = sum(len(word) for word in STRIPPED.findall(WORD.sub(" ", text)))
     return share(sum(marks), len(marks) + signs, "tokens are plural nouns")
 
@@ -193,14 +187,13 @@ def released_comma_list(text: str) -> Score:
     if begin < 0 or end < 0:
         return Score(0.0, "there are no [brackets]")
     items = text[begin + 1 : end].split(",")
-    return share(sum(len(item.split()) == 1 for item in items), len(items), "items are one word")
+    return share_true((len(item.split()) == 1 for item in items), "items are one word")
 
 
 @measure(empty_is_zero=False)
 def released_dashed_characters(text: str) -> Score:
     """Share of pieces between dashes that are a single character; empty pieces are not."""
-    pieces = text.split("-")
-    return share(sum(len(piece) == 1 for piece in pieces), len(pieces), "pieces are one character")
+    return share_true((len(piece) == 1 for piece in text.split("-")), "pieces are one character")
 
 
 @measure(empty_is_zero=False)
@@ -213,9 +206,8 @@ def released_number_near(text: str, number: Number) -> Score:
 @measure(empty_is_zero=False)
 def released_rare_words(text: str, common: Count = 10_000) -> Score:
     """1 - share of words among the `common` commonest of English; a number is not among them."""
-    words, usual = plain_words(text), commonest(common)
-    rare = sum(word not in usual for word in words)
-    return share(rare, len(words), "words are rare")
+    usual = commonest(common)
+    return share_true((word not in usual for word in plain_words(text)), "words are rare")
 
 
 @measure(empty_is_zero=False)
@@ -224,5 +216,5 @@ def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = Tr
     searched = text if case else text.lower()
     seen = [(word if case else word.lower()) in searched for word in words]
     if all:
-        return share(sum(seen), len(seen), "texts occur")
+        return share_true(seen, "texts occur")
     return verdict(any(seen), f"{sum(seen)} of {len(seen)} texts occur")
