@@ -15,7 +15,6 @@ our plug-in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.chat.emphasis import Part
@@ -25,22 +24,7 @@ from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
 
-__all__ = ["WIRE_FORMATS", "SteeringRequest", "edit", "steer"]
-
-
-@dataclass(frozen=True)
-class SteeringRequest:
-    """The steering that a request asks of a server.
-
-    Args:
-        method: a spec, or "none", which switches off what the server does by default.
-        emphasis: what to hold on to in place of the system prompt.
-        trace: whether the mass on it is wanted per generated token; "heads": of every head too.
-    """
-
-    method: str
-    emphasis: tuple[Part, ...] = ()
-    trace: bool | str = False
+__all__ = ["WIRE_FORMATS", "edit", "steer"]
 
 
 def steer(
@@ -81,13 +65,11 @@ def steer(
         )
     if unknown := next((m.name for m in methods if BY_NAME.get(m.name) is not type(m)), None):
         raise UnknownName("method that servers know, named", unknown, BY_NAME)
-    return WIRE_FORMATS[server](SteeringRequest(spell(methods), _checked(emphasis), trace))
+    return WIRE_FORMATS[server](spell(methods), _checked(emphasis), trace)
 
 
 def edit(
-    messages: Sequence[Message],
-    method: Sequence[Method | str] | Method | str,
-    seed: int = 0,
+    messages: Sequence[Message], method: Sequence[Method | str] | Method | str, seed: int = 0
 ) -> list[Message]:
     """The messages to send in place of these, where a method edits messages, as repetition does.
 
@@ -125,36 +107,36 @@ def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(emphasis)
 
 
-def _for_holdfast(request: SteeringRequest) -> dict[str, Any]:
+def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
     """The fields of `holdfast serve`, which can be told everything."""
-    fields: dict[str, Any] = {"steering": request.method}
-    if request.emphasis:
-        fields["emphasis"] = [p if isinstance(p, str) else list(p) for p in request.emphasis]
-    if request.trace:
-        fields["trace"] = request.trace
+    fields: dict[str, Any] = {"steering": method}
+    if emphasis:
+        fields["emphasis"] = [part if isinstance(part, str) else list(part) for part in emphasis]
+    if trace:
+        fields["trace"] = trace
     return fields
 
 
-def _for_vllm(request: SteeringRequest) -> dict[str, Any]:
+def _for_vllm(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
     """The fields of our vLLM plug-in, whose values are texts and numbers."""
-    if request.trace == "heads":
+    if trace == "heads":
         raise UsageError("vLLM tells no mass of single heads; leave it at trace=True.")
-    texts = [part for part in request.emphasis if isinstance(part, str)]
-    if len(request.emphasis) > 1 or len(texts) < len(request.emphasis):
+    texts = [part for part in emphasis if isinstance(part, str)]
+    if len(emphasis) > 1 or len(texts) < len(emphasis):
         raise UsageError(
-            f"vLLM takes one text to emphasise, not {shortened(list(request.emphasis))}; give one"
+            f"vLLM takes one text to emphasise, not {shortened(list(emphasis))}; give one"
             " text, or server='holdfast' where `holdfast serve` answers."
         )
-    fields: dict[str, Any] = {"holdfast": request.method}
+    fields: dict[str, Any] = {"holdfast": method}
     if texts:
         fields["holdfast_text"] = texts[0]
-    if request.trace:
+    if trace:
         fields["holdfast_trace"] = 1
     return {"vllm_xargs": fields}
 
 
-# how each server is asked
-WIRE_FORMATS: Mapping[str, Callable[[SteeringRequest], dict[str, Any]]] = {
+# how each server is asked for a method (a spec), emphasis, and a trace
+WIRE_FORMATS: Mapping[str, Callable[[str, Sequence[Part], bool | str], dict[str, Any]]] = {
     "holdfast": _for_holdfast,
     "vllm": _for_vllm,
 }

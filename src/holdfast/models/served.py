@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import place_system
-from holdfast.client import WIRE_FORMATS, SteeringRequest
+from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Kind, Method, edit_messages, holds_span, of_kind, spell
 from holdfast.methods.spec import NONE
@@ -142,7 +142,7 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
         fields = {"messages": placed, "seed": request.seed % _SEEDS, **tools}
         return fields | _vllm_fields(request, shown, emphasis) if served.wire_format else fields
     steering, trace = _steering(request, shown, emphasis)
-    extra = WIRE_FORMATS["holdfast"](SteeringRequest(steering, emphasis, trace))
+    extra = WIRE_FORMATS["holdfast"](steering, emphasis, trace)
     if request.system_as != "role":
         extra["system_as"] = request.system_as
     return {"messages": _sendable(shown), "seed": request.seed, **tools, "extra_body": extra}
@@ -157,7 +157,7 @@ def _vllm_fields(
     if not texts and request.system_as != "role":
         systems = (m["content"].strip() for m in shown if m["role"] == "system")
         texts = tuple(text for text in systems if text)
-    fields = WIRE_FORMATS["vllm"](SteeringRequest(steering, texts, trace))
+    fields = WIRE_FORMATS["vllm"](steering, texts, trace)
     fields["vllm_xargs"]["holdfast_seed"] = str(request.seed)
     return {"extra_body": {**fields, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}}
 
