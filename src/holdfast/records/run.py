@@ -21,7 +21,7 @@ from holdfast.records.lines import (
     to_manifest,
     write_all,
 )
-from holdfast.records.lock import LOCK, MARKER, take_lock
+from holdfast.records.lock import LOCK, take_lock
 from holdfast.records.manifest import (
     ALIKE,
     CURRENT,
@@ -46,7 +46,7 @@ Key = tuple[str, int]
 
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
-_OURS = (LOCK, MARKER, MANIFEST, MANIFEST + ".new")
+_OURS = (LOCK, MANIFEST, MANIFEST + ".new")
 
 
 @dataclass(frozen=True)
