@@ -21,11 +21,7 @@ CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "He
         ),
         (
             {"emphasis": ["in JSON", ("job", 2), (1, 0, 4)], "trace": "heads"},
-            {
-                "steering": "none",
-                "emphasis": ["in JSON", ["job", 2], [1, 0, 4]],
-                "trace": "heads",
-            },
+            {"steering": "none", "emphasis": ["in JSON", ["job", 2], [1, 0, 4]], "trace": "heads"},
         ),
         (
             {"method": "boost:factor=2", "server": "vllm"},
@@ -33,13 +29,7 @@ CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "He
         ),
         (
             {"emphasis": ["in JSON"], "trace": True, "server": "vllm"},
-            {
-                "vllm_xargs": {
-                    "holdfast": "none",
-                    "holdfast_text": "in JSON",
-                    "holdfast_trace": 1,
-                }
-            },
+            {"vllm_xargs": {"holdfast": "none", "holdfast_text": "in JSON", "holdfast_trace": 1}},
         ),
     ],
 )

@@ -100,11 +100,7 @@ FUNCTION = {"name": "look", "arguments": {"at": "the price", "many": 2}}
 BLOCKS = {  # Anthropic's
     "system": "Be kind.",
     "tools": [
-        {
-            "name": "look",
-            "description": "Be kind.",
-            "input_schema": LOOK["function"]["parameters"],
-        }
+        {"name": "look", "description": "Be kind.", "input_schema": LOOK["function"]["parameters"]}
     ],
     "messages": [
         {"role": "user", "content": "What is it?"},
@@ -182,11 +178,7 @@ def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_p
     assert all(request.tools == (LOOK,) for request in requests)
     assert [
         len(request.messages) for request in sorted(requests, key=lambda r: len(r.messages))
-    ] == [
-        2,
-        6,
-        10,
-    ]
+    ] == [2, 6, 10]
     turn = first["turns"][1]
     assert turn["text"] == "I will look.\n\nIt is nine." and len(turn["messages"]) == 3
     assert all("messages" not in turn for turn in second["turns"])

@@ -140,8 +140,7 @@ def test_reasons_say_why():
 
 
 @pytest.mark.parametrize(
-    ("text", "letter"),
-    [tuple(row.values()) for row in rows_of("choices.jsonl")],
+    ("text", "letter"), [tuple(row.values()) for row in rows_of("choices.jsonl")]
 )
 def test_choice_reads_an_answer_and_not_any_capital(text, letter):
     picked = [

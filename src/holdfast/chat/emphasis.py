@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, shortened
 from holdfast.errors import PromptError, UsageError
 
 Span = tuple[int, int]  # first and last character (exclusive)
@@ -36,7 +36,7 @@ def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Rang
     """
     if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
         raise UsageError(
-            f"Emphasis is a list of parts, not {_cut(emphasis)!r}; put it into one, as in"
+            f"Emphasis is a list of parts, not {shortened(emphasis)}; put it into one, as in"
             " emphasis=['like this']."
         )
     ranges = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
@@ -146,7 +146,7 @@ def _find(messages: Sequence[Message], part: Part) -> Range:
 def _no_part(part: object) -> UsageError:
     return UsageError(
         "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
-        f" {_cut(part)!r}."
+        f" {shortened(part)}."
     )
 
 
@@ -175,19 +175,19 @@ def _find_text(messages: Sequence[Message], text: str, occurrence: int | None) -
     if not places:
         near = nearest(text, [message["content"] for message in messages])
         raise PromptError(
-            f"The emphasised {_cut(text)!r} is in no"
-            f" message{f'; the nearest is {_cut(near)!r}' if near else ''}; give it as it is"
+            f"The emphasised {shortened(text)} is in no"
+            f" message{f'; the nearest is {shortened(near)}' if near else ''}; give it as it is"
             " written there."
         )
     if occurrence is None and len(places) > 1:
         raise UsageError(
-            f"The emphasised {_cut(text)!r} occurs {len(places)} times in the chat; say which, as"
-            f" in ({_cut(text)!r}, 1), or give a range."
+            f"The emphasised {shortened(text)} occurs {len(places)} times in the chat; say which,"
+            f" as in ({shortened(text)}, 1), or give a range."
         )
     if (occurrence or 1) > len(places):
         raise UsageError(
-            f"The emphasised {_cut(text)!r} occurs {len(places)} times in the chat, so there is no"
-            f" occurrence {occurrence}."
+            f"The emphasised {shortened(text)} occurs {len(places)} times in the chat, so there is"
+            f" no occurrence {occurrence}."
         )
     return places[(occurrence or 1) - 1]
 
@@ -206,7 +206,7 @@ def _trimmed(messages: Sequence[Message], whole: Range, part: Part) -> Range:
     text = messages[number]["content"][first:last]
     if not text.strip():
         raise UsageError(
-            f"The emphasis {_cut(part)!r} holds no word, only white space; emphasise a text."
+            f"The emphasis {shortened(part)} holds no word, only white space; emphasise a text."
         )
     return number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
 
@@ -227,16 +227,12 @@ def _read_message(number: int, content: str) -> tuple[str, list[Span]]:
         start = starts[-1]
         raise UsageError(
             f"Message {number + 1} has a mark without a partner at character {start}"
-            f" ({_cut(content[start : start + 40])!r}); close it, or write \\* for an asterisk."
+            f" ({shortened(content[start : start + 40])}); close it, or write \\* for an asterisk."
         )
     if empty := next((index for index in range(1, len(pieces), 2) if not pieces[index].strip()), 0):
         raise UsageError(
             f"Message {number + 1} emphasises nothing at character {starts[empty - 1]}"
-            f" ({_cut(content[starts[empty - 1] :][:20])!r}); write *like this*, and \\* for an"
+            f" ({shortened(content[starts[empty - 1] :][:20])}); write *like this*, and \\* for an"
             " asterisk."
         )
     return "".join(pieces), spans_between(pieces)
-
-
-def _cut(value: object) -> object:
-    return value if not isinstance(value, str) or len(value) <= 60 else value[:59] + "…"

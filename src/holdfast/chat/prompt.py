@@ -19,7 +19,7 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.messages import SYSTEM_AS, Message, Tool, uses_tools
+from holdfast.chat.messages import SYSTEM_AS, Message, Tool, shortened, uses_tools
 from holdfast.chat.templates import (
     check_tools,
     render_empty_system,
@@ -126,10 +126,7 @@ def render_with_spans(
 
 
 def system_spans(
-    text: str,
-    messages: Sequence[Message],
-    template: str,
-    write: Callable[[Sequence[Message]], str],
+    text: str, messages: Sequence[Message], template: str, write: Callable[[Sequence[Message]], str]
 ) -> tuple[Span, ...]:
     """The spans of every system prompt in a chat that was rendered elsewhere, in order.
 
@@ -308,16 +305,16 @@ def _find_emphasis(
         None,
     ):
         raise PromptError(
-            f"The chat template repeats the emphasised {_cut(repeated)!r}; use a model whose"
+            f"The chat template repeats the emphasised {shortened(repeated)}; use a model whose"
             " template leaves messages as they are."
         )
     lost = next(
         (words for words in sought if marked_words[words] < sought[words]), next(iter(sought))
     )
     near = nearest(lost, [text])
-    hint = f"; the nearest in the rendered prompt is {_cut(near)!r}" if near else ""
+    hint = f"; the nearest in the rendered prompt is {shortened(near)}" if near else ""
     raise PromptError(
-        f"The chat template leaves out or rewrites the emphasised {_cut(lost)!r}{hint};"
+        f"The chat template leaves out or rewrites the emphasised {shortened(lost)}{hint};"
         " use a model whose template leaves messages as they are."
     )
 
@@ -329,12 +326,8 @@ def _lost(words: dict[int, str], system_as: str) -> str:
         if system_as == "role"
         else "use a model whose template leaves messages as they are"
     )
-    prompts = " or ".join(dict.fromkeys(repr(_cut(prompt)) for prompt in words.values()))
+    prompts = " or ".join(dict.fromkeys(shortened(prompt) for prompt in words.values()))
     return f"The chat template leaves out or rewrites the system prompt {prompts}; {cure}."
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 _UNFINISHED = "�"  # what a tokenizer writes for bytes that are no character yet

@@ -1,6 +1,4 @@
-"""How long work tells of itself: whoever starts it may watch, and nothing is printed below the
-command line.
-"""
+"""Progress of long work: the caller may watch it; only the command line prints."""
 
 from __future__ import annotations
 
@@ -10,16 +8,16 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Takes how many units were just done, and the tokens forwarded for them."""
+    """Takes the number of units just done, and the tokens forwarded for them."""
 
     def __call__(self, done: int, tokens: int = 0, /) -> None: ...
 
 
-Watch = Callable[[str, int], AbstractContextManager[Progress]]  # takes a step's name and its units
+Watch = Callable[[str, int], AbstractContextManager[Progress]]  # takes a step's name and size
 
 
 def ignored(done: int, tokens: int = 0) -> None:
-    """Watches nothing."""
+    """Progress that nobody watches."""
 
 
 def unwatched(step: str, total: int) -> AbstractContextManager[Progress]:

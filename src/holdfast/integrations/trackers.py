@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from holdfast.analysis.series import MEASURED, Series, read_series
 from holdfast.analysis.statistics import estimate as estimate_of
 from holdfast.analysis.statistics import estimate_columns, row_means
@@ -25,91 +27,86 @@ _ROUND = "round"
 _EXPERIMENT = "holdfast"
 _TAG = "holdfast.id"
 _LONGEST = 6000  # characters of a parameter that MLflow takes
-_UNNAMED = re.compile(r"[^\w/. -]")  # what the name of a metric may not hold
+_UNNAMED = re.compile(r"[^\w/. -]")  # characters that no metric's name may have
 
 
 @dataclass(frozen=True)
 class LoggedMethod:
     """One row of a tracker's table."""
 
-    id: str  # the same whenever the same records are exported again; longer runs have another
+    id: str  # the same for the same records, so that none is logged twice
     name: str
-    group: str  # the run that it is of
+    group: str  # the name of the run's folder
     settings: Mapping[str, Scalar]  # the run's identity, flat: {"settings.rounds": 8}
     curves: Mapping[str, list[float]]  # a value for each round; NaN where nothing was measured
-    totals: Mapping[str, float]  # of all records
-    files: tuple[Path, ...]  # of the run's folder, to be kept beside the numbers
+    totals: Mapping[str, float]  # over all records
+    files: tuple[Path, ...]  # of the run, kept as artifacts
 
 
 def entries_of(run: RunData) -> list[LoggedMethod]:
     """The entries of a run; one in which nothing is finished is a `RecordsError`."""
     group = run.folder.resolve().name
-    settings = dict(_flat(run.manifest["identity"]))
-    files = tuple(run.folder / name for name in (MANIFEST, RECORDS, "summary.json", "report.html"))
-    return [
-        LoggedMethod(
-            id=_id_of(run, name),
-            name=f"{group} · {name}",
-            group=group,
-            settings={**settings, "command": str(run.manifest.get("command")), "method": name},
-            curves=curves,
-            totals={total: value for total, value in totals.items() if math.isfinite(value)},
-            files=tuple(path for path in files if path.is_file()),
+    created, identity = run.manifest.get("created"), run.manifest["identity"]
+    settings = {**dict(_flat(identity)), "command": str(run.manifest.get("command"))}
+    files = (run.folder / name for name in (MANIFEST, RECORDS, "summary.json", "report.html"))
+    present = tuple(path for path in files if path.is_file())
+    entries = []
+    for name, curves, totals in _numbers(run):
+        parts = json.dumps([created, identity, name, len(run.records)], sort_keys=True)
+        entries.append(
+            LoggedMethod(
+                id=hashlib.sha256(parts.encode()).hexdigest()[:16],
+                name=f"{group} · {name}",
+                group=group,
+                settings={**settings, "method": name},
+                curves=curves,
+                totals={t: v for t, v in totals.items() if v is not None and math.isfinite(v)},
+                files=present,
+            )
         )
-        for name, curves, totals in _numbers(run)
-    ]
+    return entries
 
 
-_Numbers = tuple[str, dict[str, list[float]], dict[str, float]]
+_Numbers = tuple[str, dict[str, list[float]], dict[str, float | None]]
 
 
 def _numbers(run: RunData) -> Iterator[_Numbers]:
-    """Of each entry its name, curves and totals."""
+    """The name, curves and totals of each entry."""
     command = run.manifest.get("command")
     if command == "drift":
         yield from map(_of_series, read_series(run))
         return
     results = summarise(run)["results"]
     if command == "profile":
-        best = results["ranking"][0]
-        totals = {"unsteered": results["unsteered"], "best_head_gain": best["gain"]["mean"]}
-        yield "heads", {}, {name: _number(value) for name, value in totals.items()}
+        gain = results["ranking"][0]["gain"]["mean"]
+        yield "heads", {}, {"unsteered": results["unsteered"], "best_head_gain": gain}
     elif command == "tasks":
         for row in results:
-            scores = {name: _number(score["mean"]) for name, score in row["scores"].items()}
-            totals = {name: _number(row[name]) for name in ("fluency", "consistency")}
-            yield f"{row['task']} {row['variant']}", {}, {**scores, **totals}
+            scores = {name: score["mean"] for name, score in row["scores"].items()}
+            scores |= {name: row[name] for name in ("fluency", "consistency")}
+            yield f"{row['task']} {row['variant']}", {}, scores
     elif command == "calibrate":
         for row in results:
-            yield row["method"], {}, {"capability": _number(row["score"]["mean"])}
+            yield row["method"], {}, {"capability": row["score"]["mean"]}
     else:  # the baseline of a drift run: what its measures score without a system prompt
         every = [probe["score"] for record in run.records for probe in record["probes"]]
-        yield str(command), {}, {"score": sum(every) / len(every) if every else math.nan}
+        yield str(command), {}, {"score": sum(every) / len(every) if every else None}
 
 
 def _of_series(series: Series) -> _Numbers:
     curves: dict[str, list[float]] = {}
-    totals: dict[str, float] = {"conversations": float(len(series.records))}
+    totals: dict[str, float | None] = {"conversations": float(len(series.records))}
     for kind in MEASURED:
         if series.measured(kind):
             values = series.values(kind)
             points = estimate_columns(values)
-            for part in ("mean", "low", "high"):
-                name = kind if part == "mean" else f"{kind}_{part}"
-                curves[name] = [_number(getattr(point, part)) for point in points]
+            for part, name in (("mean", kind), ("low", f"{kind}_low"), ("high", f"{kind}_high")):
+                bounds = [getattr(point, part) for point in points]
+                curves[name] = [math.nan if bound is None else bound for bound in bounds]
             means = row_means(values)
-            overall = estimate_of(means[[not math.isnan(mean) for mean in means]])
-            totals[f"{kind}_over_all_rounds"] = _number(overall.mean)
+            overall = estimate_of(means[~np.isnan(means)])
+            totals[f"{kind}_over_all_rounds"] = overall.mean
     return series.method, curves, totals
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _id_of(run: RunData, name: str) -> str:
-    parts = [run.manifest.get("created"), run.manifest["identity"], name, len(run.records)]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
@@ -208,19 +205,13 @@ def _log_in_mlflow(mlflow: Any, client: Any, experiment: str, entry: LoggedMetho
     entities, now = mlflow.entities, int(time.time() * 1000)
     tags = {_TAG: entry.id, "holdfast.run": entry.group}
     logged = client.create_run(experiment, run_name=entry.name, tags=tags).info.run_id
-    settings = {name: str(value)[:_LONGEST] for name, value in entry.settings.items()}
-    points = [
-        entities.Metric(_UNNAMED.sub("_", name), value, now, step)
-        for name, curve in entry.curves.items()
-        for step, value in enumerate(curve, start=1)
-        if not math.isnan(value)
-    ]
-    totals = [
-        entities.Metric(_UNNAMED.sub("_", name), value, now, 0)
-        for name, value in entry.totals.items()
-    ]
-    parameters = [entities.Param(name, value) for name, value in settings.items()]
-    client.log_batch(logged, metrics=points + totals, params=parameters)
+    points = [(name, value, 0) for name, value in entry.totals.items()]
+    for name, curve in entry.curves.items():
+        points += [(name, v, step) for step, v in enumerate(curve, 1) if not math.isnan(v)]
+    metrics = [entities.Metric(_UNNAMED.sub("_", name), v, now, step) for name, v, step in points]
+    settings = entry.settings.items()
+    parameters = [entities.Param(name, str(value)[:_LONGEST]) for name, value in settings]
+    client.log_batch(logged, metrics=metrics, params=parameters)
     for path in entry.files:
         client.log_artifact(logged, str(path))
     client.set_terminated(logged)

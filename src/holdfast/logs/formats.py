@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.common.validation import shortened
@@ -16,14 +16,6 @@ from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
 
 EVENTS = {"claude-code", "codex"}  # formats of which a value is an event of a session
 Values = list[tuple[str, Any]]  # each with its place
-
-
-@dataclass
-class _Session:
-    """The events of a session, in the order of the file, as messages."""
-
-    key: str
-    messages: list[LoggedMessage] = field(default_factory=list)
 
 
 def is_message(value: Any) -> bool:
@@ -44,7 +36,7 @@ def format_of(value: Any) -> str | None:
             return None
         if "from" in value[0]:
             return "sharegpt"
-        return "openai" if any("role" in item for item in value[:1]) else "responses"
+        return "openai" if "role" in value[0] else "responses"
     if not isinstance(value, Mapping):
         return None
     fields = value.keys()
@@ -127,20 +119,20 @@ def _responses(value: Any) -> list[LoggedMessage]:
 
 def _claude_code(values: Values, problems: list[str]) -> Dialogs:
     """Claude Code: `~/.claude/projects/*/SESSION.jsonl`, an event per line."""
-    sessions: dict[str, _Session] = {}
+    sessions: dict[str, list[LoggedMessage]] = {}
     for where, event in values:
         kind = event.get("type")
         if kind not in ("user", "assistant") or event.get("isMeta"):
             continue  # snapshots, progress, summaries and what the program tells itself
         agent = event.get("agentId") or ("sidechain" if event.get("isSidechain") else "")
         key = " ".join(filter(None, (str(event.get("sessionId", "")), agent)))
-        session = sessions.setdefault(key, _Session(f"{_file_of(where)}, session {key}"))
+        messages = sessions.setdefault(f"{_file_of(where)}, session {key}", [])
         try:
             message = _field(event, "message")
-            session.messages += read_messages([{"role": kind, **message}])
+            messages += read_messages([{"role": kind, **message}])
         except (Malformed, TypeError) as error:
             problems.append(f"{where}: {error}")
-    yield from ((session.key, session.messages) for session in sessions.values())
+    yield from sessions.items()
 
 
 _CODEX_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
@@ -148,23 +140,21 @@ _CODEX_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md i
 
 def _codex(values: Values, problems: list[str]) -> Dialogs:
     """Codex CLI: `~/.codex/sessions/**/rollout-*.jsonl`, an event per line."""
-    session = _Session(f"{_file_of(values[0][0])}")
+    messages: list[LoggedMessage] = []
     for where, event in values:
         payload = event.get("payload")
         if event.get("type") == "session_meta" and isinstance(payload, Mapping):
             base = payload.get("base_instructions") or payload.get("instructions")
-            session.messages += _system(base.get("text") if isinstance(base, Mapping) else base)
+            messages += _system(base.get("text") if isinstance(base, Mapping) else base)
         if event.get("type") != "response_item":
             continue  # what the program shows, which repeats what was said
         try:
             for message in read_messages([payload]):
                 context = message.role == "user" and message.text.startswith(_CODEX_CONTEXT)
-                session.messages.append(
-                    LoggedMessage("system", message.text) if context else message
-                )
+                messages.append(LoggedMessage("system", message.text) if context else message)
         except Malformed as error:
             problems.append(f"{where}: {error}")
-    yield session.key, session.messages
+    yield _file_of(values[0][0]), messages
 
 
 def _file_of(where: str) -> str:
@@ -181,9 +171,7 @@ class _Span:
     messages: tuple[LoggedMessage, ...]
 
 
-def _spans(
-    read: Callable[[str, Any], Iterable[_Span]],
-) -> Callable[[Values, list[str]], Dialogs]:
+def _spans(read: Callable[[str, Any], Iterable[_Span]]) -> Callable[[Values, list[str]], Dialogs]:
     """A format of traces, in which every call of a model repeats the dialog so far."""
     # so a call that continues an earlier one of its session replaces it
 

@@ -50,11 +50,7 @@ def score_logs(
             f" prompts of the suite {suite.name!r}; give the prompt as the dialogs have it, or a"
             " suite of one case, which is taken for all."
         )
-    identity = {
-        "suite": suite.name,
-        "rules": _fingerprint(suite),
-        "logs": logs.fingerprint,
-    }
+    identity = {"suite": suite.name, "rules": _fingerprint(suite), "logs": logs.fingerprint}
     about = {
         "command": METHOD,
         "version": __version__,

@@ -12,12 +12,7 @@ from pathlib import Path
 
 from holdfast.common.validation import shortened
 from holdfast.drift.cases import Suite
-from holdfast.drift.verifiable.instructions import (
-    FileRow,
-    read_instructions,
-    read_jsonl,
-    text_in,
-)
+from holdfast.drift.verifiable.instructions import FileRow, read_instructions, read_jsonl, text_in
 from holdfast.drift.verifiable.prompts import InstructedPrompt, suite_of
 from holdfast.errors import UsageError
 
