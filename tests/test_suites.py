@@ -26,10 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import screen
 
 ASSETS = Path(holdfast.__file__).parent / "assets"
-FOLLOWS, BREAKS = (
-    0.75,
-    0.25,
-)  # what a measure must give to a reply that keeps to its prompt, or does not
+FOLLOWS, BREAKS = 0.75, 0.25  # the least of a reply that keeps to its prompt; the most of others
 LUCK = 0.15  # the most that replies written for other prompts may score on average
 UNPROMPTED = (
     "I'd be happy to help! What would you like to know?",
@@ -131,12 +128,10 @@ def test_everyday_probes_and_unprompted_replies_score_nothing():
     replies = {*probes, *UNPROMPTED, *(text for texts in others for text in texts)}
     for case in EVERYDAY.cases:
         for rule in case.all_rules:
-            if rule.measure.name != "language":  # the replies in French break the Spanish ones
-                for text in replies:
-                    assert rule.measure.score(text).value <= BREAKS, (case.id, text)
-            else:
-                for text in (*probes, *UNPROMPTED):
-                    assert rule.measure.score(text).value <= BREAKS, (case.id, text)
+            # replies in French break the Spanish rules, and keep their own
+            texts = (*probes, *UNPROMPTED) if rule.measure.name == "language" else replies
+            for text in texts:
+                assert rule.measure.score(text).value <= BREAKS, (case.id, text)
 
 
 def test_everyday_has_families_of_two_wordings_in_two_halves():
@@ -561,25 +556,14 @@ def test_python_measure_is_found_beside_its_suite_and_not_taken_for_another_suit
     assert sys.path == before and "own_measure_of_test" not in sys.modules
 
 
-def test_missing_function_says_where_it_was_looked_for(suite_file):
-    with pytest.raises(
-        UsageError,
-        match=(
-            r"case 'two': The measure 'own_measure_of_test.half' cannot be imported.*beside the"
-            r" suite's"
-        ),
-    ):
-        load_suite(suite_file(OWN_CODE), allow_code=True)
-
-
-def test_module_that_fails_on_import_is_named(suite_file, tmp_path):
-    (tmp_path / "own_measure_of_test.py").write_text("def half(text:\n")
-    with pytest.raises(
-        UsageError,
-        match=(
-            r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \(SyntaxError"
-        ),
-    ):
+@pytest.mark.parametrize(
+    ("module", "why"), [(None, "Module.*beside the suite's"), ("def half(text:\n", "SyntaxError")]
+)
+def test_a_function_that_cannot_be_imported_is_named(suite_file, tmp_path, module, why):
+    if module:
+        (tmp_path / "own_measure_of_test.py").write_text(module)
+    named = r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \("
+    with pytest.raises(UsageError, match=named + why):
         load_suite(suite_file(OWN_CODE), allow_code=True)
 
 

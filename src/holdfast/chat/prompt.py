@@ -198,9 +198,7 @@ def render(
 def _placed_system(
     messages: Sequence[Message], system_as: str
 ) -> tuple[tuple[Message, ...], dict[int, str]]:
-    """The chat with its system prompt in its place, and by the number of a message the words to
-    hold on to in it.
-    """
+    """The chat with its system prompt in place, and the words to hold on to, by message number."""
     if system_as not in SYSTEM_AS:
         raise UsageError(f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.")
     rest = [message for message in messages if message["role"] != "system"]
@@ -240,9 +238,7 @@ def _find(
 def _find_certain(
     text: str, placed: Sequence[Message], words: dict[int, str], template: str
 ) -> tuple[Span, ...] | None:
-    """The spans of words that can have come from nowhere but their message; None where some may
-    have.
-    """
+    """The spans of words that only their message can have produced; None if another may have."""
     spans = []
     for index, wanted in words.items():
         elsewhere = any(
@@ -268,9 +264,7 @@ def _find_marked(
     words: dict[int, str],
     write: Callable[[Sequence[Message]], str],
 ) -> tuple[Span, ...] | None:
-    """The spans of words by a second rendering with marks around them; None where it is not the
-    first one plus marks.
-    """
+    """The spans of words, from a second rendering with marks; None if more than marks differ."""
     mark = unused_character([text, *(message["content"] for message in placed)])
     marked = list(placed)
     for index, wanted in words.items():

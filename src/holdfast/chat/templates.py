@@ -217,9 +217,7 @@ def render_empty_system(
 def _without_default(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> tuple[str | None, str]:
-    """A chat without the system prompt that the template inserts, and that prompt; None where an
-    empty system message does not replace it.
-    """
+    """A chat without the template's own system prompt (None if it stays), and that prompt."""
     text = render_text(messages, tokenizer, tools)
     if any(message["role"] == "system" for message in messages):
         return text, ""

@@ -174,9 +174,7 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
 
 
 def _listed(value: Any, where: str) -> list[Any]:
-    """The messages of a dialog, of which each with a role holds a text, or tools' calls or results;
-    in front of them the system prompt that stands beside them.
-    """
+    """The messages of a dialog, checked, behind a system prompt that stands beside them."""
     listed = value
     if isinstance(value, dict):
         field = next((name for name in ("messages", "conversations") if name in value), "")
@@ -211,9 +209,8 @@ def _check_content(content: Any, where: str) -> None:
 
 
 def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
-    """The user's messages, each with all that follows it until the next one. Messages of one
-    speaker that follow one another are one, unless a text follows a tool call.
-    """
+    """The user's messages, each with all that follows it until the next one."""
+    # messages of one speaker in a row are one, unless a text follows a tool call
     exchanges: list[list[Message]] = []
     for message in messages:
         role, text, calls = message["role"], message["content"], message.get("tool_calls", [])

@@ -186,9 +186,7 @@ class SelfChat:
     def _turn(
         self, speaker: str, number: int, rounds: int, then: Callable[[Reply, Shown], list[Job]]
     ) -> Job:
-        """A turn, whose view shows the dialog up to the round `rounds`; the dialog ends where it is
-        not answered.
-        """
+        """A turn that sees the dialog up to the round `rounds`; unanswered, it ends the dialog."""
 
         def messages(shown: Shown) -> list[Message]:
             whole = user_view if speaker == USER_VIEW else agent_view
@@ -265,16 +263,12 @@ class Replay:
         return self._first(probed_rounds(self.dialog, settings))
 
     def _shown(self, number: int) -> Shown:
-        """The part of the dialog that a model in place of the recorded one would have seen at a
-        turn, if its context were large enough.
-        """
+        """The part of the dialog that a model with enough context would have seen at a turn."""
         window = self.asking.settings.window
         return WHOLE if window is None else Shown(first=max(1, number - window + 1))
 
     def _first(self, number: int) -> Job:
-        """The first probe of a round; then all others up to it, or the round before where it finds
-        no room.
-        """
+        """The first probe of a round, then all others; without room, that of the round before."""
         first, *more = self.asking.dialog.pairing.every_probe
 
         def then(room: bool) -> list[Job]:

@@ -210,9 +210,7 @@ def modules_in(folder: Path | None) -> Iterator[None]:
 
 
 def _check_examples(rule: Rule, where: str) -> None:
-    """Refuses a measure that scores an example of its rule on the wrong side, and a judge with too
-    few of them to be checked by the run.
-    """
+    """Refuses a measure that scores an example on the wrong side, and a judge with too few."""
     if rule.measure.judged:
         check_labels(rule.follows, rule.breaks, f"{where}: the judge")
         return

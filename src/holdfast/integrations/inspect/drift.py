@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -38,15 +38,6 @@ RECORD = "holdfast_record"  # where a sample's store keeps the conversation
 USER = "user"  # the role of another model that plays the user
 
 
-@dataclass(frozen=True)
-class DriftTask:
-    """A drift task; `methods` are the agent's, or None for those that its model was made with."""
-
-    suite: Suite
-    settings: Settings
-    methods: tuple[Method, ...] | None
-
-
 @task
 def drift(suite: str = "starter", method: str | None = None, **settings: Any) -> Task:
     """How well a model holds on to its system prompt as a conversation grows.
@@ -60,15 +51,14 @@ def drift(suite: str = "starter", method: str | None = None, **settings: Any) ->
     Raises:
         PrerequisiteError: an argument that there is not, or a value that is not taken.
     """
-    plan = _read(suite, method, settings)
-    count = plan.settings.conversations
-    pairings = [draw_pairing(plan.suite, plan.settings, number) for number in range(count)]
+    loaded, protocol, _ = _read(suite, method, settings)
+    pairings = [draw_pairing(loaded, protocol, n) for n in range(protocol.conversations)]
     return Task(
-        dataset=MemoryDataset([_sample(pairing) for pairing in pairings], plan.suite.name),
+        dataset=MemoryDataset([_sample(pairing) for pairing in pairings], loaded.name),
         solver=self_chat(suite, method, **settings),
-        scorer=stability_and_adoption(plan.settings.rounds),
-        config=_sampled(plan.settings.sampling),
-        metadata={"suite_fingerprint": plan.suite.fingerprint, "notes": list(plan.suite.notes)},
+        scorer=stability_and_adoption(protocol.rounds),
+        config=_sampled(protocol.sampling),
+        metadata={"suite_fingerprint": loaded.fingerprint, "notes": list(loaded.notes)},
     )
 
 
@@ -80,20 +70,19 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
     The user is played by the model of the role `user` where there is one, else by the same model,
     unsteered.
     """
-    plan = _read(suite, method, settings)
+    loaded, protocol, methods = _read(suite, method, settings)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         began = time.monotonic()
-        dialog = Dialog(draw_pairing(plan.suite, plan.settings, int(state.sample_id)))
-        protocol = _of_epoch(plan.settings, state.epoch)
-        agent, user = _speakers(plan.settings.sampling)
-        agent.check(plan.methods or ())
+        dialog = Dialog(draw_pairing(loaded, protocol, int(state.sample_id)))
+        agent, user = _speakers(protocol.sampling)
+        agent.check(methods)
 
         async def ask(request: Request) -> Reply:
             of_user = isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
             return await (user if of_user else agent).ask(request)
 
-        await hold(opening(dialog, plan.methods or (), protocol), ask)
+        await hold(opening(dialog, methods, _of_epoch(protocol, state.epoch)), ask)
         record = record_of(dialog, time.monotonic() - began)
         state.store.set(RECORD, record)
         state.messages = messages_of(record, str(agent.model))
@@ -138,12 +127,14 @@ async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
         raise errors.exceptions[0] from None
 
 
-def _read(suite: str, method: str | None, settings: dict[str, Any]) -> DriftTask:
-    """The arguments of a task, checked."""
+def _read(
+    suite: str, method: str | None, settings: dict[str, Any]
+) -> tuple[Suite, Settings, tuple[Method, ...]]:
+    """The arguments of a task, checked; without a method, () keeps those of the agent's model."""
     with in_one_sentence():
         loaded, protocol = load_suite(as_text(suite)), read_settings(settings)
         protocol = replace(protocol, user_prompt=user_prompt_of(loaded, protocol))
-        return DriftTask(loaded, protocol, None if method is None else parse(as_text(method)))
+        return loaded, protocol, () if method is None else parse(as_text(method))
 
 
 def _sample(pairing: Pairing) -> Sample:

@@ -117,9 +117,7 @@ def _check_answers(address: str) -> None:
 
 
 def _silence() -> None:
-    """Keeps Ray from writing of workers that died to the output of a command, which says it in its
-    own words; Ray has no setting for that.
-    """
+    """Keeps Ray from printing that a worker died, which we report; Ray has no setting for that."""
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):
