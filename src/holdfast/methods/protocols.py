@@ -7,7 +7,7 @@ A method is a frozen dataclass that has the functions of one protocol below, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from holdfast.chat.messages import Message
 
@@ -24,7 +24,6 @@ class Method(Protocol):
     name: ClassVar[str]
 
 
-@runtime_checkable
 class ShiftsAttention(Method, Protocol):
     """An attention method: a function on the log-odds of the attention mass on the span.
 
@@ -55,7 +54,6 @@ class ShiftsAttention(Method, Protocol):
         """
 
 
-@runtime_checkable
 class EditsMessages(Method, Protocol):
     """A prompt method: it works on any model, endpoints included."""
 
@@ -70,7 +68,6 @@ class EditsMessages(Method, Protocol):
         """
 
 
-@runtime_checkable
 class EditsLogits(Method, Protocol):
     """A decoding method: a second stream reads another chat along with the first, and both make one
     distribution.
@@ -86,7 +83,6 @@ class EditsLogits(Method, Protocol):
         """Returns the logits to draw from, [row, vocabulary] like those of the two streams."""
 
 
-@runtime_checkable
 class MakesTrials(Method, Protocol):
     """A decoding method that asks for more forward passes before a token is drawn.
 
@@ -105,7 +101,6 @@ class MakesTrials(Method, Protocol):
         """Yields trials, is sent their outputs, and returns the outputs to draw from."""
 
 
-@runtime_checkable
 class GatesTokens(MakesTrials, Protocol):
     """A gate: tokens drawn under its attention methods are taken only where `accepts` says so."""
 
@@ -117,7 +112,6 @@ class GatesTokens(MakesTrials, Protocol):
         """Whether tokens may stay, bool [row], by the second stream's logits [row, vocabulary]."""
 
 
-@runtime_checkable
 class EditsKeys(Method, Protocol):
     """A key method: the keys of the span are moved before they are rotated and cached.
 
@@ -151,7 +145,6 @@ class EditsKeys(Method, Protocol):
         """The same of values."""
 
 
-@runtime_checkable
 class MovesLayers(Method, Protocol):
     """A method that moves what some layers put out."""
 
@@ -164,7 +157,6 @@ class MovesLayers(Method, Protocol):
         """Whether it moves generated tokens only, while they are generated."""
 
 
-@runtime_checkable
 class EditsHidden(MovesLayers, Protocol):
     """A residual method: the hidden states behind some layers are moved."""
 
@@ -177,7 +169,6 @@ class EditsHidden(MovesLayers, Protocol):
         """
 
 
-@runtime_checkable
 class EditsOutputs(MovesLayers, Protocol):
     """An output method: the outputs of attention are moved in some layers."""
 
@@ -191,7 +182,6 @@ class EditsOutputs(MovesLayers, Protocol):
         """
 
 
-@runtime_checkable
 class NeedsWarmup(Method, Protocol):
     """A method that becomes an attention method once it has seen a rehearsed first reply."""
 

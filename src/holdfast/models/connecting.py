@@ -16,9 +16,10 @@ from urllib.parse import SplitResult, urlsplit
 from holdfast.common import ranges
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.answers import Endpoint, MalformedAnswer, read_models
-from holdfast.models.endpoint import EndpointModel, Server, warn_of_loss
+from holdfast.models.endpoint import EndpointModel, warn_of_loss
 from holdfast.models.refusals import failure_of, list_models
 from holdfast.models.served import ask_served
+from holdfast.models.workers import Server
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -1,4 +1,5 @@
-"""The requests of endpoints: so many under way at each, by threads; where one is gone, at others.
+"""Endpoints and the requests to them: so many under way at each, by threads; where one is gone, at
+others.
 
 A conversation stays with the endpoint that began it, which has its prefix in a cache. What is sent
 is the whole chat, so that another endpoint goes on with it where the first one is gone.
@@ -6,21 +7,200 @@ is the whole chat, so that another endpoint goes on with it where the first one 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
+import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import RequestFailed, Unreachable
+from holdfast.errors import ModelError, RequestFailed, Unreachable
+from holdfast.methods import Ability, Method
+from holdfast.models.answers import (
+    Endpoint,
+    FilteredReply,
+    MalformedAnswer,
+    read_json,
+    read_reply,
+    read_stream,
+)
+from holdfast.models.capabilities import check_needs
 from holdfast.models.protocol import Job
-from holdfast.models.requests import Reply
+from holdfast.models.refusals import (
+    explain_answer,
+    explain_filter,
+    failure_of,
+    refused_fields,
+    wants_other_limit,
+)
+from holdfast.models.requests import Reply, Request
+from holdfast.models.served import (
+    Served,
+    ask_served,
+    chat_fields,
+    check_applied,
+    check_served,
+    fetch_masses,
+    traces_apart,
+)
 
 if TYPE_CHECKING:
-    from holdfast.models.endpoint import Server
+    from openai import OpenAI
+
+_LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
+
+
+@dataclass(eq=False)
+class Server:
+    """One endpoint, and its dialect as far as its answers have shown it; used by many threads."""
+
+    endpoint: Endpoint
+    client: OpenAI = field(repr=False)
+    concurrency: int  # requests under way at once
+    served: Served  # the steering that it offers
+    unavailable: Unreachable | None = None  # why it is not asked any longer
+    limit: str = "max_tokens"  # its name for the most new tokens
+    refused: frozenset[str] = frozenset()  # fields that it does not take
+    warned: bool = False  # whether the user knows that it takes no seeds
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that it cannot serve, by a `ModelError` that names the first of them."""
+        served, url = self.served, self.endpoint.url
+        check_needs(
+            methods,
+            served.offers,
+            f"the endpoint {url}" + (f", which {served.unsure}," if served.unsure else ""),
+            "use a prompt method such as repetition:probability=0.5, or load the model with"
+            " holdfast.load()",
+        )
+        check_served(methods, served, url)
+
+    def check_request(self, request: Request) -> None:
+        """Refuses a request that it cannot serve; emphasis too, where attention is out of reach."""
+        self.check(request.methods)
+        if request.emphasis and Ability.LOG_ODDS not in self.served.offers:
+            number, first, last = request.emphasis[0]
+            raise ModelError(
+                f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
+                f" attention, to which the endpoint {self.endpoint.url} gives no access; leave it"
+                " out, or load the model with holdfast.load()."
+            )
+
+    def reach(self) -> None:
+        """Asks a server that may steer, and did not, once more what it offers."""
+        if self.served.unsure:
+            self.served = ask_served(self.client, self.endpoint, patient=True)
+
+    def warn_of_seeds(self) -> None:
+        """Warns, once, when the server takes no seeds."""
+        if "seed" in self.refused and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests go"
+                " out without it; the same request may get another reply.",
+                stacklevel=4,
+            )
+
+    def body_of(self, request: Request) -> dict[str, object]:
+        """A request as it goes over the wire."""
+        self.check_request(request)
+        return {
+            "model": self.endpoint.model,
+            "temperature": request.sampling.temperature,
+            "top_p": request.sampling.top_p,
+            **chat_fields(request, self.served),
+        }
+
+    def answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
+        """Asks until the answer can be read, at most `max_retries` times more than once."""
+        import openai
+
+        ask: Any = self.client.chat.completions.with_raw_response.create
+        for attempt in itertools.count():
+            try:
+                text = str(self._send(ask, body, max_new_tokens).http_response.text)
+            except openai.OpenAIError as error:
+                # without its cause, for the request it carries holds the key
+                raise failure_of(error, self.endpoint) from None
+            try:
+                answer = read_json(text)
+                check_applied(answer, body, self.endpoint.url)
+                return self._with_masses(read_reply(answer), answer.get("id"), body)
+            except FilteredReply:
+                raise RequestFailed(explain_filter(self.endpoint), "filter") from None
+            except MalformedAnswer as error:
+                if attempt >= self.endpoint.max_retries:
+                    raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
+            time.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
+        raise AssertionError
+
+    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
+        """As `EndpointModel.stream`."""
+        import openai
+
+        body, pieces = self.body_of(request), list[str]()
+        ask = functools.partial(self.client.chat.completions.create, stream=True)
+
+        def take(piece: str) -> None:
+            pieces.append(piece)
+            tell(piece)
+
+        try:
+            with self._send(ask, body, request.sampling.max_new_tokens) as chunks:
+                reply, name = read_stream(
+                    chunks, take, lambda chunk: check_applied(chunk, body, self.endpoint.url)
+                )
+        except openai.OpenAIError as error:
+            raise failure_of(error, self.endpoint) from None
+        except FilteredReply:
+            raise RequestFailed(explain_filter(self.endpoint), "filter") from None
+        except (MalformedAnswer, ValueError) as error:
+            why = MalformedAnswer(str(error))
+            raise RequestFailed(explain_answer(why, "".join(pieces), self.endpoint)) from None
+        return self._with_masses(reply, name, body)
+
+    def _with_masses(self, reply: Reply, name: object, body: dict[str, object]) -> Reply:
+        """The reply with the mass that its server tells apart from it, if there is one."""
+        if not traces_apart(body):
+            return reply
+        return replace(reply, masses=fetch_masses(self.client, self.endpoint, name))
+
+    def _send(self, ask: Callable[..., Any], body: dict[str, object], max_new_tokens: int) -> Any:
+        """Asks until the server takes the fields; what it refuses by name is left out for good once
+        it has answered.
+        """
+        import openai
+
+        limit, refused = self.limit, self.refused
+        while True:
+            left_out = _dispensable(body, refused)
+            fields = {name: value for name, value in body.items() if name not in left_out}
+            try:
+                answer = ask(**fields, **{limit: max_new_tokens})
+            except openai.APIStatusError as error:
+                more = _dispensable(fields, refused_fields(error))
+                if limit == "max_tokens" and wants_other_limit(error):
+                    limit = "max_completion_tokens"
+                elif more:
+                    refused = refused | {more[0]}
+                else:
+                    raise
+            else:
+                self.limit = limit
+                self.refused |= refused
+                return answer
+
+
+def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
+    """Those of the fields without which a request means the same: seeds promise little, and 1 is
+    the protocol's default.
+    """
+    return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
 
 
 @dataclass(frozen=True, order=True)
@@ -43,7 +223,7 @@ class _QueuedJob:
 # another thread, or comes just before the wait, nothing wakes the one that has to act on it.
 _HEED_INTERRUPTS = 0.2
 
-_Answered = tuple["Server", _QueuedJob, Reply | BaseException]
+_Answered = tuple[Server, _QueuedJob, Reply | BaseException]
 
 
 class Workers:
