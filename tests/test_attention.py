@@ -19,13 +19,8 @@ FLOAT32 = 1e-5  # of outputs and masses
 # of outputs: two groups, each rounded by the kernel, and their merge, of values up to about 3
 BFLOAT16 = 2e-2
 ROUNDING = 2e-5  # logits of three layers of large random weights
-SPLIT, KEEP, SCALE, BOOST, SPOT = (
-    SplitSoftmax(0.3),
-    Pasta(0.05),
-    Pasta(0.05, None, "scale"),
-    Boost(5),
-    Spotlight(0.4),
-)
+SPLIT, KEEP, SCALE = SplitSoftmax(0.3), Pasta(0.05), Pasta(0.05, None, "scale")
+BOOST, SPOT = Boost(5), Spotlight(0.4)
 SOME = Pasta(0.01, {(0, 1), (0, 2), (3, 0)})
 EVERYWHERE = [[(method,)] * 3 for method in (SPLIT, KEEP, SCALE, BOOST, SPOT, SOME)]
 MIXED = [
@@ -47,21 +42,16 @@ class Layer(torch.nn.Module):
 def by_the_paper(weights, span, generated, methods, head):
     """One row of weights after each method's own formula."""
     for method in methods:
-        pi, rest = (
-            sum(w for w, held in zip(weights, span, strict=True) if held == inside)
-            for inside in (True, False)
-        )
-        both = pi > 0 and rest > 0
-        if (method.heads is not None and (0, head) not in method.heads) or (
-            not both and not isinstance(method, Pasta)
-        ):
+        pi = sum(w for w, held in zip(weights, span, strict=True) if held)
+        rest = sum(w for w, held in zip(weights, span, strict=True) if not held)
+        elsewhere = method.heads is not None and (0, head) not in method.heads
+        if elsewhere or (not isinstance(method, Pasta) and not (pi > 0 and rest > 0)):
             continue
         if isinstance(method, SplitSoftmax):
             weights = oracles.split_softmax(weights, span, method.exponent)
         elif isinstance(method, Pasta):
-            weights = oracles.pasta(
-                weights, span, generated, method.alpha, method.generated == "scale"
-            )
+            scales = method.generated == "scale"
+            weights = oracles.pasta(weights, span, generated, method.alpha, scales)
         elif isinstance(method, Boost):
             weights = oracles.boost(weights, span, method.factor)
         else:
@@ -71,12 +61,9 @@ def by_the_paper(weights, span, generated, methods, head):
 
 def drawn(queries, keys, groups, dtype, seed=0):
     torch.manual_seed(seed)
-    q, k, v = (
-        torch.randn(3, 4, queries, 16),
-        torch.randn(3, groups, keys, 16),
-        torch.randn(3, groups, keys, 16).clamp(-3, 3),
-    )
-    return (q * 1.5).to(dtype), (k * 1.5).to(dtype), v.to(dtype)
+    q, k = torch.randn(3, 4, queries, 16) * 1.5, torch.randn(3, groups, keys, 16) * 1.5
+    v = torch.randn(3, groups, keys, 16).clamp(-3, 3)
+    return q.to(dtype), k.to(dtype), v.to(dtype)
 
 
 def wanted(q, k, v, seen, span, methods, prompt, scaling, sinks=None, softcap=None):
@@ -86,24 +73,23 @@ def wanted(q, k, v, seen, span, methods, prompt, scaling, sinks=None, softcap=No
     scores = scores if softcap is None else (scores / softcap).tanh() * softcap
     scores = scores.masked_fill(~seen, -torch.inf)
     if sinks is not None:
-        scores = torch.cat(
-            [scores, sinks.double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)], -1
-        )
+        sinks = sinks.double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, sinks], -1)
     weights = scores.softmax(-1).nan_to_num(0.0)
     for row, head, query in torch.cartesian_prod(*map(torch.arange, weights.shape[:3])).tolist():
         one = weights[row, head, query]
         if one.any():
-            held = span[row].tolist() + [False] * (sinks is not None)
-            said = [
-                index >= prompt[row] and not h for index, h in enumerate(span[row].tolist())
-            ] + [False] * (sinks is not None)
-            weights[row, head, query] = torch.tensor(
-                by_the_paper(one.tolist(), held, said, methods[row], head), dtype=torch.double
-            )
+            held, sink = span[row].tolist(), [False] * (sinks is not None)
+            said = [index >= prompt[row] and not h for index, h in enumerate(held)]
+            moved = by_the_paper(one.tolist(), held + sink, said + sink, methods[row], head)
+            weights[row, head, query] = torch.tensor(moved, dtype=torch.double)
     weights = weights[..., : k.shape[2]]
-    return (weights @ v.double().repeat_interleave(times, 1)).transpose(1, 2), (
-        weights * span[:, None, None]
-    ).sum(-1)
+    outputs = weights @ v.double().repeat_interleave(times, 1)
+    return outputs.transpose(1, 2), (weights * span[:, None, None]).sum(-1)
+
+
+def causal(queries, keys):
+    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries).expand(3, 1, -1, -1)
 
 
 def spans(kind, keys):
@@ -131,37 +117,24 @@ def spans(kind, keys):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype):
     queries, keys = {"step": (1, 14), "prefill": (14, 14), "more": (3, 14)}[shape]
+    rounding = FLOAT32 if dtype == torch.float32 else BFLOAT16
     for masked in ("not", "left", "nothing seen"):
         if masked == "not" and shape == "more":
             continue  # transformers gives such a pass a mask
         q, k, v = drawn(queries, keys, 2, dtype)
-        seen = (
-            torch.ones(queries, keys, dtype=torch.bool)
-            .tril(keys - queries)
-            .expand(3, 1, -1, -1)
-            .clone()
-        )
+        seen = causal(queries, keys).clone()
         if masked != "not":
             seen[1, :, :, :2] = False
             seen[0, :, :, :10] &= masked == "left"
         for prompt in ((14, 14, 14), (11, 13, 12)):
             span = spans(kind, keys) & (torch.arange(keys) < torch.tensor(prompt)[:, None])
-            steering = SteeringSpec(span, methods, trace=True, prompt=prompt)
-            with steered(steering) as state, torch.inference_mode():
-                out, _ = holdfast_attention(
-                    Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25
-                )
-            with steered(SteeringSpec(span, methods, prompt=prompt)), torch.inference_mode():
-                untraced, _ = holdfast_attention(
-                    Layer(), q, k, v, None if masked == "not" else seen, scaling=0.25
-                )
             expected, mass = wanted(q, k, v, seen, span, methods, prompt, 0.25)
-            assert (untraced.double() - expected).abs().max() < (
-                FLOAT32 if dtype == torch.float32 else BFLOAT16
-            )
-            assert (out.double() - expected).abs().max() < (
-                FLOAT32 if dtype == torch.float32 else BFLOAT16
-            )
+            for trace in (False, True):
+                steering = SteeringSpec(span, methods, trace=trace, prompt=prompt)
+                given = q, k, v, None if masked == "not" else seen
+                with steered(steering) as state, torch.inference_mode():
+                    out, _ = holdfast_attention(Layer(), *given, scaling=0.25)
+                assert (out.double() - expected).abs().max() < rounding
             if dtype == torch.float32:
                 assert (state.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
 
@@ -170,32 +143,21 @@ def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype)
 @pytest.mark.parametrize("queries", [1, 14])
 def test_grouped_and_multi_query_attention(groups, queries):
     q, k, v = drawn(queries, 14, groups, torch.float32)
-    seen = torch.ones(queries, 14, dtype=torch.bool).tril(14 - queries).expand(3, 1, -1, -1)
-    methods = [(SPLIT,), (KEEP,), ()]
-    with steered(SteeringSpec(spans("even", 14), methods, prompt=[12] * 3)), torch.inference_mode():
+    methods, span = [(SPLIT,), (KEEP,), ()], spans("even", 14)
+    with steered(SteeringSpec(span, methods, prompt=[12] * 3)), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
-    assert (
-        out.double() - wanted(q, k, v, seen, spans("even", 14), methods, [12] * 3, 0.25)[0]
-    ).abs().max() < FLOAT32
+    expected, _ = wanted(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
+    assert (out.double() - expected).abs().max() < FLOAT32
 
 
 @pytest.mark.parametrize(
     "extra",
-    [
-        "softcap",
-        "s_aux",
-        "both",
-        "narrow",
-        "masks of heads",
-        "additive mask",
-        "gradients",
-        "float64",
-    ],
+    ["softcap", "s_aux", "both", "narrow", "heads", "additive", "gradients", "float64"],
 )
 @pytest.mark.parametrize("queries", [1, 14])
 def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
     q, k, v = drawn(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
-    seen = torch.ones(queries, 14, dtype=torch.bool).tril(14 - queries).expand(3, 1, -1, -1)
+    seen = causal(queries, 14)
     given, kwargs, methods = None, {}, [(SPLIT,), (BOOST, KEEP), (SPOT,)]
     if extra in ("softcap", "both"):
         kwargs["softcap"] = 2.0
@@ -203,29 +165,18 @@ def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
         kwargs["s_aux"] = torch.tensor([0.5, -1.0, 2.0, 6.0])
     if extra == "narrow":
         v = v[..., :6]
-    if extra == "masks of heads":
+    if extra == "heads":
         seen = seen.expand(3, 4, -1, -1) & (torch.rand(3, 4, queries, 14) < 0.8)
         given = seen
-    if extra == "additive mask":
+    if extra == "additive":
         given = torch.zeros(3, 1, queries, 14).masked_fill(~seen, torch.finfo(torch.float32).min)
         given[2, ..., 3:8] = torch.finfo(torch.float32).min  # this row does not see the span
         seen = given == 0
     q.requires_grad_(extra == "gradients")
-    steering = SteeringSpec(spans("even", 14), methods, trace=True, prompt=[12] * 3)
-    with steered(steering) as state:
+    span, prompt, extras = spans("even", 14), [12] * 3, (kwargs.get("s_aux"), kwargs.get("softcap"))
+    with steered(SteeringSpec(span, methods, trace=True, prompt=prompt)) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
-    expected, mass = wanted(
-        q.detach(),
-        k,
-        v,
-        seen,
-        spans("even", 14),
-        methods,
-        [12] * 3,
-        0.25,
-        kwargs.get("s_aux"),
-        kwargs.get("softcap"),
-    )
+    expected, mass = wanted(q.detach(), k, v, seen, span, methods, prompt, 0.25, *extras)
     assert (out.double() - expected).abs().max() < FLOAT32
     assert (state.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
     if extra == "gradients":
@@ -239,23 +190,19 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     """Scores of the span 70 below or above the others: float32 cannot hold the mass's distance from
     1, only its log-odds.
     """
-    q, k, v = (
-        torch.ones(3, 4, queries, 16),
-        torch.randn(3, 2, 14, 16) * 1e-3,
-        torch.randn(3, 2, 14, 16),
-    )
+    q, k = torch.ones(3, 4, queries, 16), torch.randn(3, 2, 14, 16) * 1e-3
+    v = torch.randn(3, 2, 14, 16)
     k[:, :, 3:8] += toward * 70 / 4
-    seen = torch.ones(queries, 14, dtype=torch.bool).tril(14 - queries).expand(3, 1, -1, -1)
     methods = [(SplitSoftmax(0.01),), (Boost(1e20),), (Pasta(1e-20, None, "scale"),)]
     steering = SteeringSpec(spans("even", 14), methods, trace=True)
     with steered(steering) as state, torch.inference_mode():
         out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert out.isfinite().all()
     if toward < 0:  # the mass is 1e-30; near 1 the oracle itself would divide by 0
+        seen = causal(queries, 14)
         expected, mass = wanted(q, k, v, seen, spans("even", 14), methods, [14] * 3, 0.25)
-        assert (
-            (out.double() - expected).abs().max() < 10 * FLOAT32
-        )  # scores of 70 have a rounding of 4e-6, times 20 in the exponent
+        # scores of 70 have a rounding of 4e-6, times 20 in the exponent
+        assert (out.double() - expected).abs().max() < 10 * FLOAT32
         assert (state.seen[0].double() - mass[..., -1]).abs().max() < 10 * FLOAT32
     else:
         assert (state.seen[0] > 1 - FLOAT32).all()
@@ -294,11 +241,8 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("softcap", [None, 5.0])
 def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     length = 32768 if softcap is None else 6144
-    q, k, v = (
-        torch.randn(1, 4, length, 8),
-        torch.randn(1, 2, length, 8),
-        torch.randn(1, 2, length, 8),
-    )
+    q = torch.randn(1, 4, length, 8)
+    k, v = torch.randn(2, 1, 2, length, 8)
     span = torch.zeros(1, length, dtype=torch.bool)
     span[0, 5:200], span[0, 90] = True, False
     kwargs = {} if softcap is None else {"softcap": softcap}
@@ -332,6 +276,7 @@ def prompts(length=20):
     return ids, mask, span
 
 
+ALL = torch.ones(2, 20, dtype=torch.bool)
 ZOO = [
     ("llama", "sdpa", {}),
     ("llama", "eager", {}),
@@ -373,13 +318,8 @@ def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_not
     kind, attention, options = zoo
     model, (ids, mask, span) = hugging_face(kind, attention, **options), prompts()
     plain = model(ids, attention_mask=mask).logits
-    greedy = {
-        "max_new_tokens": 6,
-        "min_new_tokens": 6,
-        "do_sample": False,
-        "output_logits": True,
-        "return_dict_in_generate": True,
-    }
+    greedy = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False}
+    greedy |= {"output_logits": True, "return_dict_in_generate": True}
     with holdfast.steering(model, span, methods, trace=True) as seen:
         done = model.generate(ids, attention_mask=mask, **greedy)
     steps = torch.stack(done.logits, 1)
@@ -388,9 +328,8 @@ def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_not
     with holdfast.steering(model, span, methods) as other:
         whole = torch.cat([mask, torch.ones(2, 6, dtype=mask.dtype)], 1)
         places = (whole.cumsum(-1) - 1).clamp(min=0)
-        full = model(
-            done.sequences, attention_mask=whole, position_ids=places, use_cache=False
-        ).logits
+        given = {"attention_mask": whole, "position_ids": places, "use_cache": False}
+        full = model(done.sequences, **given).logits
         assert not other.traces
         for cache in caches:
             again = model.generate(
@@ -428,40 +367,28 @@ def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
         together = model(ids).logits
     for row in (0, 1):
         with holdfast.steering(model, span[row : row + 1], each[row]):
-            assert (
-                model(ids[row : row + 1]).logits - together[row : row + 1]
-            ).abs().max() < ROUNDING
+            alone = model(ids[row : row + 1]).logits
+        assert (alone - together[row : row + 1]).abs().max() < ROUNDING
+    search = {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 5, "do_sample": False}
     with holdfast.steering(model, span, each):
-        beams = model.generate(
-            ids, num_beams=3, num_return_sequences=2, max_new_tokens=5, do_sample=False
-        )
+        beams = model.generate(ids, **search)
     for row in (0, 1):
         with holdfast.steering(model, span[row : row + 1], each[row]):
-            alone = model.generate(
-                ids[row : row + 1],
-                num_beams=3,
-                num_return_sequences=2,
-                max_new_tokens=5,
-                do_sample=False,
-            )
+            alone = model.generate(ids[row : row + 1], **search)
         assert torch.equal(alone, beams[2 * row : 2 * row + 2, : alone.shape[1]])
 
 
 @pytest.mark.parametrize(
     ("span", "methods", "says"),
     [
-        (
-            torch.zeros(2, 20, dtype=torch.bool),
-            [SPLIT],
-            r"\[2, 20\].*empty in row 0:.*add a system message",
-        ),
-        (torch.ones(20, dtype=torch.bool), [SPLIT], r"\[batch, token\].*\[20\]"),
+        (ALL & False, [SPLIT], r"\[2, 20\].*empty in row 0:.*add a system message"),
+        (ALL[0], [SPLIT], r"\[batch, token\].*\[20\]"),
         (torch.ones(2, 20), [SPLIT], "torch.float32"),
         ([[True]], [SPLIT], "list"),
-        (torch.ones(2, 20, dtype=torch.bool), [Repetition(0.5)], "repetition|Repetition"),
-        (torch.ones(2, 20, dtype=torch.bool), [[SPLIT]], "1 lists.*2 rows"),
-        (torch.ones(2, 20, dtype=torch.bool), [SplitSoftmax(0.5, {(0, 9)})], "head 9.*4 heads"),
-        (torch.ones(2, 20, dtype=torch.bool), [SplitSoftmax(0.5, {(7, 0)})], "layer 7.*3 layers"),
+        (ALL, [Repetition(0.5)], "Repetition"),
+        (ALL, [[SPLIT]], "1 lists.*2 rows"),
+        (ALL, [SplitSoftmax(0.5, {(0, 9)})], "head 9.*4 heads"),
+        (ALL, [SplitSoftmax(0.5, {(7, 0)})], "layer 7.*3 layers"),
     ],
 )
 def test_bad_input_is_refused_on_entering(span, methods, says):
@@ -498,19 +425,17 @@ def test_unsteered_an_adopted_model_runs_the_attention_that_it_had(kind, monkeyp
     model, (ids, mask, span) = hugging_face(kind, "eager", **options), prompts()
     given = {"attention_mask": mask, "max_new_tokens": 4, "do_sample": False}
     static = {**given, "cache_implementation": "static", "disable_compile": True}
-    wanted = (
-        model(ids, attention_mask=mask).logits,
-        *(model.generate(ids, **g) for g in (given, static)),
-    )
+
+    def outputs():
+        generated = [model.generate(ids, **options) for options in (given, static)]
+        return [model(ids, attention_mask=mask).logits, *generated]
+
+    wanted = outputs()
     assert install(model)
     with steered(SteeringSpec(span, [(SPLIT,)] * 2)):
         moved = model(ids, attention_mask=mask, use_cache=False).logits
     monkeypatch.setattr(layers, "attend_explicitly", None)  # not called
-    found = (
-        model(ids, attention_mask=mask).logits,
-        *(model.generate(ids, **g) for g in (given, static)),
-    )
-    assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+    assert all(torch.equal(*pair) for pair in zip(outputs(), wanted, strict=True))
     assert (moved - wanted[0]).abs().max() > 1e-3
     with steered(None):
         assert torch.equal(model(ids, attention_mask=mask).logits, wanted[0])

@@ -141,26 +141,6 @@ def test_alike_chats_are_not_forwarded_and_an_empty_reply_has_its_end():
     assert nothing is None and too_long is None
 
 
-def test_memory_that_runs_out_halves_the_pass(monkeypatch):
-    session = model().session()
-    compared = [
-        Compared(Request(DIALOG), Request(FRESH), Reply("", (300 + n,), "stop")) for n in range(4)
-    ]
-    whole, sizes = session.diverge(compared), []
-    compare = engine._compare
-
-    def little(runner, pairs, size):
-        sizes.append(size)
-        if size > 2:
-            raise MemoryError
-        return compare(runner, pairs, size)
-
-    monkeypatch.setattr(engine, "_compare", little)
-    for one, other in zip(session.diverge(compared), whole, strict=True):
-        assert one.nats == pytest.approx(other.nats, abs=TOLERANCE)
-    assert sizes == [8, 4, 2]
-
-
 # --- In a run
 
 

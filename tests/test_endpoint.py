@@ -21,8 +21,9 @@ import holdfast.models.endpoint
 from holdfast import methods
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
-from holdfast.models.requests import Request
+from holdfast.models.requests import Reply, Request
 
+USAGE = {"prompt_tokens": 20, "completion_tokens": 3}
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 
 
@@ -41,27 +42,11 @@ def failure_of(model, methods=()):
 
 def test_a_request_carries_the_chat_and_the_sampling(serve):
     model, server = serve(lambda body, number: completion())
-    reply = model.generate(
-        CHAT, sampling=Sampling(temperature=0.5, top_p=0.8, max_new_tokens=7), seed=11
-    )
-    assert (reply.text, reply.stop_reason, reply.token_ids, reply.trace) == (
-        "Arr.",
-        "stop",
-        None,
-        None,
-    )
-    assert server.paths == ["/v1/chat/completions"]
-    assert server.keys == [f"Bearer {KEY}"]
-    assert server.bodies == [
-        {
-            "model": "tiny",
-            "messages": list(CHAT),
-            "temperature": 0.5,
-            "top_p": 0.8,
-            "max_tokens": 7,
-            "seed": 11,
-        }
-    ]
+    reply = model.generate(CHAT, sampling=Sampling(0.5, 0.8, 7), seed=11)
+    assert reply == Reply("Arr.", None, "stop")
+    assert server.paths == ["/v1/chat/completions"] and server.keys == [f"Bearer {KEY}"]
+    drawn = {"temperature": 0.5, "top_p": 0.8, "max_tokens": 7, "seed": 11}
+    assert server.bodies == [{"model": "tiny", "messages": list(CHAT), **drawn}]
 
 
 def test_tools_and_their_calls_are_sent_as_openai_has_them(serve):
@@ -97,16 +82,9 @@ def test_stop_reasons_are_mapped(serve, reason, expected):
     ("usage", "expected"),
     [
         (None, 0),
-        ({"prompt_tokens": 20, "completion_tokens": 3}, 23),
-        (
-            {
-                "prompt_tokens": 20,
-                "completion_tokens": 3,
-                "prompt_tokens_details": {"cached_tokens": 16},
-            },
-            7,
-        ),
-        ({"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": None}, 23),
+        (USAGE, 23),
+        ({**USAGE, "prompt_tokens_details": {"cached_tokens": 16}}, 7),
+        ({**USAGE, "prompt_tokens_details": None}, 23),
         ({"prompt_tokens": None}, 0),
     ],
 )
@@ -119,19 +97,9 @@ def test_forwarded_tokens_are_counted_where_the_server_tells(serve, usage, expec
     ("message", "reason", "text", "stop_reason"),
     [
         ({"content": None}, "stop", "", "empty"),
-        (
-            {"content": None, "refusal": "I would rather not."},
-            "stop",
-            "I would rather not.",
-            "refusal",
-        ),
+        ({"content": None, "refusal": "I won't."}, "stop", "I won't.", "refusal"),
         ({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls", "", "tool_calls"),
-        (
-            {"content": "Let me look.", "tool_calls": [{"id": "1"}]},
-            "tool_calls",
-            "Let me look.",
-            "tool_calls",
-        ),
+        ({"content": "Wait.", "tool_calls": [{"id": "1"}]}, "tool_calls", "Wait.", "tool_calls"),
         ({"content": None, "function_call": {"name": "f"}}, "stop", "", "tool_calls"),
         ({"content": "Arr.", "refusal": None, "tool_calls": []}, "stop", "Arr.", "stop"),
         ({"content": None}, "length", "", "length"),
@@ -162,12 +130,10 @@ def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     spread = methods.parse("repetition:probability=0.5")
     chat = (*CHAT, *({"role": "user", "content": f"{number}"} for number in range(20)))
-    model.generate_batch(
-        [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
-    )
-    assert all(
-        body["messages"] == list(methods.edit_messages(chat, spread, 5)) for body in server.bodies
-    )
+    asked = [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
+    model.generate_batch(asked)
+    edited = list(methods.edit_messages(chat, spread, 5))
+    assert all(body["messages"] == edited for body in server.bodies)
 
 
 def test_the_system_prompt_may_stand_before_the_first_user_message(serve):
@@ -178,9 +144,7 @@ def test_the_system_prompt_may_stand_before_the_first_user_message(serve):
 
 def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
     model, server = serve(lambda body, number: completion())
-    message = failure_of(
-        model, methods.parse("repetition:probability=1+split-softmax:exponent=0.5")
-    )
+    message = failure_of(model, "repetition:probability=1+split-softmax:exponent=0.5")
     assert "split-softmax:exponent=0.5" in message and "attention" in message
     assert "repetition:probability=0.5" in message and "holdfast.load()" in message
     assert server.bodies == []
@@ -204,9 +168,8 @@ def test_a_batch_keeps_its_order(serve):
 
 
 def test_as_many_requests_as_allowed_are_under_way_and_no_more(serve):
-    three = threading.Barrier(
-        3, timeout=10
-    )  # breaks, and the requests fail, unless three are there at once
+    # breaks, and the requests fail, unless three are there at once
+    three = threading.Barrier(3, timeout=10)
 
     def answer(body, number):
         three.wait()
@@ -263,9 +226,8 @@ connect(sys.argv[1], "tiny").generate_batch([chat] * 20)
 
 def test_requests_are_spaced_retries_included(serve):
     def answer(body, number):
-        return (
-            refusal(500, "oops", headers={"retry-after-ms": "1"}) if number == 1 else completion()
-        )
+        failed = refusal(500, "oops", headers={"retry-after-ms": "1"})
+        return failed if number == 1 else completion()
 
     model, server = serve(answer, requests_per_minute=240, max_retries=1)
     model.generate_batch([Request(CHAT)] * 3)
@@ -280,11 +242,8 @@ def test_requests_are_spaced_retries_included(serve):
 
 def test_a_failing_server_is_asked_again(serve):
     def answer(body, number):
-        return (
-            refusal(500, "oops", headers={"retry-after-ms": "10"})
-            if number < 3
-            else completion("At last.")
-        )
+        failed = refusal(500, "oops", headers={"retry-after-ms": "10"})
+        return failed if number < 3 else completion("At last.")
 
     model, server = serve(answer, max_retries=2)
     assert model.generate(CHAT).text == "At last."
@@ -368,9 +327,8 @@ def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, sa
     model, _ = serve(reasoning)
     with pytest.raises(ModelError) as caught:
         model.generate(CHAT, sampling=sampling)
-    assert f"'{parameter}'" in str(caught.value) and f"; set {parameter}=1, which" in str(
-        caught.value
-    )
+    message = str(caught.value)
+    assert f"'{parameter}'" in message and f"; set {parameter}=1, which" in message
 
 
 def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
@@ -378,24 +336,19 @@ def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
     with pytest.warns(UserWarning, match="'seed'"):
         for _ in range(2):
             assert model.generate(CHAT, sampling=Sampling(temperature=1, top_p=1)).text == "Arr."
-    assert [set(body) - {"model", "messages"} for body in server.bodies[-2:]] == [
-        {"temperature", "max_completion_tokens"}
-    ] * 2
+    sent = [set(body) - {"model", "messages"} for body in server.bodies[-2:]]
+    assert sent == [{"temperature", "max_completion_tokens"}] * 2
     assert len(server.bodies) == 5
-    with pytest.raises(
-        ModelError, match="set top_p=1"
-    ):  # what was left out as neutral is not dropped when it is not
+    # what was left out as neutral is not dropped when it is not
+    with pytest.raises(ModelError, match="set top_p=1"):
         model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
 
 
 def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
     def answer(body, number):
         both = "temperature" in body and "top_p" in body
-        return (
-            refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
-            if both
-            else completion()
-        )
+        refused = refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
+        return refused if both else completion()
 
     model, server = serve(answer)
     model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
@@ -521,11 +474,8 @@ def test_a_server_that_never_answered_is_not_waited_for():
 
 
 def models(*names):
-    return (
-        200,
-        {},
-        json.dumps({"object": "list", "data": [{"id": name, "object": "model"} for name in names]}),
-    )
+    listed = [{"id": name, "object": "model"} for name in names]
+    return 200, {}, json.dumps({"object": "list", "data": listed})
 
 
 def find(listed, monkeypatch):
@@ -588,10 +538,7 @@ def test_this_machine_needs_no_key_and_no_proxy(serve, monkeypatch):
 def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     model, _ = serve(lambda body, number: refusal(401, "who are you?"))
-    assert (
-        "wants an API key (401); put it into the environment variable OPENAI_API_KEY"
-        in failure_of(model)
-    )
+    assert "wants an API key (401); put it into the environment variable" in failure_of(model)
 
 
 @pytest.mark.parametrize(
@@ -599,10 +546,8 @@ def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
 )
 def test_hosts_that_are_this_machine(monkeypatch, host):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert (
-        holdfast.connect(f"http://{host}:8000/v1/", "tiny").fingerprint
-        == f"http://{host}:8000/v1 tiny"
-    )
+    url = f"http://{host}:8000/v1"
+    assert holdfast.connect(f"{url}/", "tiny").fingerprint == f"{url} tiny"
 
 
 @pytest.mark.parametrize("key", [None, "", "  \n"])
@@ -610,9 +555,7 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch, key):
     monkeypatch.delenv("MY_KEY", raising=False)
     if key is not None:
         monkeypatch.setenv("MY_KEY", key)
-    with pytest.raises(
-        ModelError, match=r"no API key for api\.example\.com in the environment variable MY_KEY"
-    ):
+    with pytest.raises(ModelError, match=r"no API key for api\.example\.com .* variable MY_KEY"):
         holdfast.connect("https://api.example.com/v1", "tiny", "MY_KEY")
 
 
@@ -654,16 +597,11 @@ def test_secrets_in_the_address_are_refused_unseen(url):
 
 @pytest.mark.parametrize(
     "option",
-    [
-        {"concurrency": 0},
-        {"timeout": 0},
-        {"max_retries": -1},
-        {"requests_per_minute": 0},
-        {"concurrency": 2.5},
-    ],
+    ["concurrency=0", "concurrency=2.5", "timeout=0", "max_retries=-1", "requests_per_minute=0"],
 )
 def test_numbers_out_of_range_are_named(option):
-    parameter, value = next(iter(option.items()))
+    parameter, value = option.split("=")
+    value = float(value) if "." in value else int(value)
     with pytest.raises(ParameterOutOfRange) as caught:
-        holdfast.connect("http://localhost:8000/v1", "tiny", **option)
+        holdfast.connect("http://localhost:8000/v1", "tiny", **{parameter: value})
     assert parameter in str(caught.value) and repr(value) in str(caught.value).replace(".0", "")

@@ -76,12 +76,8 @@ def test_stepwise_decoding_in_a_ragged_batch_equals_the_full_forward(kind):
 def test_steered_decoding_in_a_ragged_batch_equals_the_steered_full_forward(kind):
     tiny = model(kind, **SHAPES.get(kind, {}))
     greedy = Sampling(temperature=0, max_new_tokens=8)
-    each = [
-        (SplitSoftmax(0.3),),
-        (Pasta(0.1, frozenset({(0, 1), (2, 3)})),),
-        (Boost(3), Pasta(0.2), Spotlight(0.4)),
-        (),
-    ]
+    heads = frozenset({(0, 1), (2, 3)})
+    each = [(SplitSoftmax(0.3),), (Pasta(0.1, heads),), (Boost(3), Pasta(0.2), Spotlight(0.4)), ()]
     chats = [chat("talk " * n, "the garden " * (5 - n)) for n in range(1, 5)]
     replies = tiny.generate_batch(
         [Request(one, methods, greedy) for one, methods in zip(chats, each, strict=True)]
@@ -91,25 +87,19 @@ def test_steered_decoding_in_a_ragged_batch_equals_the_steered_full_forward(kind
         ids = list(prompt.token_ids)
         with holdfast.steering(tiny.hf_model, torch.tensor([prompt.span_mask]), list(methods)):
             for _ in range(8):
-                ids.append(
-                    int(tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax())
-                )
+                logits = tiny.hf_model(torch.tensor([ids]), use_cache=False).logits
+                ids.append(int(logits[0, -1].argmax()))
         expected = ids[len(prompt.token_ids) :]
-        assert reply.token_ids == tuple(
-            itertools.takewhile(lambda token: token not in tiny.stop_ids, expected)
-        )
+        spoken = itertools.takewhile(lambda token: token not in tiny.stop_ids, expected)
+        assert reply.token_ids == tuple(spoken)
 
 
 def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering_by_name():
     for kind in ("bloom", "mamba"):
         tiny = model(kind, **SHAPES.get(kind, {}))
         assert not tiny.steerable
-        assert (
-            tiny.generate_batch([Request(chat("be nice", "hello"), sampling=SHORT, trace=True)])[
-                0
-            ].trace
-            is None
-        )
+        traced = Request(chat("be nice", "hello"), sampling=SHORT, trace=True)
+        assert tiny.generate_batch([traced])[0].trace is None
         with pytest.raises(ModelError, match=rf"{type(tiny.hf_model).__name__}.*repetition"):
             tiny.generate(chat("be nice", "hello"), [SplitSoftmax(0.5)], SHORT)
 
@@ -163,13 +153,10 @@ def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
     samplings = [Sampling(1.0, 0.5), Sampling(0.0), Sampling(1.0, 0.1), Sampling(1.0, 0.99)] * 10
     numbers = torch.rand(40).tolist()
     together = draw(logits, samplings, numbers)
-    assert together == [
-        draw(logits[i : i + 1], samplings[i : i + 1], numbers[i : i + 1])[0] for i in range(40)
-    ]
-    assert together[1::4] == [
-        int(row.argmax()) if (row == row.max()).sum() == 1 else int((row == row.max()).nonzero()[0])
-        for row in logits[1::4]
-    ]
+    for row, token in enumerate(together):
+        one = slice(row, row + 1)
+        assert draw(logits[one], samplings[one], numbers[one]) == [token]
+    assert together[1::4] == [int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
 
 
 def test_logits_that_are_not_numbers_end_their_row_alone():
@@ -204,11 +191,8 @@ def by_hand(tiny, messages, next_logits, count):
 
 
 def last_logits(tiny, ids, methods=(), span=()):
-    steering = (
-        SteeringSpec(torch.tensor([list(span) + [False] * (len(ids) - len(span))]), [methods])
-        if methods
-        else None
-    )
+    held = torch.tensor([list(span) + [False] * (len(ids) - len(span))])
+    steering = SteeringSpec(held, [methods]) if methods else None
     with steered(steering), torch.inference_mode():
         return tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
 
@@ -220,23 +204,15 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
     for guide in (Guidance(2.5), Guidance(4.0, plausibility=0.3), Guidance(0.0), Guidance(1.0)):
 
         def guided(ids, without, guide=guide):
-            return torch.tensor(
-                guidance(
-                    last_logits(tiny, ids).tolist(),
-                    last_logits(tiny, without).tolist(),
-                    guide.scale,
-                    guide.plausibility,
-                )
-            )
+            both = last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist()
+            return torch.tensor(guidance(*both, guide.scale, guide.plausibility))
 
-        replies = tiny.generate_batch(
-            [Request(one, (guide,), greedy) for one in chats] + [Request(chats[0], sampling=greedy)]
-        )
+        asked = [Request(one, (guide,), greedy) for one in chats]
+        replies = tiny.generate_batch([*asked, Request(chats[0], sampling=greedy)])
         for one, reply in zip(chats, replies, strict=False):
             assert reply.token_ids == by_hand(tiny, one, guided, 12)
-        assert replies[3].token_ids == by_hand(
-            tiny, chats[0], lambda ids, _: last_logits(tiny, ids), 12
-        )
+        plain = by_hand(tiny, chats[0], lambda ids, _: last_logits(tiny, ids), 12)
+        assert replies[3].token_ids == plain
         if guide.scale == 1:
             assert replies[0].token_ids == replies[3].token_ids
 
@@ -343,26 +319,18 @@ def draw_by_hand(chances, seed, count):
 def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else():
     tiny, strong = model(), SplitSoftmax(0.05)
     messages = chat("always talk about cheese and rain", "the old town by the river")
-    ask = {
-        name: tiny.generate(messages, methods, SHORT, seed=0).token_ids
-        for name, methods in {
-            "none": (),
-            "steered": (strong,),
-            "open": (Gate((strong,), 0.0),),
-            "shut": (Gate((strong,), 1.0),),
-            "ajar": (Gate((strong,), 0.3),),
-        }.items()
-    }
+    gates = {"open": 0.0, "shut": 1.0, "ajar": 0.3}
+    ways = {name: (Gate((strong,), threshold),) for name, threshold in gates.items()}
+    ways |= {"none": (), "steered": (strong,)}
+    ask = {name: tiny.generate(messages, ways[name], SHORT, seed=0).token_ids for name in ways}
     assert ask["open"] == ask["steered"] != ask["none"]
     assert ask["ajar"] not in (ask["none"], ask["steered"])
     prompt = list(render(messages, tiny.tokenizer).token_ids)
     for name, threshold in (("ajar", 0.3), ("shut", 1.0)):
         for count, token in enumerate(ask[name]):
             chances = last_logits(tiny, prompt + list(ask[name][:count])).softmax(-1)
-            drawn_unsteered = draw_by_hand(chances, 0, count)
-            assert (
-                chances[token] >= threshold * chances.max() - ROUNDING or token == drawn_unsteered
-            )
+            plausible = chances[token] >= threshold * chances.max() - ROUNDING
+            assert plausible or token == draw_by_hand(chances, 0, count)
 
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
@@ -394,35 +362,22 @@ def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(m
 def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     tiny, session = model(), model().session()
     messages = chat("remember the river", "hello there")
-    first = session.generate_batch(
-        [Request(messages, sampling=SHORT, seed=1, thread="t", keep=True, trace=True)]
-    )[0]
-    assert first.forwarded == len(first.prompt_ids) + len(first.token_ids) - (
-        first.stop_reason == "length"
-    )
-    longer = (
-        *messages,
-        {"role": "assistant", "content": first.text},
-        {"role": "user", "content": "and the old town?"},
-    )
+    opening = Request(messages, sampling=SHORT, seed=1, thread="t", keep=True, trace=True)
+    (first,) = session.generate_batch([opening])
+    cut = first.stop_reason == "length"
+    assert first.forwarded == len(first.prompt_ids) + len(first.token_ids) - cut
+    longer = (*messages, *chat("", "", first.text, "and the old town?")[1:])
     fork = Request(longer, sampling=SHORT, seed=2, thread="t", trace=True)
     keep = Request(longer, sampling=SHORT, seed=3, thread="t", keep=True, trace=True)
     forks = [session.generate_batch([fork])[0] for _ in range(2)]
     kept = session.generate_batch([fork, keep])
     assert forks[0].token_ids == forks[1].token_ids == kept[0].token_ids
-    new = (
-        len(kept[1].prompt_ids)
-        - len(first.prompt_ids)
-        - len(first.token_ids)
-        + (first.stop_reason == "length")
-    )
+    new = len(kept[1].prompt_ids) - len(first.prompt_ids) - len(first.token_ids) + cut
     assert kept[1].forwarded == new + len(kept[1].token_ids) - (kept[1].stop_reason == "length")
     # The same tokens from nothing: the logits, hence greedy replies and the mass, must be the same.
     whole = torch.tensor([kept[1].prompt_ids + kept[1].token_ids])
-    span = torch.zeros(whole.shape, dtype=torch.bool)
-    span[0, : len(render(messages, tiny.tokenizer).span_mask)] = torch.tensor(
-        render(messages, tiny.tokenizer).span_mask
-    )
+    held = render(messages, tiny.tokenizer).span_mask
+    span = torch.tensor([[*held, *[False] * (whole.shape[1] - len(held))]])
     last = len(kept[1].prompt_ids) + 3
     steering = SteeringSpec(span[:, :last], [()], trace=True)
     with steered(steering) as state, torch.inference_mode():
@@ -454,18 +409,12 @@ def test_a_chat_beyond_the_context_is_refused():
 
 def test_a_reply_ends_where_the_context_does():
     tiny = model()
-    messages = next(
-        c
-        for n in range(300)
-        if len(render(c := chat("be kind", "hello " * n), tiny.tokenizer).token_ids) >= 500
-    )
-    room = 512 - len(render(messages, tiny.tokenizer).token_ids)
-    cut = [
-        r
-        for seed in range(20)
-        if (r := tiny.generate(messages, sampling=Sampling(3.0, 1.0, 100), seed=seed)).stop_reason
-        == "length"
-    ]
+    talks = [chat("be kind", "hello " * n) for n in range(300)]
+    lengths = [len(render(talk, tiny.tokenizer).token_ids) for talk in talks]
+    count = next(n for n, length in enumerate(lengths) if length >= 500)
+    room, messages = 512 - lengths[count], talks[count]
+    asked = [Request(messages, sampling=Sampling(3.0, 1.0, 100), seed=seed) for seed in range(20)]
+    cut = [reply for reply in tiny.generate_batch(asked) if reply.stop_reason == "length"]
     assert cut and all(len(reply.token_ids) == room for reply in cut)
 
 
@@ -477,12 +426,8 @@ def test_a_gated_trace_has_the_mass_that_each_token_was_drawn_under(kind):
 
     tiny, strong, greedy = model(kind), (SplitSoftmax(0.05),), Sampling(0, 1, 12)
     messages = chat("always talk about cheese and rain", "the old town by the river")
-    asked = {
-        "plain": (),
-        "steered": strong,
-        "shut": (Shut(strong, 0.5),),
-        "open": (Gate(strong, 0),),
-    }
+    asked = {"plain": (), "steered": strong}
+    asked |= {"shut": (Shut(strong, 0.5),), "open": (Gate(strong, 0),)}
     traces = {
         name: tiny.generate_batch([Request(messages, methods, greedy, trace=True)])[0].trace.mass
         for name, methods in asked.items()

@@ -12,21 +12,8 @@ from fitted_files import write_all
 
 from holdfast import methods
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
-from holdfast.methods import (
-    Boost,
-    EditsHidden,
-    EditsKeys,
-    EditsLogits,
-    EditsMessages,
-    EditsOutputs,
-    MakesTrials,
-    NeedsWarmup,
-    Pasta,
-    Repetition,
-    ShiftsAttention,
-    SplitSoftmax,
-    Spotlight,
-)
+from holdfast.methods import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
+from holdfast.methods.kinds import members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 
 ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
@@ -153,8 +140,6 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
     assert [name for name, _, _ in listed] == [method.name for method in METHODS]
     assert len(listed) == len({name for name, _, _ in listed}) == 18
     assert all(line.endswith(".") and len(line) < 120 for _, _, line in listed)
-    kinds = (ShiftsAttention, EditsMessages, EditsLogits, MakesTrials, NeedsWarmup)
-    kinds += (EditsKeys, EditsHidden, EditsOutputs)
     for method in METHODS:
         declared = parameters_of(method)
         fields = [field.name for field in dataclasses.fields(method)]
@@ -165,7 +150,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
             for parameter in required_parameters(method)
         )
         (made,) = methods.parse(f"{method.name}:{given}")
-        assert isinstance(made, kinds)
+        assert all(hasattr(made, member) for member in members_of(methods.kind_of(made)))
         assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
 
 

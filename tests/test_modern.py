@@ -16,7 +16,6 @@ from transformers.cache_utils import DynamicCache
 from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.chat.prompt import render
 from holdfast.engine import slot_layers
-from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler
@@ -226,24 +225,6 @@ def test_layers_that_look_at_the_length_of_the_cache_share_passes_with_rows_of_t
     assert plain.generate_batch(asked)[1].token_ids != alone[1].token_ids
 
 
-def test_a_state_serves_prompts_that_begin_with_all_its_tokens_and_no_other():
-    states = ({("recurrent", 0): torch.zeros(4)},)
-    known = Prefix((1, 2, 3), (False,) * 3, (), KeysValues(3, ((),), states, least=3))
-    plain = Prefix(
-        (1, 2, 3), (False,) * 3, (), KeysValues(3, ((torch.zeros(1, 3, 2),) * 2,), ({},))
-    )
-    for token_ids, of_states, of_keys in (
-        ((1, 2, 3, 4), 3, 3),
-        ((1, 2, 3), 0, 2),
-        ((1, 2, 4, 5), 0, 2),
-        ((7, 2, 3, 4), 0, 0),
-    ):
-        prompt = token_ids, (False,) * len(token_ids), ()
-        assert known.shared_with(*prompt) == of_states
-        assert plain.shared_with(*prompt) == of_keys
-    assert known.size == 16
-
-
 @pytest.mark.parametrize("kind", ("mistral", "gemma3_text", "gpt_oss", "llama4_text"))
 def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different_columns(kind):
     tiny = double(kind)
@@ -298,22 +279,6 @@ def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
                     seen = layer[:, first + step - 1].sum(0) > 0
                     share = float((seen & span).sum() / seen.sum())
                     assert float(uniform[step]) == pytest.approx(share, abs=1e-6)
-
-
-def test_uniform_of_a_span_that_most_windows_have_left_behind():
-    """Gemma 3 270M has a window of 512 in 15 of its 18 layers."""
-    shape = {"num_hidden_layers": 18, "sliding_window": 512, "max_position_embeddings": 2048}
-    tiny = model("gemma3_text", **shape)
-    assert tiny.hf_model.config.layer_types.count("sliding_attention") == 15
-    ids = tuple(6 + number % 390 for number in range(1218))
-    stream = Stream(ids, tuple(2 <= place < 7 for place in range(1218)))
-    scheduler = Scheduler(tiny.runner, frozenset(), 1)
-    handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 1), trace=True))
-    while len(scheduler):
-        scheduler.step()
-    uniform = handle.result().trace.uniform[:, 0]
-    assert sorted(set(uniform.tolist())) == pytest.approx([0, 5 / 1218])
-    assert float(uniform.mean()) == pytest.approx(0.00068, abs=1e-5)
 
 
 def windows(slots):

@@ -6,6 +6,7 @@ import re
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from holdfast.serve.service import Limits
 browser = pytest.fixture(scope="module")(open_browser)
 SOURCE = Path(__file__).parents[1] / "src"
 NUMBER = "Your secret number is 2959."
+PROMPT = {"role": "system", "content": NUMBER}
 ASK = "What is your number?"
 READY = "!document.querySelector('#send').disabled && !document.querySelector('#send').hidden"
 
@@ -171,11 +173,7 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     for turn, text in enumerate(("Please talk about the sea.", ASK)):
         say(browser, text)
         for steering, history in said.items():
-            chat = [
-                {"role": "system", "content": NUMBER},
-                *history,
-                {"role": "user", "content": text},
-            ]
+            chat = [PROMPT, *history, {"role": "user", "content": text}]
             reply = offline(chat, steering, turn)
             history += [chat[-1], {"role": "assistant", "content": reply.text}]
             assert reply.text in replies(browser)
@@ -253,10 +251,7 @@ def test_selected_words_are_held_on_to_and_let_go(browser, served):
     assert browser.execute_script(chips) == ["2959", "What"]
     keys(browser, "\ue007")
     wait(browser, f"document.querySelectorAll('.reply').length === 2 && {READY}")
-    chat = [
-        {"role": "system", "content": NUMBER},
-        {"role": "user", "content": "🙂 What is your number?"},
-    ]
+    chat = [PROMPT, {"role": "user", "content": "🙂 What is your number?"}]
     for number, steering in enumerate(("none", "boost:factor=4")):
         reply = offline(chat, steering, 0, emphasis=["2959", "What"])
         assert replies(browser)[number] == reply.text
@@ -283,7 +278,7 @@ def test_a_third_column_answers_what_was_asked_before_it_came(browser, served):
     say(browser, ASK)
     click(browser, "#add-column")
     wait(browser, f"document.querySelectorAll('.reply').length === 3 && {READY}")
-    chat = [{"role": "system", "content": NUMBER}, {"role": "user", "content": ASK}]
+    chat = [PROMPT, {"role": "user", "content": ASK}]
     assert replies(browser)[2] == offline(chat, "split-softmax:exponent=0.5", 0).text
     browser.execute_script(
         "const select = document.querySelector('[data-column=\"2\"] select'); select.value = 'spotlight';"
@@ -355,14 +350,7 @@ class ByItself:
         while waiting:
             job = waiting.pop(0)
             asked = job.request
-            text = Request(
-                asked.messages,
-                asked.methods,
-                asked.sampling,
-                asked.seed,
-                asked.conversation_seed,
-                trace=asked.trace,
-            )
+            text = replace(asked, thread=None, keep=False)
             waiting += job.then(model().generate_batch([text])[0])
 
 
@@ -387,21 +375,14 @@ def selfchat(served, **body):
 
 
 def test_a_selfchat_is_the_benchmarks_own_conversation(served):
-    body = {
-        "suite": "starter",
-        "conversation": 6,
-        "rounds": 2,
-        "steering": "boost:factor=4",
-        "max_completion_tokens": 200,
-    }
-    start, *events, end = selfchat(served, **body)
+    body = {"suite": "starter", "conversation": 6, "rounds": 2, "max_completion_tokens": 200}
+    start, *events, end = selfchat(served, **body, steering="boost:factor=4")
     dialog = twin("boost:factor=4", 2)
     assert start["agent"]["system_prompt"] == dialog.pairing.agent.system_prompt
     turns = [event for event in events if event["type"] == "turn"]
     assert [turn["text"] for turn in turns] == [turn["text"] for turn in dialog.turns]
-    assert [turn["mass"] for turn in turns] == pytest.approx(
-        [turn["mass"] for turn in dialog.turns], abs=1e-5
-    )
+    masses = [turn["mass"] for turn in dialog.turns]
+    assert [turn["mass"] for turn in turns] == pytest.approx(masses, abs=1e-5)
     for turn in turns[1::2]:
         assert "".join(token["text"] for token in turn["tokens"]) == turn["text"]
 
@@ -508,27 +489,12 @@ def test_everything_that_can_be_used_has_a_name(browser, quick):
     visit(browser, quick.url)
     say(browser, "hello")
     open_details(browser)
-    used = {
-        "button",
-        "link",
-        "slider",
-        "combobox",
-        "textbox",
-        "spinbutton",
-        "radio",
-        "image",
-        "switch",
-    }
+    used = "button link slider combobox textbox spinbutton radio image switch".split()
     nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    seen = [
-        node
-        for node in nodes
-        if not node.get("ignored") and node.get("role", {}).get("value") in used
-    ]
-    nameless = [
-        node["role"]["value"] for node in seen if not node.get("name", {}).get("value", "").strip()
-    ]
-    assert len(seen) > 25 and nameless == []
+    shown = [node for node in nodes if not node.get("ignored")]
+    seen = [node for node in shown if node.get("role", {}).get("value") in used]
+    names = [node.get("name", {}).get("value", "").strip() for node in seen]
+    assert len(seen) > 25 and all(names)
 
 
 @needs_browser

@@ -9,7 +9,6 @@ import torch
 from tiny import chat, model
 
 from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax
-from holdfast.engine.decoder import Decoder
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Kind
 
@@ -120,27 +119,6 @@ def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
         with pytest.raises(ModelError, match="cancelled"):
             handles[n].result()
     assert [handles[n].result().token_ids for n in (0, 2, 3)] == [expected[n] for n in (0, 2, 3)]
-
-
-def test_tokens_are_told_once_when_memory_runs_out_on_the_way(monkeypatch):
-    tiny, step = model(), Decoder.step
-    requests = asked(4)
-    expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    steps = []
-
-    def scarce(self):
-        steps.append(len(self))
-        if len(steps) == 5:
-            raise MemoryError
-        return step(self)
-
-    monkeypatch.setattr(Decoder, "step", scarce)
-    scheduler = tiny.scheduler()
-    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
-    assert tuple(handles[0]) == expected[0]
-    finish(scheduler)
-    assert [handle.result().token_ids for handle in handles] == expected
-    assert scheduler.halvings == [2]
 
 
 # Prefixes

@@ -25,7 +25,7 @@ from holdfast.chat.prompt import render
 from holdfast.engine.rows import Row
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptError, UsageError
-from holdfast.methods import EditsLogits, ShiftsAttention, edit_messages
+from holdfast.methods import Kind, edit_messages, of_kind
 
 # float32; the passes differ in their splits and paddings, so sums are taken in another order
 TOLERANCE = 1e-4
@@ -53,7 +53,7 @@ REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "mus
 def plain_logits(tiny, prompt_ids, span, reply, methods=()):
     """float64 [token, vocabulary] behind a prompt and each token of a reply, by one plain pass."""
     whole = torch.tensor([tuple(prompt_ids) + tuple(reply)])
-    shifts = tuple(m for m in methods if isinstance(m, ShiftsAttention)) if any(span) else ()
+    shifts = of_kind(methods, Kind.LOG_ODDS) if any(span) else ()
     held = torch.tensor([tuple(span) + (False,) * len(reply)])
     steering = SteeringSpec(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
     with torch.inference_mode(), steered(steering):
@@ -63,7 +63,7 @@ def plain_logits(tiny, prompt_ids, span, reply, methods=()):
 
 def read_plainly(tiny, messages, methods, reply, seed=0):
     """What a chat gives for each token of a reply, guided where a method does so."""
-    guidance = next((m for m in methods if isinstance(m, EditsLogits)), None)
+    guidance = next(iter(of_kind(methods, Kind.STREAM)), None)
     read = [
         edit_messages(messages, methods, seed),
         *([guidance.other(messages)] if guidance else []),

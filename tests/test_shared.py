@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
-import torch
 from test_modern import KINDS, STATES, double
 from tiny import chat, model
 
 import holdfast
 from holdfast import Anchoring, Boost, Gate, Guidance, Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.rows import Stream
-from holdfast.engine.shared import SharedPrefixes
 
 SYSTEM = "always talk about cheese and never about the river " * 8
 SHORT = Sampling(1.0, 0.95, 8)
@@ -171,62 +166,3 @@ def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
 
 
 # The tree by itself
-
-
-def computed_of(stream, generated, count, whole):
-    """Stands for keys and values: of each token, a number that depends on all before it, and on
-    the steering.
-    """
-    ids = (stream.token_ids + generated)[:count]
-    seen, numbers = hash(stream.methods), []
-    for place, token in enumerate(ids):
-        held = stream.methods and place < len(stream.span) and stream.span[place]
-        seen = hash((seen, token, held)) % 10_000_019
-        numbers.append(float(seen))
-
-    def read(start):
-        tensor = torch.tensor(numbers[start:])[None, :, None]
-        states = {("state", 0): torch.tensor(numbers[-1:])} if whole else {}
-        least = count if whole else 0
-        return KeysValues(count, ((tensor,),), (states,), least=least, start=start)
-
-    return read, numbers
-
-
-def segments(shared):
-    """Every segment of the tree."""
-    waiting = list(shared._roots.values())
-    for segment in waiting:
-        waiting += segment.children.values()
-    return [segment for segment in waiting if segment.parent is not None]
-
-
-@pytest.mark.parametrize("whole", (False, True), ids=("keys", "states"))
-@pytest.mark.parametrize("limit", (200, 2_000, 10**9))
-def test_what_is_found_is_what_was_computed_of_the_same_tokens(limit, whole):
-    chance, shared, hits = random.Random(limit), SharedPrefixes(limit, pieces=not whole), 0
-    for _ in range(600):
-        ids = tuple(chance.randrange(2) for _ in range(chance.randrange(2, 24)))
-        span = tuple(chance.random() < 0.1 for _ in ids)
-        stream = Stream(ids, span, chance.choice(((), (Boost(2.0),), (Boost(3.0),))))
-        pieces = shared.find(stream)
-        numbers = computed_of(stream, (), len(ids), whole)[1]
-        tokens = 0
-        for piece in pieces:
-            assert piece.start == tokens
-            assert piece.layers[0][0][0, :, 0].tolist() == numbers[tokens : piece.tokens]
-            tokens = piece.tokens
-        assert tokens < len(ids)
-        if whole and pieces:
-            assert pieces[-1].states[0]["state", 0].tolist() == [numbers[tokens - 1]]
-        hits += tokens > 0
-        generated = tuple(chance.randrange(2) for _ in range(chance.randrange(6)))
-        count = len(ids) + len(generated)
-        shared.keep(stream, generated, count, computed_of(stream, generated, count, whole)[0])
-        assert shared.size <= limit
-        assert shared.size == sum(each.computed.size for each in segments(shared) if each.computed)
-        assert all(each.computed or each.children for each in segments(shared))
-        if limit == 10**9 and not whole:
-            again = shared.find(Stream((*ids, *generated, 7), (*span, *[False] * 8)[: count + 1]))
-            assert stream.methods or again[-1].tokens == count
-    assert hits > (3 if whole else 100) or limit == 200

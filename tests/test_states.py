@@ -38,9 +38,8 @@ ARCHITECTURES = {
     },
     "olmo2": {},  # a norm of all heads' keys together
     "smollm3": {"no_rope_layers": (1, 0, 1)},  # a layer without rotation
-    "lfm2": {
-        "layer_types": ("conv", "full_attention", "full_attention")
-    },  # states beside attention
+    # states beside attention
+    "lfm2": {"layer_types": ("conv", "full_attention", "full_attention")},
     "phi": {"partial_rotary_factor": 0.5},  # partial rotation
 }
 
@@ -67,9 +66,8 @@ def steerer(own, tmp_path, method: str, seed: int = 0, **parameters):
         "vector": {"factor": 2.0},
         "gcad": {"gain": 2.0},
     }[method]
-    return methods.registry.BY_NAME[method](
-        written(own, tmp_path, method, seed), **(strong | parameters)
-    )
+    file = written(own, tmp_path, method, seed)
+    return methods.registry.BY_NAME[method](file, **(strong | parameters))
 
 
 def rendered(own, talk) -> Stream:
@@ -108,40 +106,30 @@ def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
             continue
         attention = next(m for m in block.modules() if hasattr(m, "k_proj"))
         size = sites_of(hf).head_size
-        q = next(
-            getattr(attention, n)
-            for n in ("q_norm", "q_layernorm", "q_proj")
-            if there(attention, n)
-        )
-        k = next(
-            getattr(attention, n)
-            for n in ("k_norm", "k_layernorm", "k_proj")
-            if there(attention, n)
-        )
+        q, k = part_of(attention, "q"), part_of(attention, "k")
 
         def note(output, n=layer, size=size):
             asked[n] = apart(output, size)[0]
 
         hook(q, note)
         if kind is methods.Kind.OUTPUTS:
-            hook(
-                attention,
-                lambda out, n=layer: first_of(
-                    out, lambda o: method.edit_outputs(o, n, asked[n][None])
-                ),
-            )
+
+            def outputs(output, n=layer):
+                return first_of(output, lambda o: method.edit_outputs(o, n, asked[n][None]))
+
+            hook(attention, outputs)
             continue
 
-        def keys(output, n=layer, size=size):
+        def on_span(output, edit, size=size):
             before, back = apart(output, size)
-            query = asked[n][last][None] if method.reads_query else None
-            changed = method.edit_keys(before[None], n, query)[0]
-            return back(changed.where(span[:, None, None], before))
+            return back(edit(before[None])[0].where(span[:, None, None], before))
 
-        def values(output, n=layer, size=size):
-            before, back = apart(output, size)
-            changed = method.edit_values(before[None], n)[0]
-            return back(changed.where(span[:, None, None], before))
+        def keys(output, n=layer, on_span=on_span):
+            query = asked[n][last][None] if method.reads_query else None
+            return on_span(output, lambda before: method.edit_keys(before, n, query))
+
+        def values(output, n=layer, on_span=on_span):
+            return on_span(output, lambda before: method.edit_values(before, n))
 
         hook(k, keys)
         hook(attention.v_proj, values)
@@ -153,16 +141,15 @@ def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
             handle.remove()
 
 
-def there(module, name: str) -> bool:
-    return isinstance(getattr(module, name, None), torch.nn.Module)
+def part_of(attention, letter: str) -> torch.nn.Module:
+    """The norm of the queries or keys, or else their projection."""
+    parts = (getattr(attention, f"{letter}_{name}", None) for name in ("norm", "layernorm", "proj"))
+    return next(part for part in parts if isinstance(part, torch.nn.Module))
 
 
 def layers_of(hf):
-    return next(
-        m
-        for m in hf.modules()
-        if isinstance(m, torch.nn.ModuleList) and len(m) == hf.config.num_hidden_layers
-    )
+    lists = [m for m in hf.modules() if isinstance(m, torch.nn.ModuleList)]
+    return next(m for m in lists if len(m) == hf.config.num_hidden_layers)
 
 
 def apart_by(first: torch.Tensor, second: torch.Tensor) -> float:
@@ -246,15 +233,8 @@ def _reply_only_logits(own, stream, method, reply):
 @pytest.mark.parametrize("method", METHODS)
 def test_neutral_knobs_change_no_bit(method, tmp_path):
     own = made("llama")
-    neutral = {
-        "seka": {"gain": 0.0},
-        "ada-seka": {"gain": 0.0},
-        "prism": {"gain": 0.0},
-        "capping": {"strength": 0.0},
-        "vector": {"factor": 0.0},
-        "gcad": {"gain": 0.0},
-    }[method]
-    chosen = methods.registry.BY_NAME[method](written(own, tmp_path, method), **neutral)
+    parameter = {"capping": "strength", "vector": "factor"}.get(method, "gain")
+    chosen = methods.registry.BY_NAME[method](written(own, tmp_path, method), **{parameter: 0.0})
     stream = rendered(own, TALKS[0])
     assert torch.equal(run(own, stream, methods=[chosen]), run(own, stream))
 
@@ -308,9 +288,8 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     with holdfast.steering(own, span.bool(), [[chosen], []]), torch.inference_mode():
         logits = own.hf_model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
-    for row, (stream, wanted) in enumerate(
-        zip(streams, (eager_logits(own, streams[0], chosen), run(own, streams[1])), strict=True)
-    ):
+    both = eager_logits(own, streams[0], chosen), run(own, streams[1])
+    for row, (stream, wanted) in enumerate(zip(streams, both, strict=True)):
         count = len(stream.token_ids)
         seen = logits[row, -count:] if side == "left" else logits[row, :count]
         assert apart_by(seen, wanted) < ROUNDING
@@ -324,17 +303,10 @@ def test_a_block_edits_generate_beams_and_ends_clean(tmp_path):
     for name in METHODS:
         chosen = steerer(own, tmp_path, name)
         with holdfast.steering(own.hf_model, span, chosen):
-            output = own.hf_model.generate(
-                ids, attention_mask=torch.ones_like(ids), max_new_tokens=5, do_sample=False
-            )
-            beams = own.hf_model.generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
-                max_new_tokens=3,
-                do_sample=False,
-                num_beams=2,
-                num_return_sequences=2,
-            )
+            given = {"attention_mask": torch.ones_like(ids), "do_sample": False}
+            output = own.hf_model.generate(ids, max_new_tokens=5, **given)
+            given |= {"num_beams": 2, "num_return_sequences": 2}
+            beams = own.hf_model.generate(ids, max_new_tokens=3, **given)
         replied = output[0, ids.shape[1] :].tolist()
         wanted = list(own.generate(TALKS[0], [chosen], Sampling(0.0, 1.0, 5)).token_ids)
         assert [token for token in replied if token not in own.stop_ids] == wanted, name

@@ -176,56 +176,42 @@ def test_unsteered_keeps_a_thread_plain_while_another_steers():
         assert torch.equal(logits(made, ids), moved), "the block is the inner one"
 
 
-def test_a_generation_that_began_before_the_block_is_refused_or_stays_plain_in_unsteered():
-    for attention, options in (
-        ("eager", {"cache_implementation": "static"}),
-        ("eager", {}),
-        ("sdpa", {}),
-    ):
-        made, (ids, _, span) = hugging_face(attention=attention), prompts()
-        given = {
-            **GREEDY,
-            "output_logits": True,
-            "return_dict_in_generate": True,
-            "disable_compile": True,
-            **options,
-        }
-        plain = torch.stack(made.generate(ids, **given).logits)
-        began, go_on, passes = threading.Event(), threading.Event(), []
+@pytest.mark.parametrize(("attention", "static"), [("eager", 1), ("eager", 0), ("sdpa", 0)])
+@pytest.mark.parametrize("keeps_plain", [False, True])
+def test_a_generation_that_began_before_the_block_is_refused_or_stays_plain_in_unsteered(
+    attention, static, keeps_plain
+):
+    made, (ids, _, span) = hugging_face(attention=attention), prompts()
+    given = {**GREEDY, "output_logits": True, "return_dict_in_generate": True}
+    given |= {"disable_compile": True} | ({"cache_implementation": "static"} if static else {})
+    plain = torch.stack(made.generate(ids, **given).logits)
+    began, go_on, passes = threading.Event(), threading.Event(), []
 
-        def wait(*_, began=began, go_on=go_on, passes=passes):
-            passes.append(1)
-            if len(passes) == 2:
-                began.set()
-                assert go_on.wait(60)
+    def wait(*_):
+        passes.append(1)
+        if len(passes) == 2:
+            began.set()
+            assert go_on.wait(60)
 
-        def keep_plain(made=made, ids=ids, given=given):
-            with holdfast.unsteered(made):
-                return made.generate(ids, **given)
+    def generate():
+        with holdfast.unsteered(made) if keeps_plain else contextlib.nullcontext():
+            return torch.stack(made.generate(ids, **given).logits)
 
-        for generate in (
-            lambda made=made, ids=ids, given=given: made.generate(ids, **given),
-            keep_plain,
-        ):
-            began.clear(), go_on.clear(), passes.clear()
-            hook = made.model.layers[1].register_forward_pre_hook(wait)
-            with ThreadPoolExecutor(1) as pool:
-                job = pool.submit(generate)
-                assert began.wait(60)
-                hook.remove()
-                with holdfast.steering(made, span, [SPLIT]):
-                    logits(made, ids)
-                    go_on.set()
-                    if generate is not keep_plain:
-                        with pytest.raises(UsageError, match=r"steered\.bind"):
-                            job.result(60)
-                    else:
-                        during = torch.stack(job.result(60).logits)
-        # Masks that `generate` makes ahead for a static cache are of a form that rounds elsewhere.
-        assert torch.equal(during, plain) or (options and apart(during, plain) < ROUNDING), (
-            attention
-        )
-        assert made.config._attn_implementation == attention
+    hook = made.model.layers[1].register_forward_pre_hook(wait)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(generate)
+        assert began.wait(60)
+        hook.remove()
+        with holdfast.steering(made, span, [SPLIT]):
+            logits(made, ids)
+            go_on.set()
+            if keeps_plain:
+                # masks that `generate` makes ahead for a static cache round elsewhere
+                assert apart(job.result(60), plain) <= (ROUNDING if static else 0)
+            else:
+                with pytest.raises(UsageError, match=r"steered\.bind"):
+                    job.result(60)
+    assert made.config._attn_implementation == attention
 
 
 def test_leaving_while_another_thread_generates_in_the_block_says_so():
@@ -264,11 +250,8 @@ def test_another_model_inside_the_block_is_never_steered():
     made, ids, span, _, moved = both_ways()
     judge = model(seed=1)
     messages, options = chat("be kind", "the river runs"), ["slowly", "past"]
-    plain, score, reply = (
-        logits(judge.hf_model, ids),
-        judge.score(messages, options),
-        judge.generate(messages, seed=3),
-    )
+    plain = logits(judge.hf_model, ids)
+    score, reply = judge.score(messages, options), judge.generate(messages, seed=3)
     seen = []
     with holdfast.steering(made, span, [SPLIT]):
         assert torch.equal(logits(judge.hf_model, ids), plain)
@@ -315,10 +298,7 @@ def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
 
 
 def test_copying_and_pickling_in_the_block_are_refused_as_for_a_spawned_process():
-    for kind, attention, options in (
-        ("llama", "eager", {}),
-        ("gptj", "eager", GPTJ),
-    ):
+    for kind, attention, options in (("llama", "eager", {}), ("gptj", "eager", GPTJ)):
         made, ids, span, plain, _ = both_ways(kind, attention, **options)
         with holdfast.steering(made, span, [SPLIT]):
             logits(made, ids)
@@ -422,22 +402,16 @@ def test_a_context_manager_of_ones_own_and_an_exit_stack_cover_what_runs_in_them
         with holdfast.steering(made, span, [SPLIT]) as handle:
             yield handle
 
-    with mine():
-        assert torch.equal(logits(made, ids), moved)
-    stack = contextlib.ExitStack()
-
-    def enter():
+    def entered_elsewhere():
+        stack = contextlib.ExitStack()
         stack.enter_context(mine())
+        return stack
 
-    enter()
-    with stack:
-        assert torch.equal(logits(made, ids), moved)
-
-    @holdfast.steering(made, span, [SPLIT])
-    def decorated():
-        return logits(made, ids)
-
-    assert torch.equal(decorated(), moved)
+    for covers in (mine, entered_elsewhere):
+        with covers():
+            assert torch.equal(logits(made, ids), moved)
+    decorated = holdfast.steering(made, span, [SPLIT])(logits)
+    assert torch.equal(decorated(made, ids), moved)
     assert torch.equal(logits(made, ids), plain)
 
 
@@ -799,22 +773,15 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
 
 
 def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
-    made, (_, _, span) = (
-        hugging_face(
-            "minimax", layer_types=["linear_attention", "full_attention", "linear_attention"]
-        ),
-        prompts(),
-    )
+    layers = {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}
+    made, (_, _, span) = hugging_face("minimax", **layers), prompts()
     with (
         pytest.raises(ModelError, match=r"MiniMaxForCausalLM.*counts 0 tokens after 2"),
         holdfast.steering(made, span, [SPLIT]),
     ):
         raise AssertionError("entered")
-    local = model.__wrapped__(
-        "minimax", layer_types=["linear_attention", "full_attention", "linear_attention"]
-    )
     with pytest.raises(ModelError, match="MiniMaxForCausalLM"):
-        local.check([SPLIT])
+        model.__wrapped__("minimax", **layers).check([SPLIT])
 
 
 # Gradients
@@ -826,10 +793,8 @@ def test_gradients_are_those_of_the_formula(exponent, start):
     with torch.inference_mode(False):
         torch.manual_seed(0)
         drawn = [torch.randn(2, 4, 9, 16, dtype=torch.double) for _ in range(3)]
-        span, seen = (
-            torch.zeros(2, 9, dtype=torch.bool),
-            torch.ones(9, 9, dtype=torch.bool).tril().expand(2, 1, 9, 9).clone(),
-        )
+        span = torch.zeros(2, 9, dtype=torch.bool)
+        seen = torch.ones(9, 9, dtype=torch.bool).tril().expand(2, 1, 9, 9).clone()
         span[:, start : start + 3] = True
         seen[1, :, :, :2] = False  # left-padded: the first queries of row 1 see nothing
 
@@ -880,23 +845,15 @@ def test_gradient_checkpointing_is_refused():
         with holdfast.steering(made, span, [SPLIT]):
             loss = made(ids, labels=ids, use_cache=False).loss
         loss.backward()
-        assert all(
-            parameter.grad.isfinite().all()
-            for parameter in made.parameters()
-            if parameter.grad is not None
-        )
+        gradients = [parameter.grad for parameter in made.parameters()]
+        assert all(grad.isfinite().all() for grad in gradients if grad is not None)
 
 
 # Traces
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        ("llama", {}),
-        ("gemma2", {"sliding_window": 64}),
-        ("gptj", GPTJ),
-    ],
+    ("kind", "options"), [("llama", {}), ("gemma2", {"sliding_window": 64}), ("gptj", GPTJ)]
 )
 @pytest.mark.parametrize(
     "method", [SPLIT, None, Pasta(0.05, {(0, 1), (2, 3)})], ids=["split", "none", "heads"]
@@ -973,28 +930,22 @@ def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
 
 def test_a_holdfast_model_and_spelled_methods_are_taken():
     local, (ids, _, span) = model(), prompts()
-    each = [[SPLIT, BOOST], [Pasta(0.05)]]
-    with holdfast.steering(local.hf_model, span, each):
-        wanted = logits(local.hf_model, ids)
-    for methods in (
-        [["split-softmax:exponent=0.3", "boost:factor=5"], ["pasta:alpha=0.05"]],
-        [["split-softmax:exponent=0.3+boost:factor=5"], "pasta:alpha=0.05"],
+    split, boost = "split-softmax:exponent=0.3", "boost:factor=5"
+    for objects, *others in (
+        (
+            [[SPLIT, BOOST], [Pasta(0.05)]],
+            [[split, boost], ["pasta:alpha=0.05"]],
+            [[f"{split}+{boost}"], "pasta:alpha=0.05"],
+        ),
+        ([SPLIT, BOOST], f"{split}+{boost}", [split, BOOST]),
     ):
-        with holdfast.steering(local, span, methods):
-            assert torch.equal(logits(local.hf_model, ids), wanted)
-    with holdfast.steering(local, span, [SPLIT, BOOST]):
-        wanted = logits(local.hf_model, ids)
-    for methods in (
-        "split-softmax:exponent=0.3+boost:factor=5",
-        ["split-softmax:exponent=0.3", BOOST],
-    ):
-        with holdfast.steering(local, span, methods):
-            assert torch.equal(logits(local.hf_model, ids), wanted)
-    for spelled, says in (
-        ("bost:factor=2", "boost"),
-        ("repetition:probability=1", "repetition|Repetition"),
-    ):
-        with pytest.raises(UsageError, match=says), holdfast.steering(local, span, spelled):
+        with holdfast.steering(local.hf_model, span, objects):
+            wanted = logits(local.hf_model, ids)
+        for methods in others:
+            with holdfast.steering(local, span, methods):
+                assert torch.equal(logits(local.hf_model, ids), wanted)
+    for spec, says in (("bost:factor=2", "boost"), ("repetition:probability=1", "Repetition")):
+        with pytest.raises(UsageError, match=says), holdfast.steering(local, span, spec):
             raise AssertionError("entered")
 
 
@@ -1002,11 +953,8 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     local = model()
     messages = [chat("always talk about cheese", "hello " * count) for count in (1, 9)]
     chats = holdfast.encode_chats(messages, local.tokenizer)
-    assert (
-        chats.attention_mask[0, 0] == 0
-        and chats.attention_mask[:, -1].all()
-        and chats.span_mask.dtype == torch.bool
-    )
+    assert chats.attention_mask[0, 0] == 0 and chats.attention_mask[:, -1].all()
+    assert chats.span_mask.dtype == torch.bool
     with holdfast.steering(local, chats.span_mask, [SPLIT]):
         together = local.hf_model.generate(**chats.inputs, **GREEDY)[:, chats.input_ids.shape[1] :]
     for row, one in enumerate(messages):
