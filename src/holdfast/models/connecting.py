@@ -102,9 +102,7 @@ def connect_all(
     Args:
         urls: of one or several, each once. What names a run is the first, where servers do not tell
             what their weights are.
-        model: as of `connect`, for each.
-        api_key_env: as of `connect`, for each.
-        **options: as of `connect`, for each.
+        model, api_key_env, **options: as of `connect`, for each.
 
     Raises:
         UsageError: no address, or one twice, or as `connect`.

@@ -18,15 +18,10 @@ Name = tuple[str, int]  # of a request: a method or a task, and a number
 
 @dataclass(frozen=True)
 class Unanswered:
-    """A request that was not answered.
-
-    Args:
-        name: its own.
-        why, reason: of `RequestFailed`.
-    """
+    """A request that was not answered."""
 
     name: Name
-    why: str
+    why: str  # of `RequestFailed`
     reason: str
 
 
@@ -117,7 +112,4 @@ def answer_each(
     session.run([job(name, request) for name, request in requests.items()])
 
 
-_NO_ROOM = (
-    "The chat leaves no room for a reply in what the model can see; use a shorter one, or fewer"
-    " rounds."
-)
+_NO_ROOM = "The chat leaves no room for a reply in the model's context; use a shorter one."

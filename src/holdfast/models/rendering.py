@@ -31,34 +31,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CachedDialog:
-    """One stream of a dialog, as it was rendered, with its tokens.
+    """One stream of a dialog, as it was rendered, with its tokens."""
 
-    Args:
-        text: as it was rendered, with the last reply.
-        spans: what is held on to in the text.
-        prefix: its tokens, replies as they were generated, and what is computed of them.
-    """
-
-    text: str
-    spans: tuple[Span, ...]
-    prefix: Prefix
+    text: str  # with the last reply
+    spans: tuple[Span, ...]  # what is held on to in the text
+    prefix: Prefix  # its tokens, replies as they were generated, and what is computed of them
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """A request as the engine reads it.
-
-    Args:
-        request: as it was asked.
-        row: for the engine.
-        prompts: the chat of each stream.
-        rehearsal: the request whose reply resolves this one's methods, which the row is without;
-            None where they are resolved.
-    """
+    """A request as the engine reads it."""
 
     request: Request
     row: Row
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[Prompt, ...]  # the chat of each stream
+    # the request whose reply resolves this one's methods, which the row is without; None where they
+    # are resolved
     rehearsal: Rendered | None = None
 
     @property
@@ -79,43 +67,25 @@ class Rendered:
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedDialog, ...]:
-        """The dialog as it stands now.
-
-        Args:
-            computed: per stream, keys and values of the first tokens; () where there are none.
-            token_ids: of the reply, as it was generated.
-            reply: its text.
+        """The dialog as it stands now, with the tokens and the text of a reply; `computed` has keys
+        and values of the first tokens of each stream, or is ().
         """
-        return tuple(
-            CachedDialog(
-                prompt.text + reply,
-                prompt.spans,
-                Prefix(
-                    stream.token_ids + token_ids,
-                    stream.span + (False,) * len(token_ids),
-                    stream.methods,
-                    keys_values,
-                ),
-            )
-            for prompt, stream, keys_values in zip(
-                self.prompts, self.row.streams, computed or [None] * len(self.prompts), strict=True
-            )
-        )
+        every = computed or [None] * len(self.prompts)
+        dialogs = []
+        for prompt, stream, known in zip(self.prompts, self.row.streams, every, strict=True):
+            span = stream.span + (False,) * len(token_ids)
+            prefix = Prefix(stream.token_ids + token_ids, span, stream.methods, known)
+            dialogs.append(CachedDialog(prompt.text + reply, prompt.spans, prefix))
+        return tuple(dialogs)
 
 
 @dataclass(frozen=True)
 class _Chat:
-    """The chat that one stream reads.
+    """The chat that one stream reads."""
 
-    Args:
-        messages: as its methods edited them.
-        emphasis: in these messages; None where nothing was emphasised.
-        default_system: whether the template may put in a system prompt of its own.
-    """
-
-    messages: tuple[Message, ...]
-    emphasis: tuple[Range, ...] | None
-    default_system: bool = True
+    messages: tuple[Message, ...]  # as its methods edited them
+    emphasis: tuple[Range, ...] | None  # in these messages; None where nothing was emphasised
+    default_system: bool = True  # whether the template may put in a system prompt of its own
 
 
 def render(
@@ -128,12 +98,8 @@ def render(
 ) -> list[Rendered | HoldfastError]:
     """The requests as rows; in place of one that cannot be rendered, its own error.
 
-    Args:
-        requests: to render.
-        tokenizer: of the model.
-        known: the dialog of a request's thread, () where it has none; it may refuse the request.
-        names: what errors call each; () or "" for none.
-        traces: whether the model's attention can be read.
+    `known` gives the dialog of a request's thread, () where it has none, and may refuse the
+    request; `names` is what errors call each, and `traces` whether attention can be read.
     """
     read: list[_Read | HoldfastError] = []
     for request, name in zip(requests, names or [""] * len(requests), strict=True):
@@ -148,7 +114,8 @@ def render(
                 name_error(error, name)
             read.append(error)
     texts = [text for item in read if isinstance(item, _Read) for text in item.texts]
-    prompts = iter(_tokenize(texts, tokenizer))
+    made = tokenize([t for t, _ in texts], [s for _, s in texts], tokenizer) if texts else []
+    prompts = iter(made)
     return [
         _row(item, [next(prompts) for _ in item.texts], traces) if isinstance(item, _Read) else item
         for item in read
@@ -171,12 +138,6 @@ class _Read:
     known: Sequence[CachedDialog]
     texts: Sequence[tuple[str, tuple[Span, ...]]]
     mask: int | None
-
-
-def _tokenize(
-    texts: Sequence[tuple[str, tuple[Span, ...]]], tokenizer: PreTrainedTokenizerFast
-) -> list[Prompt]:
-    return tokenize([t for t, _ in texts], [s for _, s in texts], tokenizer) if texts else []
 
 
 def _text_of(
@@ -236,16 +197,9 @@ def _row(read: _Read, prompts: Sequence[Prompt], traces: bool) -> Rendered:
 
 
 def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
-    """The token that stands for one that is masked: the tokenizer's own for that, or its unknown,
-    padding or end-of-text token.
-    """
-    special = (
-        tokenizer.mask_token_id,
-        tokenizer.unk_token_id,
-        tokenizer.pad_token_id,
-        tokenizer.eos_token_id,
-    )
-    token = next((token for token in special if token is not None), None)
+    """The tokenizer's mask token, or else its unknown, padding or end-of-text token."""
+    ids = (getattr(tokenizer, f"{name}_token_id") for name in ("mask", "unk", "pad", "eos"))
+    token = next((token for token in ids if token is not None), None)
     if token is None:
         raise PromptError(
             f"{tokenizer.name_or_path or 'This tokenizer'} has no token that could mask a text;"
@@ -260,8 +214,7 @@ def _stream(
     methods: tuple[InPass, ...],
     mask: int | None = None,
 ) -> Stream:
-    """A prompt as far as it is computed already; `mask` stands in place of each span token,
-    and what holds on to a span needs one."""
+    """A prompt as far as it is computed already; `mask` stands in place of each span token."""
     token_ids, span = prompt.token_ids, prompt.span_mask
     if before is not None and (continued := _continue(before, prompt)):
         token_ids, span = continued
@@ -277,11 +230,8 @@ def _stream(
 def _continue(
     before: CachedDialog, prompt: Prompt
 ) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
-    """The tokens and span of `prompt`, with those that are known kept as they were generated.
-
-    The text behind them is taken from a tokenization of the whole, if a token starts exactly there;
-    None where none does, or where the prompt goes on from another text.
-    """
+    """The tokens and span of `prompt`, with those that are known kept as they were generated."""
+    # the text behind them is taken from a tokenization of the whole, if a token starts there
     boundary, known = len(before.text), before.prefix
     earlier = tuple(span for span in prompt.spans if span[0] < boundary)
     first = _token_at(prompt, boundary)

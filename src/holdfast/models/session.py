@@ -56,6 +56,7 @@ class LocalSession:
             PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the
                 model's context; nothing is generated then.
             ModelError: a method cannot be applied to this model.
+            UsageError: heads that the model does not have.
         """
         return answer_all(self._run_whole, requests)
 
@@ -67,16 +68,9 @@ class LocalSession:
         """Takes a request in; `step` answers it, beside all others.
 
         Args:
-            request: the chat.
+            request: the chat; refused as by `generate_batch`.
             top_logprobs: how many of the likeliest tokens (at most 20) come with the
                 log-probability of each drawn one; None: no log-probabilities.
-
-        Raises:
-            PromptError: the chat cannot be rendered, its system prompt is not found, or it leaves
-                no room for a reply in the model's context.
-            ModelError: a method cannot be applied to this model.
-            UsageError: heads that the model does not have, or more log-probabilities than there
-                are.
         """
         return self.enter(self.render(request, top_logprobs))
 

@@ -211,12 +211,8 @@ def _choice(index: int, piece: Piece, details: Details, logprobs: dict[str, Any]
 
 
 class Details:
-    """Per-token details of one choice, as they come: log-probabilities and mass on the prompt.
-
-    Args:
-        tokenizer: of the model.
-        top: likeliest tokens at each position; None: no log-probabilities.
-        trace: False, True for the mean mass, "heads" for every head as well.
+    """Per-token details of one choice, as they come: log-probabilities, of so many likeliest tokens
+    (`top`; None: none), and mass on the prompt (`trace`; "heads": of every head as well).
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: bool | str):
@@ -230,9 +226,8 @@ class Details:
         for token in tokens:
             entry: TokenMass = {"text": token.text, **_share(token.mass, token.uniform)}
             if self.trace == "heads" and token.heads is not None:
-                entry["heads"] = [
-                    [round(head, _DIGITS) for head in layer] for layer in token.heads.tolist()
-                ]
+                heads = token.heads.tolist()
+                entry["heads"] = [[round(mass, _DIGITS) for mass in layer] for layer in heads]
             entries.append(entry)
         return entries
 

@@ -175,41 +175,16 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         request = read_tokens(body, limits, parser)
         return Json(await asyncio.to_thread(about.tokens, service, request))
 
-    _post(
-        app,
-        "/v1/chat/completions",
-        within_limits(ChatBody, limits),
-        chat,
-        summary="Answers a chat.",
-        response_model=ChatAnswer,
-        responses=stream,
-    )
-    _post(
-        app,
-        "/v1/completions",
-        within_limits(CompletionBody, limits),
-        completion,
-        summary="Continues a text, without a chat template.",
-        response_model=CompletionAnswer,
-        responses=stream,
-    )
-    _post(
-        app,
-        "/v1/selfchat",
-        selfchat_body(service),
-        SelfChatRoute(service).answer,
-        summary="A conversation of the drift benchmark, sent while it is held.",
-        response_model=None,
-        responses=stream,
-    )
-    _post(
-        app,
-        "/tokenize",
-        within_limits(TokenizeBody, limits),
-        tokens,
-        summary="A chat's tokens, and which of them are held on to.",
-        response_model=TokensAnswer,
-    )
+    selfchat = selfchat_body(service), SelfChatRoute(service).answer
+    for path, body, answer, summary, model in (
+        ("/v1/chat/completions", ChatBody, chat, "Answers a chat.", ChatAnswer),
+        ("/v1/completions", CompletionBody, completion, "Continues a text.", CompletionAnswer),
+        ("/v1/selfchat", *selfchat, "A conversation of the drift benchmark, as it is held.", None),
+        ("/tokenize", TokenizeBody, tokens, "A chat's tokens, and its span.", TokensAnswer),
+    ):
+        streams = {} if body is TokenizeBody else {"responses": stream}
+        bounded = within_limits(body, limits)
+        _post(app, path, bounded, answer, summary=summary, response_model=model, **streams)
 
 
 @dataclass(frozen=True)

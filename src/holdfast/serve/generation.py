@@ -22,56 +22,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a reply, as it was drawn.
-
-    Args:
-        token_id: of the vocabulary.
-        mass: mean over all heads of the mass on the span that it was drawn under; None unless the
-            request is traced and has a span.
-        uniform: the same if every layer attended evenly to the tokens that it sees.
-        heads: the mass of each, float32 [layer, head].
-        logprob: of the model under its methods, at temperature 1 and over the whole vocabulary;
-            None unless wanted.
-        top: the likeliest tokens and their log-probabilities, as many as were asked for.
-        text: once it is read; "" where a later token completes its character.
-    """
+    """A token of a reply, as it was drawn; masses are None unless it is traced and has a span."""
 
     token_id: int
-    mass: float | None = None
-    uniform: float | None = None
-    heads: Tensor | None = None
-    logprob: float | None = None
-    top: tuple[tuple[int, float], ...] = ()
-    text: str = ""
+    mass: float | None = None  # on the span, that it was drawn under, mean over all heads
+    uniform: float | None = None  # the same if every layer attended evenly to the tokens it sees
+    heads: Tensor | None = None  # the mass of each, float32 [layer, head]
+    logprob: float | None = None  # at temperature 1 over the whole vocabulary; None unless wanted
+    top: tuple[tuple[int, float], ...] = ()  # the likeliest tokens and their log-probabilities
+    text: str = ""  # once it is read; "" where a later token completes its character
 
 
 @dataclass(frozen=True)
 class Update:
-    """New output of a request after a step, with its reply or its error where it has ended.
-
-    Args:
-        tokens: that were drawn.
-        cached: tokens of its prompt that were not forwarded.
-    """
+    """New output of a request after a step, with its reply or its error where it has ended."""
 
     tokens: tuple[Token, ...] = ()
-    cached: int = 0
+    cached: int = 0  # tokens of its prompt that were not forwarded
     reply: Reply | None = None
     error: Exception | None = None
 
 
 class LiveReply:
-    """A reply while it is generated; of one event loop, to be read by one task at a time.
-
-    Args:
-        rendered: the request, and its tokens.
-        loop: in which it is read.
-        give_up: frees its row.
-
-    Attributes:
-        prompt_ids: the tokens of the chat.
-        span_ranges: those to hold on to: first and last (exclusive) of each run of them.
-        cached_tokens: of the prompt, how many were not forwarded; 0 until the first token is drawn.
+    """A reply while it is generated; of one event loop, to be read by one task at a time. `give_up`
+    frees its row.
     """
 
     def __init__(
@@ -90,6 +64,7 @@ class LiveReply:
 
     @property
     def cached_tokens(self) -> int:
+        """Tokens of the prompt that were not forwarded; 0 until the first token is drawn."""
         return self._latest.cached
 
     @property
@@ -111,11 +86,8 @@ class LiveReply:
             raise self._latest.error
 
     async def reply(self) -> Reply:
-        """The whole reply, once it has ended.
-
-        Raises:
-            ModelError: the request was cancelled.
-            Exception: its own error, where it has one.
+        """The whole reply, once it has ended; raises its own error, or a `ModelError` if it was
+        cancelled.
         """
         await self._ended.wait()
         if self._latest.error is not None:
@@ -152,22 +124,13 @@ Finish = Literal["stop", "length", "tool_calls"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a reply, sent at once.
+    """A piece of a reply, sent at once; what is behind the tokens is of the last piece alone."""
 
-    Args:
-        tokens: the last one's text may be cut by a stop string.
-        finish_reason: in the last piece, else None.
-        end_mass: of the token that ended the reply, which has no text; None in other pieces, and
-            where no token did or no trace is wanted.
-        end_uniform: the same if every layer attended evenly.
-        calls: of tools, in the last piece: those in the whole text.
-    """
-
-    tokens: tuple[Token, ...] = ()
+    tokens: tuple[Token, ...] = ()  # the last one's text may be cut by a stop string
     finish_reason: Finish | None = None
-    end_mass: float | None = None
-    end_uniform: float | None = None
-    calls: tuple[ParsedCall, ...] = ()
+    end_mass: float | None = None  # of the token that ended the reply, if one did and it is traced
+    end_uniform: float | None = None  # the same if every layer attended evenly
+    calls: tuple[ParsedCall, ...] = ()  # of tools, those in the whole text
 
     @property
     def text(self) -> str:
@@ -177,21 +140,14 @@ class Piece:
 
 
 class Speech:
-    """Takes tokens as they are drawn, and gives those whose text is certain.
-
-    Args:
-        tokenizer: of the model that draws.
-        stops: texts that end the reply, and are no part of it.
-        special: whether special tokens are text, too.
-
-    Attributes:
-        stopped: whether one of them has.
+    """Takes tokens as they are drawn, and gives those whose text is certain; `stops` are texts that
+    end the reply, and with `special`, special tokens are text too.
     """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False
     ):
-        self.stopped = False
+        self.stopped = False  # whether a stop has ended the reply
         self._tokenizer = tokenizer.backend_tokenizer
         self._decoder = DecodeStream(skip_special_tokens=not special)
         self._stops = tuple(stops)
@@ -254,11 +210,8 @@ async def speak(
     stops: Sequence[str],
     parser: CallParser | None = None,
 ) -> AsyncIterator[Piece]:
-    """A reply piece by piece, the last one with the reason of its end. With a parser, the text has
-    the special tokens that tool calls may be written in, and the last piece the calls.
-
-    Raises:
-        Exception: the request's own error.
+    """A reply piece by piece, the last one with the reason of its end; raises its own error. With a
+    parser, the text has the special tokens of tool calls, and the last piece the calls.
     """
     text = ""
     async for piece in _spoken(generation, tokenizer, stops, parser is not None):

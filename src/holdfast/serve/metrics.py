@@ -56,43 +56,21 @@ class Metrics:
 
     def __init__(self, engine: EngineThread):
         self._registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "holdfast_requests",
-            "Requests answered, by path and status; 499: the client went away.",
-            ("path", "status"),
-            registry=registry,
-        )
-        self.tokens = Counter(
-            "holdfast_tokens",
-            "Tokens: of prompts, of them those that were not forwarded, and generated ones.",
-            ("kind",),
-            registry=registry,
-        )
-        self._first = Histogram(
-            "holdfast_time_to_first_token_seconds",
-            "From a request's arrival to its first token.",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._gap = Histogram(
-            "holdfast_time_per_token_seconds",
-            "From one token of a reply to the next, mean of each reply.",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.seconds = Histogram(
-            "holdfast_request_seconds",
-            "From a request's arrival to its last token.",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._mass = Histogram(
-            "holdfast_prompt_mass",
-            "Attention mass on the prompt, mean of each traced reply, by round of the dialog.",
-            ("round", "steered"),
-            buckets=_MASS,
-            registry=registry,
-        )
+
+        def histogram(name: str, text: str, buckets: Any = _SECONDS, *labels: str) -> Histogram:
+            return Histogram(f"holdfast_{name}", text, labels, buckets=buckets, registry=registry)
+
+        answered = "Requests answered, by path and status; 499: the client went away."
+        counted = "Tokens: of prompts, of them those that were not forwarded, and generated ones."
+        by = ("path", "status")
+        self.requests = Counter("holdfast_requests", answered, by, registry=registry)
+        self.tokens = Counter("holdfast_tokens", counted, ("kind",), registry=registry)
+        first, gap = "time_to_first_token_seconds", "time_per_token_seconds"
+        self._first = histogram(first, "From a request's arrival to its first token.")
+        self._gap = histogram(gap, "From one token of a reply to the next, mean of each reply.")
+        self.seconds = histogram("request_seconds", "From a request's arrival to its last token.")
+        by_round = "Attention mass on the prompt, mean of each traced reply, by round of a dialog."
+        self._mass = histogram("prompt_mass", by_round, _MASS, "round", "steered")
         for name, description, count in (
             ("holdfast_running", "Rows that are being forwarded.", lambda: engine.running),
             ("holdfast_open", "Requests taken that have not ended.", lambda: engine.open),

@@ -30,7 +30,7 @@ from holdfast.methods import spell
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
 from holdfast.serve.answers import Details, TokenMass
-from holdfast.serve.bodies import SelfChatBody, within_limits
+from holdfast.serve.bodies import SelfChatBody
 from holdfast.serve.generation import LiveReply, Token, speak
 from holdfast.serve.refusals import too_slow
 from holdfast.serve.requests import read_spec
@@ -46,8 +46,7 @@ def selfchat_body(service: Service) -> type[SelfChatBody]:
     field = copy.copy(SelfChatBody.model_fields["suite"])
     field.default = default
     suites: Any = Literal[service.suites]
-    body = create_model("SelfChatBody", __base__=SelfChatBody, suite=(suites, field))
-    return within_limits(body, service.limits)
+    return create_model("SelfChatBody", __base__=SelfChatBody, suite=(suites, field))
 
 
 @dataclass(frozen=True)

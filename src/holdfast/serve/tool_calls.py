@@ -28,14 +28,9 @@ class ParsedCall(TypedDict):
 
 @dataclass(frozen=True)
 class CallParser:
-    """Parses tool calls by a response template: transformers' description of how a model writes.
+    """Parses tool calls by a response template: transformers' description of how a model writes."""
 
-    Args:
-        name: of the model, for errors.
-        model: that writes them.
-    """
-
-    name: str
+    name: str  # of the model, for errors
     model: LocalModel
 
     @cached_property
@@ -53,12 +48,8 @@ class CallParser:
         return template
 
     def parse(self, text: str, prompt: str, tools: Sequence[Tool]) -> list[ParsedCall]:
-        """The calls in a reply with its special tokens; [] where one of them is malformed.
-
-        Args:
-            text: of the reply.
-            prompt: of which the template may have written the beginning of the reply.
-            tools: whose parameters say the types of arguments.
+        """The calls in a reply with its special tokens; [] where one of them is malformed. The
+        prompt may end with the beginning of the reply; tools say the types of arguments.
         """
         calls = []
         for function in self._read(text, prompt, tools)[1]:
