@@ -123,7 +123,6 @@ def as_fields(value: object) -> Fields:
 
 
 def _read_ending(reason: object) -> str:
-    """Our stop reason for that of the wire."""
     if reason == "content_filter":
         raise FilteredReply
     if not isinstance(reason, str) or reason not in _STOP_REASONS:

@@ -77,27 +77,22 @@ def digest_of(
     if adapters:
         digest.update(repr(adapters).encode())
     values = _all_values if whole else _sample
-    for _, part in sorted(
-        (name, _header(name, tensor) + values(tensor)) for name, tensor in tensors
-    ):
-        digest.update(part)
+    parts = {name: _header(name, tensor) + values(tensor) for name, tensor in tensors}
+    for name in sorted(parts):
+        digest.update(parts[name])
     return digest.hexdigest()[:32]
 
 
 def adapters_of(model: PreTrainedModel) -> tuple[Any, ...]:
     """The state of the adapters (peft) in a model's layers that is not in any weight."""
-    layers: Iterator[Any] = (
-        module for module in model.modules() if "merged_adapters" in vars(module)
-    )
-    return tuple(
-        (
-            tuple(layer.active_adapters),
-            tuple(layer.merged_adapters),
-            layer.disable_adapters,
-            tuple(getattr(layer, "scaling", {}).items()),
-        )
-        for layer in layers
-    )
+    states = []
+    for module in model.modules():
+        if "merged_adapters" in vars(module):
+            layer: Any = module
+            names = tuple(layer.active_adapters), tuple(layer.merged_adapters)
+            scaling = tuple(getattr(layer, "scaling", {}).items())
+            states.append((*names, layer.disable_adapters, scaling))
+    return tuple(states)
 
 
 def is_split(model: PreTrainedModel) -> bool:

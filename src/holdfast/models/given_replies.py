@@ -92,18 +92,15 @@ class GivenReplies:
             self.reader.check(comparison.reference.methods)
         settled = [self._settled_in(comparison) for comparison in compared]
         pairs, runner = self._pairs_of(settled), self.model.runner
-        divergences: list[Divergence | None] = [None] * len(pairs)
-        read = []
+        divergences, read = dict[int, Divergence](), list[int]()
         for number, (comparison, pair) in enumerate(zip(settled, pairs, strict=True)):
             if comparison.alike and pair.tokens:
                 divergences[number] = Divergence((0.0,) * pair.tokens)
             elif pair.tokens and not (runner.context and pair.longest > runner.context):
                 read.append(number)
-        compared_pairs = [pairs[number] for number in read]
-        measured = divergences_of(runner, compared_pairs, self.model.batch_size)
-        for number, divergence in zip(read, measured, strict=True):
-            divergences[number] = divergence
-        return divergences
+        measured = divergences_of(runner, [pairs[n] for n in read], self.model.batch_size)
+        divergences |= dict(zip(read, measured, strict=True))
+        return [divergences.get(number) for number in range(len(pairs))]
 
     def _pairs_of(self, compared: Sequence[Compared]) -> list[Pair]:
         """The replies as the engine reads them; a dialog's turns keep their generated tokens."""
@@ -144,9 +141,7 @@ class GivenReplies:
     ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
         """The inputs of `score`: each chat's tokens and span, and the tokens of its replies."""
         rendered, wanted = self._read(requests, replies)
-        return [
-            (chat.row.streams[0], options) for chat, options in zip(rendered, wanted, strict=True)
-        ]
+        return list(zip((chat.row.streams[0] for chat in rendered), wanted, strict=True))
 
     def rehearse(self, request: Request) -> Request:
         """The request with its methods settled by a rehearsed reply to its first turn."""
@@ -158,16 +153,15 @@ class GivenReplies:
 
     def _rehearse(self, requests: Sequence[Request]) -> None:
         """Has all methods settled, by replies that are drawn outside of this session's threads."""
-        unsettled = [
-            request for request in requests if self.reader.rehearsals.settled(request) is None
-        ]
-        if unsettled:
-            for request in unsettled:
-                self.reader.check(request.methods)
-            first_turns = [rehearsal_of(request) for request in unsettled]
-            replies = self.generate(first_turns)
-            for request, reply in zip(unsettled, replies, strict=True):
-                self.reader.rehearsals.learn(request, reply)
+        rehearsals = self.reader.rehearsals
+        unsettled = [request for request in requests if rehearsals.settled(request) is None]
+        if not unsettled:
+            return
+        for request in unsettled:
+            self.reader.check(request.methods)
+        replies = self.generate([rehearsal_of(request) for request in unsettled])
+        for request, reply in zip(unsettled, replies, strict=True):
+            rehearsals.learn(request, reply)
 
     def _read(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
@@ -192,8 +186,6 @@ class GivenReplies:
 def _behind(rendered: Rendered, known: Sequence[CachedDialog]) -> Row:
     """A chat as a row whose streams take over what they can of a thread."""
     streams = list(rendered.row.streams)
-    for number, (stream, dialog) in enumerate(zip(streams, known, strict=False)):
-        streams[number] = Stream.behind(
-            dialog.prefix, stream.token_ids, stream.span, stream.methods
-        )
+    for number, (old, dialog) in enumerate(zip(streams, known, strict=False)):
+        streams[number] = Stream.behind(dialog.prefix, old.token_ids, old.span, old.methods)
     return replace(rendered.row, streams=tuple(streams))

@@ -15,7 +15,7 @@ from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
 from holdfast.errors import HoldfastError, ModelError, PromptError
-from holdfast.methods import Kind, Method, ShiftsAttention, of_kind
+from holdfast.methods import Kind, Method, ShiftsAttention, kind_of, of_kind
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
 from holdfast.models.requests import Reply, Request
 
@@ -91,10 +91,8 @@ class Rehearsals:
         becomes = self._settled.get(_key_of(request))
         if becomes is None:
             return None
-        methods = (becomes.get(method, method) for method in request.methods)
-        return replace(
-            request, methods=tuple(method for method in methods if not _rehearses(method))
-        )
+        methods = tuple(becomes.get(method, method) for method in request.methods)
+        return without_rehearsed(replace(request, methods=methods))
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Remembers the reply to `rehearsal_of(request)`; without a trace, nothing is held."""
@@ -159,9 +157,8 @@ def rehearsal_of(request: Request) -> Request:
 
 def without_rehearsed(request: Request) -> Request:
     """The request without the methods that a rehearsal settles."""
-    return replace(
-        request, methods=tuple(method for method in request.methods if not _rehearses(method))
-    )
+    others = (method for method in request.methods if kind_of(method) is not Kind.REHEARSED)
+    return replace(request, methods=tuple(others))
 
 
 def _key_of(request: Request) -> _Key:
@@ -177,10 +174,6 @@ def _key_of(request: Request) -> _Key:
         request.plain,
         repr(request.tools),
     )
-
-
-def _rehearses(method: Method) -> bool:
-    return bool(of_kind([method], Kind.REHEARSED))
 
 
 class SessionModel(Protocol):

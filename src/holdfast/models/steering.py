@@ -99,13 +99,8 @@ def steering(
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Leaves passes of a model inside as they are, whatever block is open on it.
-
-    Args:
-        hf_model: as in `steering`.
-
-    Raises:
-        ModelError: as in `steering`.
+    """Leaves passes of a model inside as they are, whatever block is open on it; `hf_model` is as
+    in `steering`.
     """
     with entered(causal_model(hf_model), None):
         yield
@@ -303,12 +298,8 @@ def encode_chats(
         for chat in requests
     ]
     length = max(len(prompt.token_ids) for prompt in prompts)
-    padding = (
-        tokenizer.pad_token_id
-        if tokenizer.pad_token_id is not None
-        else tokenizer.eos_token_id or 0
-    )
-    ids = torch.full((len(prompts), length), padding)
+    padding = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    ids = torch.full((len(prompts), length), padding or 0)
     mask, span = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
     for row, prompt in enumerate(prompts):
         first = length - len(prompt.token_ids)
