@@ -56,22 +56,14 @@ def widened(own):
 
 @dataclass
 class ByHand:
-    """A reply as the authors' program makes it.
+    """A reply as the authors' program makes it."""
 
-    Args:
-        plain: a model with eager attention, layers in `model.layers`.
-        method: its two parameters.
-        ids: of the prompt, and of the reply so far.
-        span: True on the prompt's tokens to hold on to.
-        ranking: the layers, once they are ranked.
-        trials: of each token, how many steered passes were made, and whether one was taken.
-    """
-
-    plain: torch.nn.Module
+    plain: torch.nn.Module  # with eager attention, layers in `model.layers`
     method: Directer
-    ids: list[int]
-    span: tuple[bool, ...]
-    ranking: list[int] = field(default_factory=list)
+    ids: list[int]  # of the prompt, and of the reply so far
+    span: tuple[bool, ...]  # True on the prompt's tokens to hold on to
+    ranking: list[int] = field(default_factory=list)  # the layers, once they are ranked
+    # of each token, how many steered passes were made, and whether one was taken
     trials: list[tuple[int, bool]] = field(default_factory=list)
 
     @torch.inference_mode()
@@ -179,10 +171,8 @@ def test_replies_are_those_of_the_published_algorithm_in_float64(kind, rankings)
             assert tuple(hand.ids[len(reply.prompt_ids) :]) == reply.token_ids
             assert tuple(hand.ranking) == rankings[reply.prompt_ids]
             told.update(hand.trials)
-            wanted = sum(
-                float(logits.log_softmax(-1)[token])
-                for token, logits in zip(reply.token_ids, seen, strict=False)
-            )
+            pairs = zip(reply.token_ids, seen, strict=False)
+            wanted = sum(float(logits.log_softmax(-1)[token]) for token, logits in pairs)
             if reply.text:
                 given = own.session().score([Request(messages, (method,))], [[reply.text]])[0]
                 if given.tokens[0] == len(reply.token_ids):
@@ -275,21 +265,16 @@ def test_scores_of_replies_are_those_of_their_tokens():
     plain.set_attn_implementation("eager")
     options = ["bread", "the old town where people talk", "r"]
     session = own.session()
-    first, both = session.score(
-        [
-            Request(TALKS[0], (method,), thread="t", keep=True),
-            Request(TALKS[1], (method, Boost(2))),
-        ],
-        [options, options[:1]],
-    )
+    asked = Request(TALKS[0], (method,), thread="t", keep=True)
+    boosted = Request(TALKS[1], (method, Boost(2)))
+    first, both = session.score([asked, boosted], [options, options[:1]])
     assert both.log_probabilities != own.score(TALKS[1], options[:1], (Boost(2),)).log_probabilities
     for option, told, greedy in zip(options, first.log_probabilities, first.greedy, strict=True):
         ids = own.tokenizer(option, add_special_tokens=False)["input_ids"]
         _, seen = by_hand(own, plain, TALKS[0], method, ids)
         rows = torch.stack(seen).log_softmax(-1)
-        assert told == pytest.approx(
-            float(rows.gather(-1, torch.tensor(ids)[:, None]).sum()), abs=1e-3
-        )
+        wanted = float(rows.gather(-1, torch.tensor(ids)[:, None]).sum())
+        assert told == pytest.approx(wanted, abs=1e-3)
         assert greedy == (rows.argmax(-1).tolist() == list(ids))
     again = session.score([Request(TALKS[0], (method,), thread="t")], [options])[0]
     assert again.forwarded < first.forwarded, "the chat was kept"

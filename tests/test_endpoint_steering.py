@@ -14,6 +14,7 @@ from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.requests import Request
 
+NOT_APPLIED = {"steering": "boost:factor=2", "applied": False, "why": "no span"}
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 
 
@@ -67,14 +68,8 @@ def test_a_request_carries_methods_emphasis_trace_and_its_whole_seed(serve):
     seed = 2**63 + 5
     asked = Request(CHAT, "boost:factor=2", seed=seed, trace=True, emphasis=["Hello"])
     (reply,) = model.generate_batch([asked])
-    assert sent(server, *fields) == {
-        "steering": "boost:factor=2",
-        "emphasis": [[1, 0, 5]],
-        "trace": True,
-        "seed": seed,
-        "messages": list(CHAT),
-        "system_as": None,
-    }
+    asked = ("boost:factor=2", [[1, 0, 5]], True, seed, list(CHAT), None)
+    assert sent(server, *fields) == dict(zip(fields, asked, strict=True))
     assert reply.token_masses == (0.25, 0.75) and reply.trace is None
     model.generate_batch([Request(CHAT, system_as="first-user")])
     told = {"steering": "none", "emphasis": None, "trace": None, "system_as": "first-user"}
@@ -85,11 +80,9 @@ def test_a_request_carries_methods_emphasis_trace_and_its_whole_seed(serve):
 def test_messages_are_edited_here_and_what_is_repeated_is_emphasised_too(serve):
     model, server = serve()
     model.generate(CHAT, "repetition:probability=1+boost:factor=2", emphasis=["Rhyme"])
-    assert server.bodies[-1]["messages"][1]["content"] == "Rhyme.\n\nHello."
-    assert sent(server, "steering", "emphasis") == {
-        "steering": "boost:factor=2",
-        "emphasis": [[0, 0, 5], [1, 0, 5]],
-    }
+    body = server.bodies[-1]
+    assert body["messages"][1]["content"] == "Rhyme.\n\nHello."
+    assert (body["steering"], body["emphasis"]) == ("boost:factor=2", [[0, 0, 5], [1, 0, 5]])
 
 
 def test_without_a_prompt_to_hold_on_to_a_method_is_refused_as_locally(serve):
@@ -177,20 +170,19 @@ def test_a_server_that_may_steer_and_does_not_says_why(serve, told, why):
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda number: (404, {}, "Not Found"),
-        lambda number: (200, {}, "<html>"),
-        lambda number: (200, {}, "[" * 100_000),
-        lambda number: (200, {}, json.dumps({"methods": "all"})),
-        lambda number: (405, {}, ""),
+        (404, {}, "Not Found"),
+        (200, {}, "<html>"),
+        (200, {}, "[" * 100_000),
+        (200, {}, json.dumps({"methods": "all"})),
+        (405, {}, ""),
     ],
 )
 def test_a_server_without_steering_is_an_ordinary_endpoint(serve, answer):
-    model, server = serve(lambda body, number: completion(), answer)
+    model, server = serve(lambda body, number: completion(), lambda number: answer)
     assert model.fingerprint == f"{server.url} tiny"
     assert model.generate(CHAT, seed=2**31 + 1).text == "Arr."
-    assert set(server.bodies[0]) == {"model", "messages", "temperature", "top_p", "max_tokens"} | {
-        "seed"
-    }
+    fields = "model messages temperature top_p max_tokens seed"
+    assert set(server.bodies[0]) == set(fields.split())
     assert server.bodies[0]["seed"] == 1
     with pytest.raises(ModelError, match=r"needs attention.*messages alone"):
         model.generate(CHAT, "boost:factor=2")
@@ -232,16 +224,8 @@ def test_a_method_that_the_server_does_not_know_is_refused_before_anything_is_se
 @pytest.mark.parametrize(
     ("told", "method", "words"),
     [
-        (
-            {"steering": "boost:factor=2", "applied": False, "why": "no span"},
-            "boost:factor=2",
-            r"asked for 'boost:factor=2' and applied 'none' \(no span\)",
-        ),
-        (
-            {"steering": "boost:factor=4", "applied": True},
-            "none",
-            r"asked for 'none' and applied 'boost:factor=4'",
-        ),
+        (NOT_APPLIED, "boost:factor=2", r"'boost:factor=2' and applied 'none' \(no span\)"),
+        ({"steering": "boost:factor=4", "applied": True}, "none", "applied 'boost:factor=4'"),
         (None, "boost:factor=2", r"asked for 'boost:factor=2'.*says nothing of its steering"),
     ],
 )

@@ -81,9 +81,8 @@ def test_the_rank_is_the_least_that_covers():
     draw = random.Random("coverage")
     for coverage in (1e-9, 0.3, 0.9, 0.998, 1.0):
         values = sorted((draw.random() for _ in range(12)), reverse=True)
-        assert int(rank_covering(torch.tensor(values).double(), coverage)) == oracles.rank(
-            values, coverage
-        )
+        rank = int(rank_covering(torch.tensor(values).double(), coverage))
+        assert rank == oracles.rank(values, coverage)
     assert int(rank_covering(torch.tensor([1.0, 0.0, 0.0]), 1.0)) == 1
 
 
@@ -334,10 +333,8 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
             text = f"Question: {question}\n" * (question is not None)
             text += f"Context: {example.context}"
             start = text.rindex(example.answer)
-            request = Request(
-                [{"role": "user", "content": text}],
-                emphasis=[(0, start, start + len(example.answer))],
-            )
+            part = (0, start, start + len(example.answer))
+            request = Request([{"role": "user", "content": text}], emphasis=[part])
             stream = own.session().render(request).row.streams[0]
             with watched(own.hf_model, [Site.KEYS]) as seen, torch.inference_mode():
                 own.hf_model(input_ids=torch.tensor([stream.token_ids]), use_cache=False)
@@ -414,17 +411,14 @@ def test_gcads_delta_is_attention_less_attention_without_the_prompts_keys(pairs)
         k, v = (each.repeat_interleave(2, 1) for each in (k, v))
         scores = q @ k.transpose(-1, -2) * 12**-0.5
         seen = torch.ones_like(scores[0, 0], dtype=torch.bool).tril()
-        outputs = [
-            attention.o_proj(
-                (scores.masked_fill(~mask, -math.inf).softmax(-1) @ v).transpose(1, 2).flatten(2)
-            )[0]
-            for mask in (seen, seen & ~span)
-        ]
+        outputs = []
+        for mask in (seen, seen & ~span):
+            mixed = scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
+            outputs.append(attention.o_proj(mixed.transpose(1, 2).flatten(2))[0])
     count = len(reply.token_ids)
     wanted = (outputs[0] - outputs[1])[-count:].mean(0)
-    assert torch.allclose(
-        learned.tensors["delta"][2], wanted, atol=1e-4 * float(wanted.abs().max()) + 1e-5
-    )
+    rounding = 1e-4 * float(wanted.abs().max()) + 1e-5
+    assert torch.allclose(learned.tensors["delta"][2], wanted, atol=rounding)
 
 
 def test_the_recipe_is_balanced_and_each_answer_is_in_its_context():
@@ -441,12 +435,8 @@ def test_the_recipe_is_balanced_and_each_answer_is_in_its_context():
 
 def test_data_of_ones_own(tmp_path):
     path = tmp_path / "data.jsonl"
-    line = {
-        "context": "Anna lives in Rome.",
-        "answer": "Rome",
-        "relevant": "Where?",
-        "irrelevant": "Who?",
-    }
+    line = {"context": "Anna lives in Rome.", "answer": "Rome"}
+    line |= {"relevant": "Where?", "irrelevant": "Who?"}
     path.write_text(json.dumps(line) + "\n\n")
     assert read_triplets(path) == (Triplet(*line.values()),)
     with pytest.raises(UsageError, match=r"Line 1 of .*data.jsonl.*KeyError.*docs/methods.md"):
@@ -470,9 +460,7 @@ def test_data_of_ones_own(tmp_path):
 
 def test_models_that_do_not_give_what_is_learned_from_are_refused(tmp_path):
     out = tmp_path / "x.safetensors"
-    with pytest.raises(
-        HoldfastError, match=r"Phi3ForCausalLM. gives no keys and values of one form"
-    ):
+    with pytest.raises(HoldfastError, match=r"Phi3ForCausalLM. gives no keys and values of one"):
         fit("seka", model("phi3"), out)
     with pytest.raises(HoldfastError, match=r"MambaForCausalLM. does not give queries, keys"):
         fit("gcad", model("mamba"), out)

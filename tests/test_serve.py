@@ -80,12 +80,8 @@ def test_several_choices_draw_with_the_seeds_that_follow(client):
     reply = ask(client, n=3, extra_body={"steering": "boost:factor=2"})
     told = [choice.message.content for choice in reply.choices]
     assert told == [offline(FRENCH, "boost:factor=2", seed) for seed in (1, 2, 3)]
-    assert reply.model_extra["holdfast"] == {
-        "steering": "boost:factor=2",
-        "applied": True,
-        "span": [[2, 7]],
-        "round": 1,
-    }
+    steered = {"steering": "boost:factor=2", "applied": True, "span": [[2, 7]], "round": 1}
+    assert reply.model_extra["holdfast"] == steered
 
 
 def test_an_answer_tells_which_messages_were_edited_and_when_none_was(client):
@@ -142,10 +138,8 @@ def test_stop_strings_end_a_reply_and_are_no_part_of_it(client):
         reply = ask(client, stop=stop)
         assert reply.choices[0].message.content == expected
         assert reply.choices[0].finish_reason == "stop"
-        streamed = "".join(
-            c.choices[0].delta.content or "" for c in ask(client, stop=stop, stream=True)
-        )
-        assert streamed == expected
+        chunks = ask(client, stop=stop, stream=True)
+        assert "".join(c.choices[0].delta.content or "" for c in chunks) == expected
 
 
 def test_log_probabilities_are_those_of_the_reply(client):
@@ -213,15 +207,9 @@ def test_health_models_and_steering(url):
 def test_langchain_is_answered(url):
     from langchain_openai import ChatOpenAI
 
-    chat = ChatOpenAI(
-        base_url=f"{url}/v1",
-        api_key="none",
-        model="default",
-        max_tokens=40,
-        seed=1,
-        top_p=1,
-        extra_body={"steering": "boost:factor=2"},
-    )
+    asked = {"model": "default", "max_tokens": 40, "seed": 1, "top_p": 1}
+    steered = {"steering": "boost:factor=2"}
+    chat = ChatOpenAI(base_url=f"{url}/v1", api_key="none", **asked, extra_body=steered)
     talk = [("system", FRENCH[0]["content"]), ("user", FRENCH[1]["content"])]
     expected = offline(FRENCH, "boost:factor=2", seed=1)
     assert chat.invoke(talk).content == expected
@@ -246,30 +234,21 @@ def test_text_is_continued_without_a_template(client):
     tokenizer = model().tokenizer
     text = PLAIN
     asked = {"model": "default", "max_tokens": 12, "temperature": 0}
-    plain = holdfast.Request(
-        [{"role": "user", "content": text}],
-        sampling=holdfast.Sampling(temperature=0, max_new_tokens=12),
-        plain=True,
-    )
+    greedy = holdfast.Sampling(temperature=0, max_new_tokens=12)
+    plain = holdfast.Request([{"role": "user", "content": text}], sampling=greedy, plain=True)
     expected = model().generate_batch([plain])[0]
     assert expected.prompt_ids == tuple(tokenizer(text).input_ids)
     told = client.completions.create(prompt=[text, list(expected.prompt_ids)], **asked)
     assert expected.text and [choice.text for choice in told.choices] == [expected.text] * 2
     assert told.usage.prompt_tokens == 2 * len(expected.prompt_ids)
-    steered = client.completions.create(
-        prompt=text,
-        extra_body={"steering": "boost:factor=9", "emphasis": [["garden", 2]]},
-        **asked,
-    )
+    fields = {"steering": "boost:factor=9", "emphasis": [["garden", 2]]}
+    steered = client.completions.create(prompt=text, extra_body=fields, **asked)
     assert steered.model_extra["holdfast"]["applied"]
     with pytest.raises(openai.BadRequestError, match="there is neither"):
         client.completions.create(prompt=text, extra_body={"steering": "boost:factor=9"}, **asked)
+    fields = {"steering": "repetition:probability=1", "emphasis": ["Do you like"]}
     with pytest.raises(openai.BadRequestError, match="works on the messages"):
-        client.completions.create(
-            prompt=text,
-            extra_body={"steering": "repetition:probability=1", "emphasis": ["Do you like"]},
-            **asked,
-        )
+        client.completions.create(prompt=text, extra_body=fields, **asked)
 
 
 def test_what_a_client_leaves_is_given_up():

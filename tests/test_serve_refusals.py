@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -150,23 +151,11 @@ def test_a_message_that_is_none_is_refused_by_its_place(url, message, param):
 
 
 def test_fields_that_change_nothing_are_taken_where_they_are_neutral(url):
-    neutral = {
-        "user": "me",
-        "metadata": {"a": "b"},
-        "store": False,
-        "frequency_penalty": 0.0,
-        "presence_penalty": 0,
-        "logit_bias": {},
-        "tools": [],
-        "tool_choice": "none",
-        "parallel_tool_calls": True,
-        "response_format": {"type": "text"},
-        "modalities": ["text"],
-        "service_tier": "auto",
-        "stop": None,
-        "prompt_cache_key": "k",
-        "safety_identifier": "s",
-    }
+    neutral = {"user": "me", "metadata": {"a": "b"}, "store": False, "stop": None}
+    neutral |= {"frequency_penalty": 0.0, "presence_penalty": 0, "logit_bias": {}}
+    neutral |= {"tools": [], "tool_choice": "none", "parallel_tool_calls": True}
+    neutral |= {"response_format": {"type": "text"}, "modalities": ["text"]}
+    neutral |= {"service_tier": "auto", "prompt_cache_key": "k", "safety_identifier": "s"}
     plain = post(url, messages=BRIEF, seed=3).json()["choices"]
     assert post(url, messages=BRIEF, seed=3, **neutral).json()["choices"] == plain
     parts = [{"role": "developer", "content": [{"type": "text", "text": BRIEF[0]["content"]}]}]
@@ -285,9 +274,8 @@ def test_a_key_is_asked_for_and_compared_whole():
 
 
 def test_a_server_without_a_key_answers_under_its_own_name_alone():
-    with served(
-        model(), LIMITS, gate=AccessRules(hosts=("localhost", "127.0.0.1", "::1"))
-    ) as running:
+    gate = AccessRules(hosts=("localhost", "127.0.0.1", "::1"))
+    with served(model(), LIMITS, gate=gate) as running:
         for host, status in (
             ("localhost:8000", 200),
             ("127.0.0.1", 200),
@@ -314,18 +302,9 @@ def test_browsers_are_told_to_be_strict_and_other_sites_to_stay_away(url):
             assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
 
 
-PATHS = [
-    ("post", "/v1/chat/completions"),
-    ("post", "/v1/completions"),
-    ("post", "/v1/selfchat"),
-    ("post", "/tokenize"),
-    ("get", "/v1/models"),
-    ("get", "/v1/steering"),
-    ("get", "/version"),
-    ("get", "/health"),
-    ("get", "/ready"),
-    ("get", "/metrics"),
-]
+POSTED = ("/v1/chat/completions", "/v1/completions", "/v1/selfchat", "/tokenize")
+READ = ("/v1/models", "/v1/steering", "/version", "/health", "/ready", "/metrics")
+PATHS = [*(("post", path) for path in POSTED), *(("get", path) for path in READ)]
 
 
 POSITIVE, NEGATIVE = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
@@ -348,8 +327,7 @@ def test_every_path_of_the_document_is_tried(published):
     ("method", "path", "mode"),
     [
         (*place, mode)
-        for place in PATHS
-        for mode in schemathesis.GenerationMode
+        for place, mode in itertools.product(PATHS, schemathesis.GenerationMode)
         if (*place, mode) not in NEVER
     ],
 )
