@@ -151,8 +151,7 @@ def test_grouped_and_multi_query_attention(groups, queries):
 
 
 @pytest.mark.parametrize(
-    "extra",
-    ["softcap", "s_aux", "both", "narrow", "heads", "additive", "gradients", "float64"],
+    "extra", ["softcap", "s_aux", "both", "narrow", "heads", "additive", "gradients", "float64"]
 )
 @pytest.mark.parametrize("queries", [1, 14])
 def test_what_the_fused_kernels_lack_is_right_too(extra, queries):

@@ -196,10 +196,7 @@ def test_no_scale_and_no_plausible_token_are_the_unsteered_model():
 
 @pytest.mark.parametrize("kind", (*ARCHITECTURES, "lfm2", "gpt_neox", "gptj"))
 def test_a_row_of_a_mixed_batch_is_that_row_alone(kind):
-    shapes = {
-        "lfm2": {"layer_types": ("conv", "full_attention", "full_attention")},
-        "gptj": GPTJ,
-    }
+    shapes = {"lfm2": {"layer_types": ("conv", "full_attention", "full_attention")}, "gptj": GPTJ}
     own = model(kind, **(ARCHITECTURES | shapes).get(kind, {}))
     strong, weak = Directer(100.0, 0.02), Directer(3.0, 0.1)
     chosen = [(), (strong,), (weak,), (Boost(3),), (strong, Boost(3)), (weak, Guidance(1.5))]

@@ -71,10 +71,7 @@ def test_an_engines_options():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ["--model", "vllm:default", "--device", "cpu"],
-            "--device cpu is for models that",
-        ),
+        (["--model", "vllm:default", "--device", "cpu"], "--device cpu is for models that"),
         (["--model", "vllm:default", "--device-map", "auto"], "--device-map auto is for models"),
         (["--engine", "max_model_len=9"], "--engine max_model_len=9 is for a model in an engine"),
     ],

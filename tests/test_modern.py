@@ -84,10 +84,7 @@ STATES = {
         "moe_intermediate_size": 24,
         "shared_expert_intermediate_size": 24,
     },
-    "lfm2": {
-        "layer_types": ("conv", "full_attention", "conv"),
-        "block_auto_adjust_ff_dim": False,
-    },
+    "lfm2": {"layer_types": ("conv", "full_attention", "conv"), "block_auto_adjust_ff_dim": False},
     "bamba": {"attn_layer_indices": (1,), **MAMBA},
     "falcon_h1": {"mamba_d_ssm": 96, **MAMBA},
     "jamba": {

@@ -311,10 +311,7 @@ def test_a_block_edits_generate_beams_and_ends_clean(tmp_path):
         wanted = list(own.generate(TALKS[0], [chosen], Sampling(0.0, 1.0, 5)).token_ids)
         assert [token for token in replied if token not in own.stop_ids] == wanted, name
         assert beams.shape[0] == 2
-    with (
-        pytest.raises(RuntimeError, match="broken"),
-        holdfast.steering(own.hf_model, span, chosen),
-    ):
+    with pytest.raises(RuntimeError, match="broken"), holdfast.steering(own.hf_model, span, chosen):
         own.hf_model.model.layers[2].register_forward_pre_hook(_broken)
         own.hf_model(input_ids=ids)
     own.hf_model.model.layers[2]._forward_pre_hooks.clear()

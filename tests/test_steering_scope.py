@@ -269,10 +269,7 @@ def test_blocks_on_two_models_each_steer_their_own():
     inner, other = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
     with holdfast.steering(inner, other, [BOOST]):
         wanted = logits(inner, ids)
-    with (
-        holdfast.steering(made, span, [SPLIT]) as handle,
-        holdfast.steering(inner, other, [BOOST]),
-    ):
+    with holdfast.steering(made, span, [SPLIT]) as handle, holdfast.steering(inner, other, [BOOST]):
         assert torch.equal(logits(made, ids), moved)
         assert torch.equal(logits(inner, ids), wanted)
         assert torch.equal(in_a_thread(handle.bind(logits), made, ids), moved)

@@ -79,12 +79,7 @@ def cached_tokens(cache: Any) -> int:
 
 
 def check_pass(
-    state: PassState,
-    given: Mapping[str, Any],
-    config: Any,
-    *,
-    continues: bool,
-    first: bool | None,
+    state: PassState, given: Mapping[str, Any], config: Any, *, continues: bool, first: bool | None
 ) -> int:
     """Refuses a pass that the span mask does not fit; returns the columns before its tokens.
     `continues`: its cache was filled in this block; `first`: of a `generate`.

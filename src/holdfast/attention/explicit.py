@@ -132,10 +132,7 @@ def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: Score
     if not state.noted or (state.last is not None and query.shape[2] > 1):
         state.note(_mass_at(state, layer, inputs, scoring, places))
     state.uniform[layer] = state.plans.get(
-        "uniform",
-        inputs.size,
-        mask,
-        lambda: _uniform_at(state, keys, mask, inputs.causal, places),
+        "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, places)
     )
 
 

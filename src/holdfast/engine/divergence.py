@@ -133,11 +133,7 @@ def _compare_together(runner: Runner, pairs: Sequence[Pair]) -> list[Divergence]
         every = range(len(streams))
         whole = len(which) == len(every)
         logits = runner.forward_slots(
-            slots,
-            every if whole else which,
-            states,
-            span if whole else span[which],
-            max(counts),
+            slots, every if whole else which, states, span if whole else span[which], max(counts)
         ).logits
         slots.commit(which, [len(state) for state in states])
         seen: dict[int, list[Tensor]] = {}

@@ -66,10 +66,7 @@ class Prefix:
     keys_values: KeysValues | None
 
     def shared_with(
-        self,
-        token_ids: tuple[int, ...],
-        span: tuple[bool, ...],
-        methods: tuple[InPass, ...],
+        self, token_ids: tuple[int, ...], span: tuple[bool, ...], methods: tuple[InPass, ...]
     ) -> int:
         """How many first tokens of another prompt have these keys and values; not its last one.
 

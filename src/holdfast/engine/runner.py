@@ -146,10 +146,7 @@ class Runner:
         alike = batch.level and batch.starts is None
         positions = None if alike or not self._interface else batch.positions
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
-        with (
-            steered(spec, positions, batch.starts) as state,
-            edited(self.hf_model, batch.edits),
-        ):
+        with steered(spec, positions, batch.starts) as state, edited(self.hf_model, batch.edits):
             output = self.call(read, batch.positions, self._mask(batch), batch.cache, kept)
         mass = uniform = None
         if state is not None and batch.trace:

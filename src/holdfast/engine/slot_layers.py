@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import (
-    CacheLayerMixin,
-    DynamicLayer,
-    LinearAttentionCacheLayerMixin,
-)
+from transformers.cache_utils import CacheLayerMixin, DynamicLayer, LinearAttentionCacheLayerMixin
 
 if TYPE_CHECKING:
     from transformers.cache_utils import DummyLayer as DummyLayer

@@ -293,9 +293,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
 
 
 def spell_replies(
-    chats: Sequence[Rendered],
-    replies: Sequence[Sequence[str]],
-    tokenizer: PreTrainedTokenizerFast,
+    chats: Sequence[Rendered], replies: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerFast
 ) -> list[list[tuple[int, ...]]]:
     """The tokens of each reply behind its chat; by itself where no token of the two together
     begins with the reply. A reply that continues a text is behind a space.

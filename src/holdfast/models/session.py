@@ -11,12 +11,7 @@ from holdfast.engine.prefixes import keys_are_of_prompt
 from holdfast.engine.rows import Continuation
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.errors import (
-    HoldfastError,
-    ModelError,
-    ParameterOutOfRange,
-    PromptTooLong,
-)
+from holdfast.errors import HoldfastError, ModelError, ParameterOutOfRange, PromptTooLong
 from holdfast.models.given_replies import GivenReplies
 from holdfast.models.protocol import Job, answer_all, run_jobs
 from holdfast.models.reader import Answer, Reader, SessionModel

@@ -72,10 +72,7 @@ def run(
 
 
 async def _serve(
-    server: uvicorn.Server,
-    engine: EngineThread,
-    bound: socket.socket,
-    tell: Callable[[str], None],
+    server: uvicorn.Server, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
 ) -> None:
     serving = asyncio.ensure_future(server.serve([bound]))
     while not (server.started or serving.done()):

@@ -9,14 +9,7 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.kinds import Ability, Kind, kind_of
 from holdfast.methods.protocols import EditsStates
-from holdfast.states.sites import (
-    Site,
-    Sites,
-    attention_modules,
-    layer_modules,
-    part_of,
-    sites_of,
-)
+from holdfast.states.sites import Site, Sites, attention_modules, layer_modules, part_of, sites_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

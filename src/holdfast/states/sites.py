@@ -240,9 +240,7 @@ def _outputs(
 
 
 @contextmanager
-def hooked(
-    hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]],
-) -> Iterator[None]:
+def hooked(hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]]) -> Iterator[None]:
     """Has what modules give pass through functions while inside."""
     handles = [
         module.register_forward_hook(
