@@ -49,7 +49,6 @@ def tasks_run(folder, samples=6):
                             "draw": 0,
                             "scores": {"accuracy": float((number + gain) % 3 > 0)},
                             "fluency": 4.0 + gain,
-                            "consistency": None,
                         }
                     )
     return read_run(folder)

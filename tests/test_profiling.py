@@ -5,7 +5,6 @@ killed, and bad input is named.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,7 @@ from page_outline import read_page
 from test_drift import Scripted
 from tiny import chat, model, tokenizer
 
-from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli, drift
+from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
 from holdfast.analysis.profile import choose_heads, read_gains, read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
@@ -27,7 +26,6 @@ from holdfast.papers.zhang2024.profiling import (
 )
 from holdfast.papers.zhang2024.profiling.plan import read_material
 from holdfast.papers.zhang2024.profiling.scoring import PlainPasses, SharedPasses, scorer_of
-from holdfast.report.tasks import write_profile
 
 # float32: the sums of a shared pass are taken in another order
 TOLERANCE = 1e-4
@@ -175,9 +173,8 @@ def test_a_run_does_not_go_on_under_another_score(tmp_path):
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("halving", (False, True))
-def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
-    tiny, plan = model(), ProfilingPlan(halving=halving)
+def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    tiny, plan = model(), ProfilingPlan()
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
     monkeypatch.setattr("holdfast.papers.zhang2024.profiling.layout._PASS", 0)
@@ -214,30 +211,6 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, halving):
         )
     with pytest.raises(RecordsError, match="model"):
         profile(model(seed=1), samples, tmp_path / "run", plan)
-
-
-def test_halving_scores_fewer_and_says_what_it_gave_up(tmp_path):
-    tiny, samples, told, seen = model(), [choice(number) for number in range(8)], [], []
-    found = profile(
-        tiny,
-        samples,
-        tmp_path / "run",
-        ProfilingPlan(halving=True),
-        drift.Running(progress=lambda count, tokens: seen.append(count)),
-        told.append,
-    )
-    assert sorted(found.samples.values()) == [2] * 6 + [4] * 3 + [8] * 3 and sum(seen) == 8
-    assert [found.samples[head] for head in found.ranking.heads] == sorted(
-        found.samples.values(), reverse=True
-    )
-    best = [found.scores[head] for head in found.ranking.heads[:3]]
-    assert best == sorted(best, reverse=True)
-    assert re.search("12 heads x 8 samples: about [0-9]+ s at the speed", told[0])
-    assert "After 2 of 8 samples the better 6 heads" in told[1]
-    assert "After 4 of 8 samples the better 3" in told[2]
-    assert any(
-        "gave up the order of 9 dropped heads" in line for line in write_profile(tmp_path / "run")
-    )
 
 
 def gain(mean: float, n: int = 40, spread: float = 0.01) -> Estimate:
@@ -373,7 +346,6 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
         ([replace(SAMPLES[0], right=5)], {}, ["Sample 1", "right = 5"]),
         ([replace(SAMPLES[0], emphasis=())], {}, ["Sample 1", "neither emphasis nor a system"]),
         ([SAMPLES[0]], {"by": "accuracy"}, ["Sample 1", "rank by probability"]),
-        (SAMPLES, {"halving": True}, ["at least 8", "6"]),
         (SAMPLES, {"method": Repetition(1)}, ["attention method", "Repetition"]),
         (SAMPLES, {"by": "luck"}, ["'luck'", "accuracy"]),
     ),

@@ -26,7 +26,6 @@ from holdfast.analysis.tasks import LEAST_FLUENCY, average, read_results
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import (
-    HoldfastError,
     ModelError,
     PromptError,
     RecordsError,
@@ -109,23 +108,6 @@ def entropy_by_hand(tokens: list[str]) -> float:
     return total / 2
 
 
-def cosine_by_matrix(texts: list[str], one: str, other: str) -> float:
-    """tf-idf vectors over the whole vocabulary, smoothed as scikit-learn's, and their cosine."""
-    words = sorted({word for text in texts for word in text.lower().split()})
-    idf = np.array(
-        [
-            math.log((1 + len(texts)) / (1 + sum(word in text.lower().split() for text in texts)))
-            + 1
-            for word in words
-        ]
-    )
-    a, b = (
-        np.array([text.lower().split().count(word) for word in words]) * idf
-        for text in (one, other)
-    )
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-
 @pytest.mark.parametrize(("reply", "valid", "right"), JSON_REPLIES)
 def test_json_replies_scored_by_hand(reply, valid, right):
     sample = JSON.ask(
@@ -191,25 +173,6 @@ def test_fluency_is_the_weighted_entropy_of_n_grams():
     )  # all different: log2 of 9 bigrams and of 8 trigrams
     assert ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT)
     assert ten > LEAST_FLUENCY
-
-
-def test_consistency_is_the_cosine_of_tf_idf():
-    texts = ["a cat and a dog", "a cat in the garden", "the river and the town", "a dog"]
-    fitted = metrics.fit_tfidf(texts)
-    for one, other in (
-        ("a cat and a cat", "the cat in town"),
-        ("the river", "the river"),
-        (texts[0], texts[2]),
-    ):
-        assert fitted.similarity(one, other) == pytest.approx(
-            cosine_by_matrix(texts, one, other), abs=EXACT
-        )
-    assert (
-        fitted.similarity("cat", "river")
-        == 0
-        == fitted.similarity("unheard of", "cat")
-        == fitted.similarity("", "")
-    )
 
 
 def test_choices_scored_by_hand():
@@ -577,45 +540,6 @@ def test_files_that_are_not_data_are_refused(tmp_path):
             files.load_files(str(where))
 
 
-def test_the_hub_is_read_or_its_absence_told(tmp_path, monkeypatch):
-    import huggingface_hub
-
-    write(tmp_path / "bios_train.jsonl", [BIO])
-    monkeypatch.setattr(
-        huggingface_hub.HfApi,
-        "list_repo_files",
-        lambda self, name, repo_type: ["README.md", "bios_train.pkl", "bios_train.jsonl"],
-    )
-    monkeypatch.setattr(
-        huggingface_hub, "hf_hub_download", lambda name, one, repo_type: str(tmp_path / one)
-    )
-    assert len(files.load_files("hub:some/bios").items[BIOGRAPHIES]["train"]) == 1
-    monkeypatch.setattr(
-        huggingface_hub.HfApi, "list_repo_files", lambda self, name, repo_type: ["README.md"]
-    )
-    with pytest.raises(UsageError, match=r"'some/bios' holds no .json"):
-        files.load_files("hub:some/bios")
-
-    def gone(*_, **__):
-        raise ConnectionError
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", gone)
-    with pytest.raises(HoldfastError, match=r"'some/bios' could not be fetched"):
-        files.load_files("hub:some/bios")
-
-
-def test_parquet_is_read_where_pyarrow_is_there(tmp_path, monkeypatch):
-    path = tmp_path / "test.parquet"
-    path.write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(HoldfastError, match="needs pyarrow"):
-        files.load_files(str(path))
-    monkeypatch.undo()
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.Table.from_pylist([FACT]), path)
-    assert files.load_files(str(path)).items[FACTS]["test"][0].subject == "Ann Lee"
-
-
 def long_tiny():
     return model(max_position_embeddings=4096)
 
@@ -663,7 +587,9 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tasks.run(long_tiny(), small_data(), tmp_path / "parts", SMALL, (), tasks.Running(stop))
+        tasks.run(
+            long_tiny(), small_data(), tmp_path / "parts", SMALL, (), tasks.Running(progress=stop)
+        )
     path = tmp_path / "parts" / records.RECORDS
     lines = path.read_bytes().splitlines(keepends=True)
     assert 0 < len(lines) < 48
@@ -671,7 +597,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
         b"".join(lines[:-2]) + lines[-1][:30]
     )  # as a kill in the middle of a batch and of a line leaves it
     counted: list[int] = []
-    running = tasks.Running(lambda samples, tokens=0: counted.append(samples))
+    running = tasks.Running(progress=lambda samples, tokens=0: counted.append(samples))
     again = tasks.run(long_tiny(), small_data(), tmp_path / "parts", SMALL, (), running)
     assert kept(again) == kept(whole) and sum(counted) == 48
     with pytest.raises(RecordsError, match=r"has changed since|its dtype is"):
@@ -776,7 +702,6 @@ def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
                         "draw": 0,
                         "scores": {"accuracy": float(variant == "marked"), "all changed": 0.0},
                         "fluency": value,
-                        "consistency": 0.1,
                     }
                 )
     return table(records.read_run(tmp_path / name))

@@ -108,12 +108,12 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     out = tmp_path / "run"
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
     told = capsys.readouterr().out
-    names = [f"Table {number}" for number in (1, 4, 5, 7, 11, 13, 14)] + ["Figure 2", "Figure 3"]
+    names = [f"Table {number}" for number in (1, 4, 5, 7, 11, 14)] + ["Figure 2", "Figure 3"]
     assert list(dict.fromkeys(re.findall(r"^((?:Table|Figure) \d+):", told, re.M))) == names
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "img" in read_page(out / "index.html").tags
-    assert page.count("<section id=") == 9
-    assert page.count("<table>") == 6  # Table 13 needs --child
+    assert page.count("<section id=") == 8
+    assert page.count("<table>") == 6
     assert page.count("data:image/png;base64,") == 8
     findings = json.loads((out / "findings.json").read_text())
     assert all((out / image).exists() for figure in findings for image in figure["images"])
@@ -158,9 +158,7 @@ def test_a_task_that_the_model_always_fails_is_not_judged():
 def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():
     def row(scores, fluency):
         n = len(scores)
-        return Result(
-            "counterfact", "x", np.arange(n), {"efficacy": scores}, (), fluency, 1, n, 0, 0
-        )
+        return Result("counterfact", "x", np.arange(n), {"efficacy": scores}, (), fluency, n, 0, 0)
 
     rows = {"zero-shot": row(np.zeros(30), 4.1), "PASTA": row(np.ones(30), 2.05)}
     study = SimpleNamespace(tested={"counterfact": rows})
@@ -190,7 +188,6 @@ def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):
     ("arguments", "words"),
     [
         ("--scale tiny", ["'tiny'", "small"]),
-        ("--child default", ["default", "trained further"]),
         ("--base default", ["--base", "zhang2024"]),
         ("--model http://localhost:9/v1 --endpoint-model far", ["endpoint", "local --model"]),
         ("--data nowhere.csv", ["nowhere.csv"]),

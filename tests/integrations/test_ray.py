@@ -206,7 +206,7 @@ def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
         else Question(tuple(chat), ("nurse",), score_of_mine)
         for chat in chats
     ]
-    plan = ProfilingPlan(halving=asked == "choices", max_new_tokens=6)
+    plan = ProfilingPlan(max_new_tokens=6)
     told = [
         profile(model, samples, tmp_path / str(n), plan)
         for n, model in enumerate((exact, alone.model))

@@ -1,6 +1,4 @@
-"""A profile of heads: what steering each alone gives, which gain anything, and what halving may
-have missed.
-"""
+"""A profile of heads: what steering each alone gives, and which gain anything."""
 
 from __future__ import annotations
 
@@ -34,21 +32,8 @@ class Profile:
     by: str  # what scores are
     unsteered: float
     scores: dict[Head, float]
-    samples: dict[Head, int]  # how many it was scored on; halving scores fewer
-    ranking: Ranking  # best first; those dropped stand behind all that were not
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """Heads that halving may have missed: the share of all heads and samples that was scored, how
-    many heads were scored on every sample, how many were dropped, and how many of these have an
-    interval that reaches the worst head kept.
-    """
-
-    share: float
-    kept: int
-    dropped: int
-    near: int
+    samples: dict[Head, int]  # how many it was scored on; fewer if version 0.2 halved the heads
+    ranking: Ranking  # best first
 
 
 @dataclass(frozen=True)
@@ -98,14 +83,13 @@ def rank_first(out: Path | str, count: int) -> Ranking:
     return profile_of(replace(run, records=records)).ranking
 
 
-def profile_of(run: RunData, stages: Sequence[str] | None = None) -> Profile:
-    """The profile by the records of some stages; None: of all."""
+def profile_of(run: RunData) -> Profile:
+    """The profile by the records of a run."""
     identity = run.manifest["identity"]
     totals: dict[str, list[float]] = {}
     for record in sorted(run.records, key=lambda record: record["conversation"]):
-        if stages is None or record["method"] in stages:
-            for name, score in record["scores"].items():
-                totals.setdefault(name, []).append(score)
+        for name, score in record["scores"].items():
+            totals.setdefault(name, []).append(score)
     unsteered = totals.pop(UNSTEERED)
     if not totals:
         raise UsageError(f"{run.folder} holds no head's score; repeat the command to go on.")
@@ -180,20 +164,3 @@ def count_distinct(gains: Gains) -> tuple[int, float] | None:
     if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None
     return sum(tell(gain).sign > 0 for gain in gains.values()), len(gains) * _BY_CHANCE
-
-
-def dropped_by_halving(profile: Profile, gains: Gains) -> Dropped | None:
-    """The most that dropping heads early may have cost; None where none were dropped."""
-    most = max(profile.samples.values())
-    kept = [head for head in profile.ranking.heads if profile.samples[head] == most]
-    dropped = [head for head in profile.ranking.heads if profile.samples[head] < most]
-    if not dropped:
-        return None
-    worst = min(mean for head in kept if (mean := gains[head].mean) is not None)
-    highs = [gains[head].high for head in dropped]
-    return Dropped(
-        share=sum(profile.samples.values()) / (most * len(profile.samples)),
-        kept=len(kept),
-        dropped=len(dropped),
-        near=sum(high is None or high >= worst for high in highs),
-    )

@@ -263,7 +263,6 @@ def _tasks(run: RunData) -> list[dict[str, Any]]:
             "samples": len(result.numbers),
             "scores": {name: spread(value) for name, value in result.estimates().items()},
             "fluency": _rounded(result.fluency),
-            "consistency": _rounded(result.consistency),
             "excluded": result.excluded,
         }
         for result in read_results(run)

@@ -30,7 +30,6 @@ class Result:
     scores: dict[str, np.ndarray]  # per metric, [n], NaN where a sample has none
     draws: tuple[dict[str, float], ...]  # per draw of demonstrations, the mean of each metric
     fluency: float | None  # mean over the replies that have one
-    consistency: float | None  # the same
     replies: int  # those that were judged
     short: int  # those too short to have a fluency
     low: int  # those whose fluency is under 3.0
@@ -148,10 +147,7 @@ def _result(task: str, variant: str, records: Sequence[_Record]) -> Result:
     numbers = sorted({record["conversation"] for record in records})
     names = list(dict.fromkeys(name for record in records for name in record["scores"]))
     judged = [record for record in records if "fluency" in record]
-    fluencies, consistencies = (
-        [record[name] for record in judged if record[name] is not None]
-        for name in ("fluency", "consistency")
-    )
+    fluencies = [record["fluency"] for record in judged if record["fluency"] is not None]
     return Result(
         task=task,
         variant=variant,
@@ -159,7 +155,6 @@ def _result(task: str, variant: str, records: Sequence[_Record]) -> Result:
         scores={name: _by_sample(records, name, numbers) for name in names},
         draws=tuple(_draw_means(records, names)),
         fluency=float(np.mean(fluencies)) if fluencies else None,
-        consistency=float(np.mean(consistencies)) if consistencies else None,
         replies=len(judged),
         short=len(judged) - len(fluencies),
         low=sum(value < LEAST_FLUENCY for value in fluencies),

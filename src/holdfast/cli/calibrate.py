@@ -37,6 +37,7 @@ from holdfast.report.calibration import chance_line, next_step, sizes_needed
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.report.wording import count_of
 from holdfast.study import calibrate as study
+from holdfast.study import calibration_plan
 from holdfast.study.calibrate import calibrate, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
 from holdfast.study.capability import Capability, load_capability
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     plan = _plan_of(arguments)
     named = arguments.prompts.split(",") if arguments.prompts else ()
-    suite = study.choose_prompts(drift.load_suite(arguments.suite), named, plan)
+    suite = calibration_plan.choose_prompts(drift.load_suite(arguments.suite), named, plan)
     warn_of_small_model(arguments)
     if arguments.conversations is None:
         draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
@@ -118,14 +119,14 @@ def run(arguments: argparse.Namespace) -> None:
     questions = len(capability.items)
     title = (
         f"{len(methods)} settings, each in"
-        f" {count_of(study.conversations(suite, plan), 'conversation')} of"
+        f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
         f" {count_of(plan.rounds, 'round')}, with {questions} questions shared out among them"
     )
     if why := too_small(suite, questions, plan):
         note(why)
     model = load_model(arguments)
     arguments.kept = out
-    settings = study.settings_for(suite, plan)
+    settings = calibration_plan.settings_for(suite, plan)
     planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
         answers = questions * len(methods)

@@ -59,7 +59,7 @@ Repeating a command resumes it."""
 class _ProfileTask(Options):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """one of PASTA's tasks; repeatable"""
-    data: Annotated[list[str] | None, Arg("synthetic|PATH|hub:NAME")] = None
+    data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
     """of --task, as of holdfast tasks (default: synthetic)"""
     count: int = 200
     """training samples of each --task"""
@@ -69,9 +69,6 @@ class _ProfileTask(Options):
     """what each head is steered by"""
     by: Literal["probability", "accuracy"] = "probability"
     """of the right continuation"""
-    halving: bool = False
-    """drop the worse half of the heads after a quarter of the samples, and again after half of
-    them"""
     top: Annotated[int | None, Arg("K")] = None
     """write heads.json with the best K heads of the task, or of the tasks together, less those
     that gain nothing"""
@@ -132,13 +129,7 @@ def _plan(arguments: argparse.Namespace) -> ProfilingPlan:
         raise UsageError(
             f"--method takes one attention method to steer each head by, not {arguments.method!r}."
         )
-    return ProfilingPlan(
-        steering[0],
-        arguments.by,
-        arguments.halving,
-        system_as=arguments.system_as,
-        seed=arguments.seed,
-    )
+    return ProfilingPlan(steering[0], arguments.by, system_as=arguments.system_as)
 
 
 def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -154,7 +145,9 @@ def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
             " folders; rename a file, or give a task once."
         )
     if arguments.task:
-        settings = tasks.Settings(tuple(arguments.task), arguments.count, "train")
+        settings = tasks.Settings(
+            tuple(arguments.task), arguments.count, "train", seed=arguments.seed
+        )
         data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
         for name in settings.tasks:
             samples[name] = task_samples(data, tasks.CATALOGUE[name], settings)

@@ -39,9 +39,7 @@ class _ReproduceStudy(Options):
     """li2024"""
     capability: str = "knowledge"
     """li2024: as of holdfast calibrate"""
-    child: Annotated[str | None, Arg("MODEL")] = None
-    """zhang2024: the model after further training, for Table 13"""
-    data: Annotated[list[str] | None, Arg("synthetic|PATH|hub:NAME")] = None
+    data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
     """zhang2024: as of holdfast tasks (default: synthetic)"""
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """zhang2024: repeat for several (default: all four)"""
@@ -52,7 +50,7 @@ class _ReproduceStudy(Options):
 
 def run(arguments: argparse.Namespace) -> None:
     paper = arguments.paper
-    foreign = {"li2024": ("child", "data", "task"), "zhang2024": ("base", "endpoint")}[paper]
+    foreign = {"li2024": ("data", "task"), "zhang2024": ("base", "endpoint")}[paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
         raise UsageError(f"{option_of(given)} plays no part in {paper}; leave it out.")
     if is_url(arguments.model):
@@ -98,7 +96,6 @@ def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path:
         scale,
         arguments.seed,
         tuple(arguments.data or ("synthetic",)),
-        _load(arguments, arguments.child),
         tell=print,
         watch=Bar.of("sample"),
         tasks=tuple(arguments.task or zhang2024.TASKS),
@@ -121,7 +118,7 @@ COMMAND = Command(
         "examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024"
         " --model chat-model --base base-model --scale paper --capability mmlu:hub --out"
         " runs/li2024\n  holdfast reproduce zhang2024 --out runs/zhang2024\n  holdfast"
-        " reproduce zhang2024 --model base-model --child chat-model --data bios.jsonl --data"
+        " reproduce zhang2024 --model chat-model --data bios.jsonl --data"
         " counterfact.json --scale paper"
     ),
 )

@@ -37,7 +37,7 @@ class _TasksOptions(Options):
     """steers the zero-shot prompt towards its emphasised part; repeat to compare"""
     baseline: Annotated[list[str] | None, Arg("zero-shot|marked|quoted|few-shot")] = None
     """a prompt for the unsteered model; repeat to compare (default: zero-shot)"""
-    data: Annotated[list[str] | None, Arg("synthetic|PATH|hub:NAME")] = None
+    data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
     """CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind (default:
     synthetic)"""
     instruction: Literal["original", "shortened", "rephrased"] = "original"
@@ -48,7 +48,7 @@ class _TasksOptions(Options):
     draws: int = 5
     """of three demonstrations, with few-shot"""
     no_generation: bool = False
-    """of bios and counterfact: compare probabilities alone, without fluency and consistency"""
+    """of bios and counterfact: compare probabilities alone, without fluency"""
     batch: int = 32
     """samples side by side"""
     out: OutFolder = Path("runs/tasks")
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
         f"{len(settings.tasks)} tasks of {settings.samples} samples, each asked in {variants} ways"
     )
     with Bar(total, "sample", title) as bar:
-        running = tasks.Running(bar, command_line())
+        running = tasks.Running(progress=bar, command=command_line())
         run = tasks.run(model, data, out, settings, chosen, running)
     print(table(run), end="")
     write_summary(out)

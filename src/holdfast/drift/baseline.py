@@ -10,10 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from holdfast.common.seeds import seed_of
 from holdfast.drift.benchmark import identity_of, identity_of_given
@@ -22,11 +21,11 @@ from holdfast.drift.dialog import places_of, scored
 from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import Pairing, Probe, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.models.failures import Failures, Name, Unanswered, answer_each
+from holdfast.models.failures import Failures, Name, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import BatchUnit, Listener, Units, replicas_of, work_on
+from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.requests import Reply, Request
-from holdfast.records import MANIFEST, Run, RunData, batches, open_run, read_run, resume
+from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, resume
 
 FOLDER = "baseline"
 KIND = "baseline"
@@ -71,35 +70,17 @@ def ask_baseline(
     judged = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
-        groups, units = batches(range(settings.conversations), settings.batch), []
-        for batch in resume(run, UNSTEERED, groups, alone=model.independent):
-            if batch.again:
-                pairings = [draw(suite, settings, given, number) for number in batch.again]
-                units.append(BatchUnit(batch, pairings))
-            else:
-                running.progress(len(batch.numbers), 0)
-        note = functools.partial(_note, run)
-        work_on(
-            replicas_of(model), Unprompted(settings), units, note, running.progress, judges.settle
+        groups = batches(range(settings.conversations), settings.batch)
+        ask_batches(
+            model,
+            BatchWork(functools.partial(_ask, settings), "conversation"),
+            resume(run, UNSTEERED, groups, alone=model.independent),
+            lambda batch: [draw(suite, settings, given, number) for number in batch.again],
+            running.progress,
+            record_of=lambda name: (UNSTEERED, name[1]),
+            settle=judges.settle,
         )
     return read_run(folder)
-
-
-@dataclass(frozen=True)
-class Unprompted:
-    """Work whose units are lists of pairings."""
-
-    settings: Settings
-    together: ClassVar[int] = 1
-
-    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        unit = 0
-        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "conversation")
-        for unit, pairings in units:
-            for record in _ask(model, pairings, self.settings, failures):
-                listener.outcome(unit, record)
-            listener.over(unit)
-        failures.settle(model.session())
 
 
 def read_baseline(out: Path | str) -> RunData | None:
@@ -108,15 +89,14 @@ def read_baseline(out: Path | str) -> RunData | None:
     return read_run(folder) if (folder / MANIFEST).is_file() else None
 
 
-def _note(run: Run, unanswered: Unanswered) -> None:
-    """The conversation of a question that was not answered stays missing."""
-    run.note_failure(UNSTEERED, unanswered.name[1], unanswered.why, unanswered.reason)
-
-
 def _ask(
-    model: ChatModel, pairings: Sequence[Pairing], settings: Settings, failures: Failures
-) -> list[dict[str, Any]]:
-    """The records of some conversations, asked side by side; of those that were answered."""
+    settings: Settings,
+    model: ChatModel,
+    pairings: Sequence[Pairing],
+    failures: Failures,
+    keep: Callable[[Any], None],
+) -> None:
+    """Asks about some conversations side by side; keeps the records of those that are answered."""
     began = time.monotonic()
     probes = {
         (f"question {position}", pairing.number): probe
@@ -146,7 +126,8 @@ def _ask(
             record["tokens"]["forwarded"] += reply.forwarded
             record["probes"] += _probed(probe, reply)
     seconds = round((time.monotonic() - began) / len(pairings), 3)
-    return [{**record, "seconds": seconds} for record in records.values()]
+    for record in records.values():
+        keep({**record, "seconds": seconds})
 
 
 def _probed(probe: Probe, reply: Reply) -> list[dict[str, Any]]:

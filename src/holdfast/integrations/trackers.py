@@ -83,8 +83,8 @@ def _numbers(run: RunData) -> Iterator[_Numbers]:
     elif command == "tasks":
         for row in results:
             scores = {name: score["mean"] for name, score in row["scores"].items()}
-            scores |= {name: row[name] for name in ("fluency", "consistency")}
-            yield f"{row['task']} {row['variant']}", {}, scores
+            totals = {**scores, "fluency": row["fluency"]}
+            yield f"{row['task']} {row['variant']}", {}, totals
     elif command == "calibrate":
         for row in results:
             yield row["method"], {}, {"capability": row["score"]["mean"]}

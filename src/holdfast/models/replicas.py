@@ -8,15 +8,16 @@ whole, and recorded as their results arrive.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from holdfast.errors import HoldfastError, ModelError, RequestFailed
-from holdfast.models.failures import Unanswered
+from holdfast.models.failures import Failures, Name, Unanswered
 from holdfast.models.protocol import ChatModel
 from holdfast.records import PendingBatch
 
@@ -92,45 +93,77 @@ def portable(error: Exception) -> Exception:
     return same
 
 
+class AskBatch(Protocol):
+    """Asks a batch and keeps its records; travels to a replica, so it can be pickled."""
+
+    def __call__(
+        self, model: ChatModel, material: Any, failures: Failures, keep: Callable[[Any], None]
+    ) -> None: ...
+
+
 @dataclass(frozen=True)
-class BatchUnit:
-    """A batch, and what a replica needs to know to work on it."""
+class BatchWork:
+    """Work whose units are batches of a run, asked one after the other."""
 
-    batch: PendingBatch  # of the run
-    material: Any  # goes to the replica
+    ask: AskBatch
+    unit: str  # "conversation", "sample" or "question", for messages
+    together: ClassVar[int] = 1
+
+    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        unit = 0
+        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), self.unit)
+        for unit, material in units:
+            self.ask(model, material, failures, functools.partial(listener.outcome, unit))
+            listener.over(unit)
+        failures.settle(model.session())
 
 
-def work_on(
-    replicas: Replicas,
-    work: Work,
-    units: Sequence[BatchUnit],
-    note: Callable[[Unanswered], None],
+def ask_batches(
+    model: ChatModel,
+    work: BatchWork,
+    batches: Iterable[PendingBatch],
+    material: Callable[[PendingBatch], Any],
     progress: Callable[[int, int], None],
+    *,
+    record_of: Callable[[Name], Name] = lambda name: name,
     settle: Callable[[dict[str, Any]], dict[str, Any]] = lambda record: record,
 ) -> None:
-    """Has batches worked on, and keeps their records.
+    """Has the unfinished batches of a run asked, and keeps their records.
 
-    The work's outcomes are records, which pass through `settle`, or `Unanswered`, which `note`
-    takes; `progress` takes the size of a batch that is over and its tokens.
+    Args:
+        model: or several of it, as replicas.
+        work: asks a batch.
+        batches: of `resume`, finished ones included.
+        material: what a replica needs to know of a batch.
+        progress: takes the size of a batch that is over, and its tokens.
+        record_of: the method and conversation that an unanswered request is noted under.
+        settle: completes a record before it is kept.
     """
+    pending: list[PendingBatch] = []
+    for batch in batches:
+        if batch.again:
+            pending.append(batch)
+        else:
+            progress(len(batch.numbers), 0)
     tokens: Counter[int] = Counter()
 
     def take(number: int, outcome: dict[str, Any] | Unanswered) -> None:
+        batch = pending[number]
         if isinstance(outcome, Unanswered):
-            note(outcome)
+            batch.run.note_failure(*record_of(outcome.name), outcome.why, outcome.reason)
             return
         tokens[number] += outcome.get("tokens", {}).get("forwarded", 0)
-        units[number].batch.keep(settle(outcome))
+        batch.keep(settle(outcome))
 
     def over(number: int) -> None:
-        progress(len(units[number].batch.numbers), tokens.pop(number, 0))
+        progress(len(pending[number].numbers), tokens.pop(number, 0))
 
     def lost(number: int, error: RequestFailed) -> None:
-        batch = units[number].batch
+        batch = pending[number]
         for missing in sorted(batch.missing):
-            note(Unanswered((batch.name, missing), error.why, str(error)))
+            batch.run.note_failure(batch.name, missing, error.why, str(error))
         over(number)
 
-    if units:
-        materials = {number: unit.material for number, unit in enumerate(units)}
-        replicas.work(work, materials, Listener(take, over, lost=lost))
+    if pending:
+        materials = {number: material(batch) for number, batch in enumerate(pending)}
+        replicas_of(model).work(work, materials, Listener(take, over, lost=lost))

@@ -127,28 +127,20 @@ def publish(
         figures.append(figure)
         for claim in figure.claims:
             tell(f"{figure.name}: {claim.verdict}. {claim.text} {claim.evidence}")
-    write_findings(figures, out)
-    return write_page(figures, title, facts, out / "index.html")
-
-
-def write_page(figures: Sequence[Figure], title: str, facts: Sequence[str], out: Path) -> Path:
-    """Writes the page: each figure with the paper's claims and whether this run supports them."""
-    counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
-    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
-    lines, template = [f"Claims: {summary}."], "reproduction.html.j2"
-    values = {"figures": figures, "words": _WORDS}
-    return write_whole(
-        out, render(template, "reproduce", title, lines=lines, facts=facts, **values)
-    )
-
-
-def write_findings(figures: Sequence[Figure], folder: Path) -> Path:
-    """Writes the same as JSON, with the paths of the images in `folder`."""
     rows = [
-        {
-            **asdict(figure),
-            "images": [path.relative_to(folder).as_posix() for path in figure.images],
-        }
+        {**asdict(figure), "images": [path.relative_to(out).as_posix() for path in figure.images]}
         for figure in figures
     ]
-    return write_whole(folder / "findings.json", json.dumps(rows, indent=1) + "\n")
+    write_whole(out / "findings.json", json.dumps(rows, indent=1) + "\n")
+    counts = Counter(claim.verdict for figure in figures for claim in figure.claims)
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
+    html = render(
+        "reproduction.html.j2",
+        "reproduce",
+        title,
+        lines=[f"Claims: {summary}."],
+        facts=facts,
+        figures=figures,
+        words=_WORDS,
+    )
+    return write_whole(out / "index.html", html)

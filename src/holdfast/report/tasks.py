@@ -9,7 +9,6 @@ from holdfast.analysis.profile import (
     Gains,
     Profile,
     count_distinct,
-    dropped_by_halving,
     read_gains,
     read_profile,
     write_ranking,
@@ -33,8 +32,8 @@ _SHOWN = 5  # heads, of a profile
 
 
 def table(run: RunData) -> str:
-    """Every metric with its 95 % interval, the paired differences from zero-shot, fluency and
-    consistency, and what is excluded.
+    """Every metric with its 95 % interval, the paired differences from zero-shot, fluency, and
+    what is excluded.
     """
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
@@ -72,12 +71,12 @@ def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
 def _rows(title: str, results: Sequence[Result], judged: bool) -> list[tuple[str, ...]]:
     """One task's metrics with their intervals, a row per variant behind the head."""
     metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
-    rows = [(title, *metrics, *(("fluency", "consistency") if judged else ()))]
+    rows = [(title, *metrics, *(("fluency",) if judged else ()))]
     for result in results:
         scores = result.estimates()
         shown = [plain(scores[metric]) if metric in scores else "–" for metric in metrics]
-        quality = (result.fluency, result.consistency) if judged else ()
-        shown += ["–" if value is None else f"{value:.2f}" for value in quality]
+        if judged:
+            shown.append("–" if result.fluency is None else f"{result.fluency:.2f}")
         rows.append((result.variant, *shown))
     return rows
 
@@ -164,7 +163,7 @@ def write_profile(folder: Path) -> list[str]:
 
 
 def _profile_lines(profile: Profile, gains: Gains) -> list[str]:
-    """The best heads, how many have a gain, and what dropping heads early may have cost."""
+    """The best heads, and how many have a gain."""
     lines = [
         f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95 %"
         " interval over samples:"
@@ -182,13 +181,6 @@ def _profile_lines(profile: Profile, gains: Gains) -> list[str]:
         lines.append(
             f"{count} of {len(gains)} heads have a gain that can be told from chance; of as many"
             f" that gain nothing, about {by_chance:.1f} would."
-        )
-    if lost := dropped_by_halving(profile, gains):
-        lines.append(
-            f"Halving scored {lost.share:.0%} of all heads and samples. It gave up the order of"
-            f" {lost.dropped} dropped heads, of which {lost.near} have intervals that reach the"
-            f" worst head kept, so any of these may belong among the best {lost.kept}; the best few"
-            " are safer than the rest."
         )
     return lines
 

@@ -22,13 +22,11 @@ from holdfast.drift.pairing import settled
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method, gate_of
 from holdfast.models.capabilities import offers
-from holdfast.models.failures import Unanswered
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import BatchUnit, replicas_of, work_on
+from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.served import same_served
 from holdfast.records import (
     Compatibility,
-    Run,
     RunData,
     batches,
     open_run,
@@ -38,26 +36,13 @@ from holdfast.records import (
     superset,
 )
 from holdfast.study.calibration_plan import (
-    DEFAULT_SWEEPS,
     Plan,
     choose_prompts,
     conversations,
     settings_for,
 )
 from holdfast.study.capability import Capability
-from holdfast.study.questions import Questioning
-
-__all__ = [
-    "COMPATIBILITY",
-    "DEFAULT_SWEEPS",
-    "Plan",
-    "calibrate",
-    "check_folder",
-    "choose_prompts",
-    "conversations",
-    "settings_for",
-    "units_of",
-]
+from holdfast.study.questions import ask_questions
 
 
 def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
@@ -120,17 +105,22 @@ def calibrate(
     with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
         groups = batches(range(min(count, len(capability.items))), plan.batch)
         dialogs = {(row["method"], row["conversation"]): row for row in stability.records}
-        units = []
-        for name, setting in methods.items():
-            for batch in resume(run, name, groups, alone=model.independent):
-                if batch.again:
-                    some = [dialogs[name, number] for number in batch.again]
-                    units.append(BatchUnit(batch, (setting, some)))
-                else:
-                    running.progress(len(batch.numbers), 0)
-        work = Questioning(capability, plan, count)
-        note = functools.partial(_note, run, count)
-        work_on(replicas_of(model), work, units, note, running.progress)
+        pending = (
+            batch
+            for name in methods
+            for batch in resume(run, name, groups, alone=model.independent)
+        )
+        ask_batches(
+            model,
+            BatchWork(functools.partial(ask_questions, capability, plan, count), "question"),
+            pending,
+            lambda batch: (
+                methods[batch.name],
+                [dialogs[batch.name, number] for number in batch.again],
+            ),
+            running.progress,
+            record_of=lambda name: (name[0], name[1] % count),
+        )
     return stability, read_run(Path(out) / "capability")
 
 
@@ -163,12 +153,6 @@ def check_folder(
     refuse_another(Path(out) / "stability", known, COMPATIBILITY)
     refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
     return asked_for
-
-
-def _note(run: Run, count: int, unanswered: Unanswered) -> None:
-    """The conversation of a question that was not answered stays missing."""
-    method, number = unanswered.name
-    run.note_failure(method, number % count, unanswered.why, unanswered.reason)
 
 
 def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:

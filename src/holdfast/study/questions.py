@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
@@ -17,7 +17,6 @@ from holdfast.methods import Ability, Method, gate_of
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
-from holdfast.models.replicas import Listener, Units
 from holdfast.models.requests import Reply, Request
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
@@ -49,28 +48,21 @@ class Answers:
     written: Mapping[int, Reply]
 
 
-@dataclass(frozen=True)
-class Questioning:
-    """Work whose units are a setting and the records of some of its dialogs; the arguments are as
-    of `Questioner`.
+def ask_questions(
+    capability: Capability,
+    plan: Plan,
+    count: int,
+    model: ChatModel,
+    batch: tuple[tuple[Method, ...], Sequence[Mapping[str, Any]]],
+    failures: Failures,
+    keep: Callable[[Any], None],
+) -> None:
+    """Asks the questions of a batch, a setting and the records of some of its dialogs, of which the
+    run has `count`.
     """
-
-    capability: Capability
-    plan: Plan
-    count: int
-    together: ClassVar[int] = 1
-
-    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        unit = 0
-        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "question")
-        for unit, (setting, dialogs) in units:
-            questioner = Questioner(
-                model, setting, self.capability, self.plan, self.count, failures
-            )
-            for record in questioner.ask(dialogs):
-                listener.outcome(unit, record)
-            listener.over(unit)
-        failures.settle(model.session())
+    setting, dialogs = batch
+    for record in Questioner(model, setting, capability, plan, count, failures).ask(dialogs):
+        keep(record)
 
 
 @dataclass(frozen=True)

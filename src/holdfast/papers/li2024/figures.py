@@ -34,7 +34,8 @@ from holdfast.report.study_figures import (
     write_trace_figures,
 )
 from holdfast.study import decay
-from holdfast.study.calibrate import Plan, calibrate, choose_prompts, units_of
+from holdfast.study.calibrate import calibrate, units_of
+from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
 
 if TYPE_CHECKING:

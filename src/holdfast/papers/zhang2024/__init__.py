@@ -8,6 +8,7 @@ profiling/       heads ranked by steering each alone
 reproduction/    the paper's tables and figures on your model
 """
 
+from holdfast.drift.settings import Running
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
 from holdfast.papers.zhang2024.data import Data, Sample, Task, spans_of
 from holdfast.papers.zhang2024.evaluate import run
@@ -19,7 +20,6 @@ from holdfast.papers.zhang2024.settings import (
     request_of,
     variants_of,
 )
-from holdfast.papers.zhang2024.settings import TaskRunning as Running
 from holdfast.papers.zhang2024.settings import TaskSettings as Settings
 
 __all__ = [

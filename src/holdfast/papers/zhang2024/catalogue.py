@@ -56,7 +56,7 @@ def ask_json(biography: Biography, instruction: str, candidates: Sequence[str] =
     prompt = " ".join(part for part in (before, biography.text, behind) if part)
     answer = {"name": biography.name, "occupation": biography.occupation}
     reply = json.dumps(answer, ensure_ascii=False)
-    return Sample((prompt,), parts, biography.occupation, reply, biography.text)
+    return Sample((prompt,), parts, biography.occupation, reply)
 
 
 def score_json(sample: Sample, reply: str) -> dict[str, float]:
@@ -93,7 +93,7 @@ def ask_pronouns(biography: Biography, instruction: str, candidates: Sequence[st
     """The biography with the instruction of that wording behind it."""
     behind = _PRONOUN_WORDINGS[instruction].replace("{person}", biography.name)
     prompt, answer = f"{biography.text} {behind}", biography.occupation
-    return Sample((prompt,), (behind,), answer, biography.changed, biography.text)
+    return Sample((prompt,), (behind,), answer, biography.changed)
 
 
 def score_pronouns(sample: Sample, reply: str) -> dict[str, float]:
@@ -119,8 +119,8 @@ PRONOUNS = Task(
 def ask_bios(biography: Biography, instruction: str, candidates: Sequence[str]) -> Sample:
     """The biography with the question behind it, and the occupations to choose from."""
     prompt = f"{biography.text} {biography.name} has the occupation of"
-    answer, options = biography.occupation, tuple(candidates)
-    return Sample((prompt,), (biography.first,), answer, answer, biography.text, options)
+    answer = biography.occupation
+    return Sample((prompt,), (biography.first,), answer, answer, tuple(candidates))
 
 
 def score_bios(sample: Sample, log_probabilities: Sequence[Sequence[float]]) -> dict[str, float]:
@@ -145,8 +145,7 @@ def ask_counterfact(fact: ChangedFact, instruction: str, candidates: Sequence[st
     current = f"Currently, {_inside(fact, fact.new)}."
     facts = " ".join(part for part in (previous, current, fact.aside) if part)
     prompts = tuple(f"{facts} {question}" for question in (fact.question, *fact.paraphrases))
-    text = f"{fact.statement(fact.new)}."
-    return Sample(prompts, (current,), fact.new, fact.new, text, (fact.new, fact.old))
+    return Sample(prompts, (current,), fact.new, fact.new, (fact.new, fact.old))
 
 
 def _inside(fact: ChangedFact, target: str) -> str:

@@ -117,8 +117,6 @@ class Sample:
     emphasis: tuple[str, ...]  # the parts to stress, each standing exactly once in every prompt
     target: str  # the right answer, as a word or name
     reply: str  # a right reply to the first prompt, for demonstrations
-    # what the question is about; consistency compares replies with texts of the same target
-    text: str
     # continuations whose probabilities are compared; () where the reply is generated
     options: tuple[str, ...] = ()
 
@@ -142,7 +140,7 @@ class Task:
     instructions: tuple[str, ...] = INSTRUCTIONS[:1]  # the wordings of the paper it has
     # whether a biography or a changed fact can be asked about
     fits: Callable[[Any], bool] = lambda item: True
-    fluent: bool = True  # whether the paper measures fluency and consistency of its replies
+    fluent: bool = True  # whether the paper measures the fluency of its replies
     max_new_tokens: int = 64
     # whether continuations are compared by their probability, instead of a reply being read
     chooses: bool = False

@@ -9,35 +9,34 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from holdfast.chat.messages import Message
 from holdfast.common.sampling import Sampling
+from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import offers
-from holdfast.models.failures import Failures, Unanswered, answer_each
+from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import BatchUnit, Listener, Units, replicas_of, work_on
+from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
-from holdfast.papers.zhang2024.metrics import Tfidf, fit_tfidf, fluency
+from holdfast.papers.zhang2024.metrics import fluency
 from holdfast.papers.zhang2024.settings import (
     CATALOGUE,
-    TaskRunning,
     TaskSettings,
     Variant,
     demonstrations,
     draw_samples,
-    fitting,
     request_of,
     user_message,
     variants_of,
 )
 from holdfast.records import (
     Compatibility,
-    Run,
+    PendingBatch,
     RunData,
     batches,
     open_run,
@@ -48,27 +47,6 @@ from holdfast.records import (
 )
 
 _SIGNS = {"marked": "*", "quoted": '"'}
-_REFERENCES = 1000  # training texts that consistency knows
-_SAME_TARGET = 8  # of them, those that one reply is compared with
-
-
-class Judge:
-    """Fluency and consistency of replies to one task."""
-
-    def __init__(self, task: Task, data: Data, settings: TaskSettings):
-        self.texts: dict[str, list[str]] = {}
-        for item in itertools.islice(fitting(data, task, "train"), _REFERENCES):
-            sample = task.ask(item, settings.instruction, data.candidates)
-            self.texts.setdefault(sample.target, []).append(sample.text)
-        self.tfidf: Tfidf = fit_tfidf([text for texts in self.texts.values() for text in texts])
-
-    def judge(self, sample: Sample, reply: str) -> dict[str, float | None]:
-        """Consistency is None where no training text has the sample's target."""
-        same = self.texts.get(sample.target, [])[:_SAME_TARGET]
-        return {
-            "fluency": _round(fluency(reply)),
-            "consistency": _round(self.tfidf.similarity(reply, " ".join(same))) if same else None,
-        }
 
 
 @dataclass(frozen=True)
@@ -81,29 +59,18 @@ class TaskBatch:
     samples: Mapping[int, Sample]
 
 
-@dataclass(frozen=True)
-class TaskWork:
-    """Work whose units are `TaskBatch`, of a run of these data and settings."""
-
-    data: Data
-    settings: TaskSettings
-    together: ClassVar[int] = 1
-
-    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        unit, judges = 0, dict[str, Judge]()
-        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), "sample")
-        for unit, batch in units:
-            task = CATALOGUE[batch.task]
-            if task.fluent and task.name not in judges:
-                judges[task.name] = Judge(task, self.data, self.settings)
-            keep = functools.partial(listener.outcome, unit)
-            asker = Asker(model, batch, judges.get(task.name), failures, keep)
-            if task.chooses:
-                asker.choose(self.settings.generate)
-            else:
-                asker.write()
-            listener.over(unit)
-        failures.settle(model.session())
+def _ask(
+    generate: bool,
+    model: ChatModel,
+    batch: TaskBatch,
+    failures: Failures,
+    keep: Callable[[Any], None],
+) -> None:
+    asker = Asker(model, batch, failures, keep)
+    if asker.task.chooses:
+        asker.choose(generate)
+    else:
+        asker.write()
 
 
 @dataclass(frozen=True)
@@ -112,7 +79,6 @@ class Asker:
 
     model: Any
     batch: TaskBatch
-    judge: Judge | None  # of the replies, where their fluency is measured
     # of the run; a sample that is not answered is reported there, and has no record
     failures: Failures
     keep: Callable[[dict[str, Any]], None]  # takes the records
@@ -172,7 +138,8 @@ class Asker:
             fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
             if reply.usage is not None:
                 fields["tokens"] = dict(zip(("read", "written"), reply.usage, strict=True))
-            fields |= self.judge.judge(sample, reply.text) if self.judge else {}
+            if self.task.fluent:
+                fields["fluency"] = _round(fluency(reply.text))
         self.keep(
             {
                 "conversation": number,
@@ -225,7 +192,7 @@ def run(
     out: Path | str,
     settings: TaskSettings = TaskSettings(),
     methods: Sequence[Sequence[Method]] = (),
-    running: TaskRunning = TaskRunning(),
+    running: Running = Running(),
 ) -> RunData:
     """Asks every sample under every baseline and method and records the answers in the folder
     `out`; resumes what is there.
@@ -253,10 +220,14 @@ def run(
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
-    pairs = [
-        (task, variant, demonstrations(data, task, settings, variant.draw) if variant.draw else [])
+    before = {
+        variant.key(task.name): (
+            task.name,
+            variant,
+            demonstrations(data, task, settings, variant.draw) if variant.draw else [],
+        )
         for task, variant in itertools.product(tasks, variants)
-    ]
+    }
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -267,23 +238,20 @@ def run(
     about = {"command": "tasks", "argv": running.command, **told_of(model)}
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         groups = batches(range(settings.samples), settings.batch)
-        units = []
-        for task, variant, before in pairs:
-            for batch in resume(record, variant.key(task.name), groups, alone=model.independent):
-                if batch.again:
-                    some = {number: samples[task.name][number] for number in batch.again}
-                    units.append(BatchUnit(batch, TaskBatch(task.name, variant, before, some)))
-                else:
-                    running.progress(len(batch.numbers))
-        note, work = functools.partial(_note, record), TaskWork(data, settings)
-        work_on(replicas_of(model), work, units[: running.first], note, running.progress)
+        pending = (
+            batch
+            for key in before
+            for batch in resume(record, key, groups, alone=model.independent)
+        )
+
+        def material(batch: PendingBatch) -> TaskBatch:
+            name, variant, shown = before[batch.name]
+            asked = {number: samples[name][number] for number in batch.again}
+            return TaskBatch(name, variant, shown, asked)
+
+        work = BatchWork(functools.partial(_ask, settings.generate), "sample")
+        ask_batches(model, work, pending, material, running.progress)
     return read_run(out)
-
-
-def _note(record: Run, unanswered: Unanswered) -> None:
-    """A sample that was not answered stays missing."""
-    key, number = unanswered.name
-    record.note_failure(key, number, unanswered.why, unanswered.reason)
 
 
 def _check(

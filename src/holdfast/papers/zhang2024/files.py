@@ -1,10 +1,9 @@
-"""Biographies and changed facts from files or the hub: Bias in Bios, CounterFact as ROME has it and
-its core.
+"""Biographies and changed facts from files: Bias in Bios, CounterFact as ROME has it and its core.
 
 Rows have the field names of Bias in Bios's release (https://github.com/microsoft/biosbias) or their
 short forms: `raw` or `text`, `title` or `p`, `start_pos` or `start`, and, if present, `name`. The
 release is a pickle, which may run any code when it is read; it is never read here. Its records are
-taken from JSON, JSON lines, CSV or Parquet.
+taken from JSON, JSON lines or CSV.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 from holdfast.common.files import read_json_lines, read_text
 from holdfast.common.seeds import seed_of
 from holdfast.common.validation import shortened
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import UsageError
 from holdfast.papers.zhang2024.data import (
     BIOGRAPHIES,
     FACTS,
@@ -169,32 +168,29 @@ def refuse_surrogates(row: Any, where: str) -> None:
         ) from None
 
 
-HUB = "hub:"
-_SUFFIXES = (".json", ".jsonl", ".csv", ".parquet")
+_SUFFIXES = (".json", ".jsonl", ".csv")
 _VALIDATION = dict.fromkeys(("dev", "valid", "val"), "validation")
 _SPLIT_NAMES = {"train": "train", **_VALIDATION, "test": "test"}
 
 
 def load_files(where: str, seed: int = 0) -> Data:
-    """Reads a file, a folder of files, or a dataset of the hub.
+    """Reads a file or a folder of files.
 
     Files whose names say train, dev, valid or test are those splits; the rows of others are divided
     1 : 1 : 5 by whom they are about (the paper's proportions, Table 6). The order of a split is
     drawn from `seed`.
 
     Args:
-        where: a path, or hub:OWNER/NAME.
+        where: a path.
         seed: of the order.
 
     Raises:
         UsageError: nothing that can be read, a pickle, or a row that lacks a field (row and field
             are named).
-        HoldfastError: the hub cannot be reached, or Parquet cannot be read here.
     """
-    files = _fetch(where.removeprefix(HUB)) if where.startswith(HUB) else _files(Path(where))
     items: dict[str, list[Any]] = {split: [] for split in SPLITS}
     kind, digest = "", hashlib.sha256()
-    for path in files:
+    for path in _files(Path(where)):
         rows = _read(path)
         if not rows:
             raise UsageError(
@@ -239,7 +235,8 @@ def _files(path: Path) -> list[Path]:
         )
     if not path.is_file():
         raise UsageError(
-            f"{path} does not exist; give a file, a folder, {HUB}OWNER/NAME, or synthetic."
+            f"{path} does not exist; give a file, a folder, or synthetic (data sets of the hub have"
+            " to be downloaded first)."
         )
     if _suffix(path) in (".pkl", ".pickle"):
         raise UsageError(
@@ -260,8 +257,6 @@ def _suffix(path: Path) -> str:
 
 def _read(path: Path) -> list[Any]:
     kind = _suffix(path)
-    if kind == ".parquet":
-        return _read_parquet(path)
     if kind == ".jsonl":
         return [row for _, row in read_json_lines(path)]
     text = read_text(path)
@@ -278,37 +273,3 @@ def _read(path: Path) -> list[Any]:
             f"{path} holds a JSON {type(rows).__name__}, and a list of rows is needed."
         )
     return rows
-
-
-def _read_parquet(path: Path) -> list[Any]:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise HoldfastError(
-            f"{path} is Parquet, which needs pyarrow; `pip install pyarrow`, or convert it to JSON"
-            " lines."
-        ) from error
-    try:
-        return pyarrow.parquet.read_table(path).to_pylist()
-    except (OSError, pyarrow.ArrowException) as error:
-        raise UsageError(f"{path} cannot be read ({error}); give a whole Parquet file.") from error
-
-
-def _fetch(name: str) -> list[Path]:
-    """Downloads the readable files of a hub dataset, or finds them in the hub's cache."""
-    from huggingface_hub import HfApi, hf_hub_download
-
-    try:
-        listed = HfApi().list_repo_files(name, repo_type="dataset")
-        readable = sorted(file for file in listed if _suffix(Path(file)) in _SUFFIXES)
-        files = [Path(hf_hub_download(name, file, repo_type="dataset")) for file in readable]
-    except Exception as error:  # the hub raises dozens of types; all mean that there is no file
-        raise HoldfastError(
-            f"The hub dataset {name!r} could not be fetched ({type(error).__name__}); check its"
-            " name and the network, or download it and give --data PATH."
-        ) from error
-    if not files:
-        raise UsageError(
-            f"The hub dataset {name!r} holds no {', '.join(_SUFFIXES)} file; give another one."
-        )
-    return files

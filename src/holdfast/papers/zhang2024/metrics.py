@@ -1,5 +1,4 @@
-"""Scores of replies: valid JSON, changed pronouns, choices by probability; fluency and
-consistency of free text.
+"""Scores of replies: valid JSON, changed pronouns, choices by probability; fluency of free text.
 
 Pure functions of strings and numbers. The definitions are those of Zhang et al. 2024, section 4 and
 appendix E; where their released code differs from what the paper says, or counts as right what is
@@ -12,7 +11,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 SUBJECTS = frozenset(("she", "he"))
@@ -107,34 +105,3 @@ def _entropy(tokens: Sequence[str], n: int) -> float:
     counts = Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
     total = counts.total()
     return -sum(count / total * math.log2(count / total) for count in counts.values())
-
-
-@dataclass(frozen=True)
-class Tfidf:
-    """Inverse document frequencies: log((1 + n) / (1 + n_w)) + 1, never 0."""
-
-    documents: int  # how many texts there were
-    holding: Mapping[str, int]  # per word, in how many of them it stands
-
-    def similarity(self, text: str, reference: str) -> float:
-        """The cosine of the tf-idf vectors of two texts, in [0, 1]; 0 where one has no words.
-
-        The consistency of Hernandez et al. 2023, whose code weights words as scikit-learn does by
-        default, which is followed here. Words that no text of the collection has are left out, as
-        there."""
-        ours, theirs = self._weights(text), self._weights(reference)
-        size = math.hypot(*ours.values()) * math.hypot(*theirs.values())
-        shared = sum(weight * theirs.get(word, 0.0) for word, weight in ours.items())
-        return shared / size if size else 0.0
-
-    def _weights(self, text: str) -> dict[str, float]:
-        counts = Counter(word for word in words_of(text) if word in self.holding)
-        return {
-            word: count * (math.log((1 + self.documents) / (1 + self.holding[word])) + 1)
-            for word, count in counts.items()
-        }
-
-
-def fit_tfidf(texts: Sequence[str]) -> Tfidf:
-    """Counts in how many of the texts each word stands."""
-    return Tfidf(len(texts), Counter(word for text in texts for word in set(words_of(text))))

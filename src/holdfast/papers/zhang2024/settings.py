@@ -11,7 +11,6 @@ from typing import Any
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
 from holdfast.common import ranges
-from holdfast.common.progress import Progress, ignored
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.errors import UnknownName, UsageError
@@ -51,7 +50,7 @@ class TaskSettings:
         batch: samples that run side by side. A fixed number, so that repeated runs do the same
             arithmetic.
         generate: whether a reply is also generated where continuations are compared, for its
-            fluency and consistency.
+            fluency.
 
     Raises:
         ParameterOutOfRange: a number outside its range.
@@ -85,16 +84,6 @@ class TaskSettings:
                     f"The task {name} has no {self.instruction} instruction; ask it with the"
                     " original one, or leave it out."
                 )
-
-
-@dataclass(frozen=True)
-class TaskRunning:
-    """How a run is carried out; no record depends on it."""
-
-    # takes how many samples were answered, or are in the folder already, and their tokens
-    progress: Progress = ignored
-    command: str = ""  # the command line, for the manifest
-    first: int | None = None  # ask only so many of the batches that are missing; None: all
 
 
 def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> None:
@@ -170,8 +159,8 @@ SYNTHETIC = "synthetic"
 def load_data(
     wheres: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()
 ) -> Data:
-    """Loads what the samples are made of: "synthetic", paths, or hub:OWNER/NAME. Files hold each
-    kind of item once at most; "synthetic" supplies the kind that they lack.
+    """Loads what the samples are made of: "synthetic", or paths. Files hold each kind of item
+    once at most; "synthetic" supplies the kind that they lack.
     """
     if wheres.count(SYNTHETIC) > 1:
         raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")

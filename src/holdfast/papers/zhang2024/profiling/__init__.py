@@ -6,14 +6,14 @@ A task is a list of samples, all `Choice` (continuations compared by their log-p
 can be killed and repeated at any moment.
 
 samples.py    choices and questions: from Python, a file, or PASTA's tasks
-plan.py       parameters and stages; the samples as a model reads them
+plan.py       parameters; the samples as a model reads them
 layout.py     prompts and continuations in columns, and the scores read from logits
 scoring.py    choices and questions scored under every head, by the passes of head_passes.py
-run.py        stages, records, resuming; analysis/profile.py ranks the heads by them
+run.py        records, resuming; analysis/profile.py ranks the heads by them
 """
 
 from holdfast.papers.zhang2024.profiling.plan import BY, ProfilingPlan
-from holdfast.papers.zhang2024.profiling.run import check_folder, estimate, profile
+from holdfast.papers.zhang2024.profiling.run import check_folder, profile
 from holdfast.papers.zhang2024.profiling.samples import Choice, Question, Samples, read_samples
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Question",
     "Samples",
     "check_folder",
-    "estimate",
     "profile",
     "read_samples",
 ]

@@ -1,8 +1,7 @@
-"""How heads are profiled, in which stages, and the samples as a model reads them."""
+"""How heads are profiled, and the samples as a model reads them."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -28,11 +27,8 @@ class ProfilingPlan:
         method: what a head is steered by, or its spelling; its own heads play no part.
         by: choices are scored by the log-probability of the right continuation ("probability"), or
             by whether it is the likeliest ("accuracy").
-        halving: drops the worse half of the heads after a quarter of the samples, and again after
-            half of them: about half the work.
         max_new_tokens: of a reply.
         system_as: where system prompts stand.
-        seed: of the order of the samples, which matters with `halving`.
 
     Raises:
         UsageError: an unknown `by`, or another kind of method.
@@ -41,10 +37,8 @@ class ProfilingPlan:
 
     method: ShiftsAttention = Pasta(0.01)
     by: str = "probability"
-    halving: bool = False
     max_new_tokens: int = 128
     system_as: str = "role"
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.by not in BY:
@@ -58,21 +52,10 @@ class ProfilingPlan:
                 f" {self.method!r}."
             )
         ranges.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
-        ranges.whole_number("profile", "seed", self.seed, 0)
 
     def steering(self, head: Head) -> tuple[ShiftsAttention, ...]:
         """The method on one head alone."""
         return (with_heads(self.method, HeadSet([head])),)
-
-
-def stages_of(count: int, plan: ProfilingPlan) -> list[list[int]]:
-    """Which of so many samples are scored in each stage; between two stages heads are dropped."""
-    if not plan.halving:
-        return [list(range(count))]
-    if count < 8:
-        raise UsageError(f"Halving needs at least 8 samples, and there are {count}; leave it out.")
-    order = random.Random(seed_of("profile", plan.seed)).sample(range(count), count)
-    return [order[: count // 4], order[count // 4 : count // 2], order[count // 2 :]]
 
 
 Methods: TypeAlias = Mapping[Head | None, tuple[ShiftsAttention, ...]]

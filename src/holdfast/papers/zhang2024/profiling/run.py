@@ -1,4 +1,4 @@
-"""Profiles heads in stages, recording each sample as soon as its group is scored."""
+"""Profiles heads, recording each sample as soon as its group is scored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from holdfast import drift
-from holdfast.analysis.profile import Profile, profile_of, read_profile
+from holdfast.analysis.profile import Profile, read_profile
 from holdfast.attention import layers_with_attention
 from holdfast.errors import AnotherRun, ModelError, RequestFailed
 from holdfast.methods import spell
@@ -19,15 +19,14 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Replicas, Units, replicas_of
-from holdfast.papers.zhang2024.profiling.plan import (
-    Material,
-    ProfilingPlan,
-    read_material,
-    stages_of,
-)
+from holdfast.papers.zhang2024.profiling.plan import Material, ProfilingPlan, read_material
 from holdfast.papers.zhang2024.profiling.samples import Question, Samples, check_samples
 from holdfast.papers.zhang2024.profiling.scoring import Scorer, estimate_line, scorer_of
 from holdfast.records import PendingBatch, RunData, open_run, read_run, refuse_early, resume
+
+_NAME = "stage 1"  # of the batches in records
+# in every identity, since version 0.2 could drop the worse half of the heads, in an order by seed
+_UNHALVED = {"halving": False, "seed": 0}
 
 
 @dataclass
@@ -72,33 +71,20 @@ def profile(
     """Steers every head of a model alone on every sample, and ranks the heads.
 
     Finished samples in the folder `out` are not scored again. `tell` takes an estimate before the
-    start, and what halving gave up. Errors name the sample, what the model lacks, or the other run
-    in `out`.
+    start. Errors name the sample, what the model lacks, or the other run in `out`.
     """
     plan = _checked(model, samples, plan)
-    stages = stages_of(len(samples), plan)
     replicas, scoring = replicas_of(model), Scoring(samples, plan)
-    identity, heads, groups = replicas.ask(_prepare, scoring, stages)
+    identity, heads, groups = replicas.ask(_prepare, scoring)
     about = {"command": "profile", "argv": running.command, **told_of(model)}
     with open_run(Path(out), identity, about) as run:
         _check_scores(read_run(out), samples)
-        for number, stage in enumerate(stages):
-            if number:
-                kept = _better_half(read_run(out), heads, number)
-                tell(
-                    f"After {sum(map(len, stages[:number]))} of {len(samples)} samples the better"
-                    f" {len(kept)} heads go on; the other {len(heads) - len(kept)} are ranked by"
-                    " what they showed so far."
-                )
-                heads = kept
-            every = resume(run, _name_of_stage(number), groups[number])
-            left = [batch for batch in every if batch.again]
-            if left and not number:
-                again = [batch.again for batch in left]
-                tell(replicas.ask(_estimate, scoring, again, heads, _further(stages)))
-            running.progress(len(stage) - sum(len(batch.again) for batch in left), 0)
-            if left:
-                _score(replicas, scoring, left, heads, running.progress)
+        left = [batch for batch in resume(run, _NAME, groups) if batch.again]
+        if left:
+            tell(replicas.ask(_estimate, scoring, [batch.again for batch in left], heads))
+        running.progress(len(samples) - sum(len(batch.again) for batch in left), 0)
+        if left:
+            _score(replicas, scoring, left, heads, running.progress)
     return read_profile(out)
 
 
@@ -128,16 +114,6 @@ def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command
     refuse_early(out, known, {"command": "profile", "argv": command})
 
 
-def estimate(model: LocalModel, samples: Samples, plan: ProfilingPlan = ProfilingPlan()) -> str:
-    """Estimates the cost of `profile` in one line, from a small piece of it, which is not kept."""
-    plan = _checked(model, samples, plan)
-    stages = stages_of(len(samples), plan)
-    replicas, scoring = replicas_of(model), Scoring(samples, plan)
-    _, heads, groups = replicas.ask(_prepare, scoring, stages)
-    line: str = replicas.ask(_estimate, scoring, groups[0], heads, _further(stages))
-    return line
-
-
 def _checked(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> ProfilingPlan:
     """The plan with a method that can be put on any head; refuses what cannot be profiled."""
     require_layers(model, "layers, whose heads are to be steered one by one")
@@ -148,38 +124,17 @@ def _checked(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Profil
 
 
 def _prepare(
-    model: LocalModel, scoring: Scoring, stages: Sequence[Sequence[int]]
-) -> tuple[dict[str, Any], list[Head], list[list[list[int]]]]:
-    """The identity of a run, the heads that are scored, and the groups of each stage's samples."""
-    scorer, heads = scoring.scorer(model), _steerable_heads(model)
-    return _identity(scorer.material), heads, [scorer.groups(stage) for stage in stages]
+    model: LocalModel, scoring: Scoring
+) -> tuple[dict[str, Any], list[Head], list[list[int]]]:
+    """The identity of a run, the heads that are scored, and the groups of samples."""
+    scorer, count = scoring.scorer(model), len(scoring.samples)
+    return _identity(scorer.material), _steerable_heads(model), scorer.groups(range(count))
 
 
 def _estimate(
-    model: LocalModel,
-    scoring: Scoring,
-    groups: Sequence[Sequence[int]],
-    heads: Sequence[Head],
-    further: float,
+    model: LocalModel, scoring: Scoring, groups: Sequence[Sequence[int]], heads: Sequence[Head]
 ) -> str:
-    return estimate_line(scoring.scorer(model), groups, heads, further)
-
-
-def _name_of_stage(number: int) -> str:
-    """As records name a stage, counted from 0 here and from 1 there."""
-    return f"stage {number + 1}"
-
-
-def _further(stages: Sequence[Sequence[int]]) -> float:
-    """The work of all stages but the first, as a part of the first one's: heads are halved."""
-    later = sum(len(stage) * 0.5**number for number, stage in enumerate(stages[1:], 1))
-    return later / len(stages[0])
-
-
-def _better_half(run: RunData, heads: Sequence[Head], stages: int) -> list[Head]:
-    """The better half of the heads by the records of so many stages."""
-    ranked = profile_of(run, [_name_of_stage(number) for number in range(stages)]).ranking
-    return sorted(ranked.heads[: -(-len(heads) // 2)])
+    return estimate_line(scoring.scorer(model), groups, heads)
 
 
 def _steerable_heads(model: LocalModel) -> list[Head]:
@@ -230,4 +185,5 @@ def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
     return {
         "method": spell([with_heads(plan.method, None)]),
         **{name: getattr(plan, name) for name in names},
+        **_UNHALVED,
     }

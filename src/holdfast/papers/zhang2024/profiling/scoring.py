@@ -221,10 +221,8 @@ def scorer_of(material: Material) -> Scorer:
     return PlainPasses(material) if passes is None else SharedPasses(material, passes)
 
 
-def estimate_line(
-    scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head], further: float
-) -> str:
-    """Estimates the time of all stages in one line, from one group that is scored and not kept."""
+def estimate_line(scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head]) -> str:
+    """Estimates the time of all groups in one line, from one that is scored and not kept."""
     plan, middle = scorer.material.plan, groups[len(groups) // 2]
     tried, few = scorer, min(_TRIED, plan.max_new_tokens)
     if isinstance(scorer, Replies):
@@ -232,7 +230,7 @@ def estimate_line(
     began = time.monotonic()
     tried.score(middle, heads)
     per_sample = (time.monotonic() - began) / len(middle)
-    least = per_sample * sum(map(len, groups)) * (1 + further)
+    least = per_sample * sum(map(len, groups))
     what = f"{len(heads)} heads x {len(scorer.material.samples)} samples: "
     if not isinstance(scorer, Replies):
         return f"{what}about {_duration(least)} at the speed of the samples just timed."

@@ -1,9 +1,9 @@
 """Tables and figures of Zhang et al. 2024 (PASTA), on any model, with the paper's claims judged.
 
-setup.py        the scales, and the refusal of models that cannot be used
+setup.py        the scales; refuses models that cannot be used
 study.py        the runs that the tables share: profiles, choices, answers
 tables.py       Tables 1, 5 and 7; differences, claims and cells of all tables
-robustness.py   Tables 4, 11, 13 and 14
+robustness.py   Tables 4, 11 and 14
 figures.py      Figures 2 to 6
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.papers.findings import publish
 from holdfast.papers.zhang2024.reproduction.figures import figure_2, figure_3
-from holdfast.papers.zhang2024.reproduction.robustness import table_4, table_11, table_13, table_14
+from holdfast.papers.zhang2024.reproduction.robustness import table_4, table_11, table_14
 from holdfast.papers.zhang2024.reproduction.setup import SCALES, TASKS, Scale, Setup, check
 from holdfast.papers.zhang2024.reproduction.study import Study
 from holdfast.papers.zhang2024.reproduction.tables import table_1, table_5, table_7
@@ -39,7 +39,7 @@ def reproduce(setup: Setup) -> Path:
         ),
         f"seed {setup.seed}",
     ]
-    makers = (table_1, table_4, table_5, table_7, table_11, table_13, table_14, figure_2, figure_3)
+    makers = (table_1, table_4, table_5, table_7, table_11, table_14, figure_2, figure_3)
     figures = (make(study) for make in makers)
     title = "Tell your model where to attend, on your model"
     return publish(figures, title, facts, setup.out, setup.tell)

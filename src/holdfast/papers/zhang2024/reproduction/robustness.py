@@ -1,6 +1,4 @@
-"""Tables 4, 11, 13 and 14 of the paper: other words, other demonstrations, another model, fewer
-samples.
-"""
+"""Tables 4, 11 and 14 of the paper: other words, other demonstrations, fewer samples."""
 
 from __future__ import annotations
 
@@ -103,32 +101,6 @@ def table_11(study: Study) -> Figure:
     claim = claim_that(varies, best_less_worst(values), +1, f"{HALVES}:")
     claims = judged([claim], beyond_reach("pronouns", values_of(result)))
     return Figure(*figure, "Pronouns changing.", (), claims, "Table", tuple(rows))
-
-
-_TRANSFERS = {
-    "multi-task": "the parent's multi-task heads improve on the child's zero-shot.",
-    "task-specific": "the parent's task-specific heads improve on it too.",
-}
-
-
-def table_13(study: Study) -> Figure:
-    """The heads of a model on a child of it."""
-    setup, figure = study.setup, ("13", "heads of the model on a child of it, without profiling it")
-    if (child := setup.child) is None:
-        why = "No child was given; name one with --child."
-        return not_run(figure, _TRANSFERS.values(), why, "Table")
-    heads = {
-        name: {strategy: pasta_on(study.heads[strategy, name]) for strategy in _TRANSFERS}
-        for name in setup.tasks
-    }
-    answers = _answers(study, "table-13", heads, model=child)
-    rows: list[_Row] = [("", *map(head_of, setup.tasks))]
-    rows += [(f"child, {row}", *map(cell_of, results)) for row, results in answers.items()]
-    claims = tuple(
-        claim_that(text, _mean_gain(answers, strategy), +1, "Average of the tasks:")
-        for strategy, text in _TRANSFERS.items()
-    )
-    return Figure(*figure, f"{child.name}.", (), claims, "Table", tuple(rows))
 
 
 def table_14(study: Study) -> Figure:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.common.progress import Watch, unwatched
-from holdfast.errors import UsageError
 from holdfast.methods import HeadSet, Pasta
 from holdfast.models.capabilities import require_layers
 from holdfast.papers import zhang2024 as tasks
@@ -58,8 +57,6 @@ class Setup:
     scale: Scale
     seed: int = 0  # of samples and demonstrations
     data: tuple[str, ...] = (tasks.SYNTHETIC,)  # as `holdfast tasks --data` takes it
-    # a model made from `model` by further training; None leaves out Table 13
-    child: LocalModel | None = None
     tell: Callable[[str], None] = lambda line: None  # takes one line per step
     watch: Watch = unwatched  # told of every step that takes long, in samples
     tasks: tuple[str, ...] = TASKS  # those to run
@@ -80,17 +77,6 @@ def check(setup: Setup) -> None:
     tasks.Settings(setup.tasks)  # which refuses unknown tasks
     require_layers(setup.model, "layers, whose heads are to be steered one by one")
     setup.model.check([pasta_on(None)])
-    if setup.child is not None and setup.child.fingerprint == setup.model.fingerprint:
-        raise UsageError(
-            f"The child is {setup.model.name} itself; give a model that was trained further."
-        )
-    child, shape = setup.child or setup.model, setup.model.shape
-    if (child.shape.layers, child.shape.heads) != (shape.layers, shape.heads):
-        raise UsageError(
-            f"{child.name} has {child.shape.layers} layers of {child.shape.heads} heads, and"
-            f" {setup.model.name} {shape.layers} of {shape.heads}; heads serve a child of the same"
-            " shape."
-        )
     counts = {
         "train": max(map(setup.scale.profiled_of, setup.tasks)),
         "validation": setup.scale.validated,

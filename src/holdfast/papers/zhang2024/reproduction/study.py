@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +30,7 @@ from holdfast.methods import (
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.zhang2024.profiling import ProfilingPlan, Samples, profile
 from holdfast.papers.zhang2024.profiling.samples import task_samples
-from holdfast.papers.zhang2024.reproduction.setup import ALPHA, STRATEGIES, Setup, pasta_on
-
-if TYPE_CHECKING:
-    from holdfast.models.local import LocalModel
+from holdfast.papers.zhang2024.reproduction.setup import ALPHA, Setup, pasta_on
 
 _BATCH = 128  # rows: a step of many costs little more than one of few
 _PROMPTS = {
@@ -54,8 +51,6 @@ _EVERYWHERE: dict[str, list[Method]] = {
 }
 _EXPONENTS = (0.7, 0.5, 0.3, 0.1)  # of split-softmax, on PASTA's heads
 _FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; its alpha is a factor of 100
-
-STEERED = len(STRATEGIES) + len(_EVERYWHERE) + 1 + len(CHOSEN_BOOST)  # rows of Table 1 that steer
 
 
 @dataclass(frozen=True)
@@ -183,7 +178,6 @@ class Study:
         name: str,
         methods: Iterable[Method],
         split: str = "test",
-        model: LocalModel | None = None,
         **settings: Any,
     ) -> dict[str, Result]:
         """By baseline or spec string, one task's answers; `settings` replaces defaults."""
@@ -196,8 +190,8 @@ class Study:
         chosen = list(distinct.values())
         total = len(tasks.variants_of(changed, chosen)) * changed.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
-            out, running = self.setup.out / folder / name, tasks.Running(progress)
-            run = tasks.run(model or self.setup.model, data, out, changed, chosen, running)
+            out, running = self.setup.out / folder / name, tasks.Running(progress=progress)
+            run = tasks.run(self.setup.model, data, out, changed, chosen, running)
         return {result.variant: result for result in read_results(run)}
 
     def _validate(
