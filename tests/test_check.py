@@ -16,17 +16,9 @@ from served import served
 import holdfast
 from holdfast import drift
 from holdfast.analysis.check_file import read_check
-from holdfast.analysis.checks import (
-    FAIL,
-    PASS,
-    UNDECIDED,
-    Terms,
-    budget_needed,
-    check_prompts,
-    closest_mean,
-    rules_of,
-)
+from holdfast.analysis.checks import Terms, budget_needed, check_prompts, closest_mean
 from holdfast.analysis.falls import compare_runs
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import check as command
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
@@ -182,14 +174,15 @@ def test_all_rules_are_decided_where_asked(tmp_path):
     settings, out = drift.Settings(rounds=ROUNDS), tmp_path / "run"
     terms = Terms(min_stability=0.5, budget=40, all_rules=True)
     _, (soon,) = check(Scripted(shares), suite, out, settings, Terms(0.5, budget=40))
-    assert soon.verdict == FAIL and not soon.by_rule
+    assert soon.verdict == FAIL
     _, (bot,) = check(Scripted(shares), suite, out, settings, terms)
     assert len(bot.records) == 40 > len(soon.records), "it goes on where the other check stopped"
-    assert bot.verdict == FAIL and bot.by_rule == {"a": PASS, "b": FAIL, "c": UNDECIDED}
-    assert [rule.verdict for rule in rules_of(bot, 0.5)] == [PASS, FAIL, UNDECIDED]
+    assert bot.verdict == FAIL
+    told = [(rule.rule, rule.verdict) for rule in bot.rules]
+    assert told == [("a", PASS), ("b", FAIL), ("c", UNDECIDED)]
     assert bot.error == pytest.approx(0.05 / 3), "each rule has its share"
     assert bot.let_go.rule == "b" and "c  undecided" in "\n".join(lines_of([bot], terms))
-    assert read_check(read_run(out)).prompts[0].by_rule == bot.by_rule
+    assert read_check(read_run(out)).prompts[0].rules == bot.rules
     _, counts, code = junit_of(list(bot.records), terms, tmp_path)
     assert counts == {"tests": 3, "failures": 1, "errors": 1, "skipped": 0} and code == 1
 
@@ -202,7 +195,7 @@ def test_all_rules_are_wrong_no_more_often_than_declared():
         scores = (draws.random((3, 60, 2)) < [0.5, 0.5]).astype(float)
         records = talks(dict(zip("abc", scores.tolist(), strict=True)))
         (bot,) = check_prompts(records, ["bot"], 2, terms)
-        wrong += FAIL in bot.by_rule.values()
+        wrong += any(rule.verdict == FAIL for rule in bot.rules)
     assert wrong / 200 <= 0.1 + 2 * math.sqrt(0.1 * 0.9 / 200)
 
 
@@ -223,7 +216,7 @@ def test_the_mean_that_keeps_a_prompt_undecided_is_the_one_closest_to_the_bar():
     terms = Terms(min_stability=0.3, budget=8, all_rules=True)
     far, close = [[0.0], [0.0], [0.0], [0.2]], [[1.0], [0.0], [0.0], [0.24]]
     (bot,) = check_prompts(talks({"far": far, "close": close}), ["bot"], 1, terms)
-    assert bot.lowest.rule == "far" and set(bot.by_rule.values()) == {UNDECIDED}
+    assert bot.lowest.rule == "far" and {rule.verdict for rule in bot.rules} == {UNDECIDED}
     assert closest_mean([bot], terms) == pytest.approx(0.31)
     assert closest_mean([bot], Terms(min_stability=None)) is None
 

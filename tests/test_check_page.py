@@ -11,7 +11,7 @@ from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scri
 
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, check_json, read_check, write_check
-from holdfast.analysis.checks import Terms, check_prompts, rules_of
+from holdfast.analysis.checks import Terms, check_prompts
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
@@ -123,12 +123,12 @@ def test_a_rule_is_said_to_fail_only_where_its_interval_shows_it():
     scores = np.ones((60, 3, 2))
     scores[:, 2, 1] = 0
     (bot,) = check_prompts(records_of(scores, names)[:8], ["bot"], 3, terms)
-    rules = rules_of(bot, 0.9)
+    rules = bot.rules
     assert bot.verdict == FAIL and [rule.rule for rule in rules] == ["kept", "lost"]
     assert rules[1].verdict == FAIL and rules[1].cell.round == 3 and rules[1].cell.high < 0.9
     assert rules[0].verdict == UNDECIDED, "eight conversations show nothing else"
     (bot,) = check_prompts(records_of(np.ones((60, 3, 2)), names), ["bot"], 3, terms)
-    assert [rule.verdict for rule in rules_of(bot, 0.9)] == [PASS, PASS]
+    assert [rule.verdict for rule in bot.rules] == [PASS, PASS]
 
 
 def test_ends_of_intervals_are_rounded_outwards(checked):
@@ -181,8 +181,10 @@ def test_the_page_without_a_bar_tells_which_rule_fell(tmp_path):
     names = ("brief", "signs")
     terms, before = Terms(None, budget=30), {"bot": records_of(kept, names)}
     checks = check_prompts(records_of(lost, names), ["bot"], 3, terms, before)
-    rules = rules_of(checks[0], None)
-    assert [(rule.rule, rule.verdict) for rule in rules] == [("brief", PASS), ("signs", FAIL)]
+    assert [(rule.rule, rule.verdict) for rule in checks[0].rules] == [
+        ("brief", PASS),
+        ("signs", FAIL),
+    ]
     write_check(tmp_path, "none", terms, checks, 3)
     run = RunData(tmp_path, {}, records_of(lost, names))
     again = read_check(run)

@@ -16,7 +16,7 @@ from holdfast.common.files import write_whole
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.errors import RecordsError
 from holdfast.methods.heads import write_heads
-from holdfast.papers.findings import write_findings
+from holdfast.papers.findings import publish
 from holdfast.report.figures import save
 
 
@@ -159,7 +159,7 @@ def test_a_full_disk_gets_a_sentence_from_every_writer(tmp_path, monkeypatch):
         "heads.json": lambda: write_heads(tmp_path / "heads.json", [(0, 1)]),
         "traces/none-3.npz": lambda: write_traces(tmp_path, "none", 3, turns),
         "drift.svg": lambda: save({"drift": Figure()}, tmp_path),
-        "findings.json": lambda: write_findings([], tmp_path),
+        "findings.json": lambda: publish([], "", [], tmp_path, print),
     }
     monkeypatch.setattr(os, "write", full)
     for name, write in writers.items():

@@ -16,7 +16,7 @@ from refusals import refusal_in
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
-from holdfast.papers.findings import Claim, Figure, claim_that, in_words, write_page
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, publish
 
 
 def test_a_verdict_needs_an_interval_on_one_side_of_zero():
@@ -43,7 +43,7 @@ def test_no_text_of_a_finding_becomes_markup(tmp_path):
     figures = [
         Figure("3", evil, evil, (tmp_path / "x.png",), claims, rows=((evil, "a"), (evil, evil)))
     ]
-    out = write_page(figures, evil, [evil], tmp_path / "index.html")
+    out = publish(figures, evil, [evil], tmp_path, lambda line: None)
     page = read_page(out)
     assert page.tags.count("img") == 1 and "figure-3" in page.ids
     text = out.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.checks import Cell, PromptCheck, Terms, check_again, rules_of
+from holdfast.analysis.checks import Cell, PromptCheck, Terms, check_again
 from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, RecordsError
@@ -78,15 +78,14 @@ def _fall_of(stored: Mapping[str, Any]) -> Fall:
 
 def check_json(check: Check) -> dict[str, Any]:
     """A check in `summary.json`: what was asked, and the verdict on every prompt and rule."""
-    bar = check.terms.min_stability
     return {
         "method": check.method,
         **asdict(check.terms),
-        "prompts": [_prompt_json(checked, bar) for checked in check.prompts],
+        "prompts": [_prompt_json(checked) for checked in check.prompts],
     }
 
 
-def _prompt_json(checked: PromptCheck, bar: float | None) -> dict[str, Any]:
+def _prompt_json(checked: PromptCheck) -> dict[str, Any]:
     return {
         "id": checked.id,
         "verdict": checked.verdict,
@@ -98,7 +97,7 @@ def _prompt_json(checked: PromptCheck, bar: float | None) -> dict[str, Any]:
         "fall": _fall_json(checked.fall),
         "rules": [
             {"rule": rule.rule, "verdict": rule.verdict, "decided_by": _plain(rule.cell)}
-            for rule in rules_of(checked, bar)
+            for rule in checked.rules
         ],
         "cells": [_plain(cell) for cell in checked.cells],
     }

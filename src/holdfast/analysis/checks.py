@@ -8,15 +8,15 @@ verdict follows from the records in the order of their numbers, whenever one loo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from holdfast.analysis.falls import Fall, Record, RuleFall, cell_scores, compare_runs
-from holdfast.analysis.sequential import FAIL as FAIL
-from holdfast.analysis.sequential import PASS as PASS
-from holdfast.analysis.sequential import UNDECIDED as UNDECIDED
 from holdfast.analysis.sequential import (
+    FAIL,
+    PASS,
+    UNDECIDED,
     Decision,
     bounds,
     capital_below,
@@ -92,6 +92,21 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class RuleCheck:
+    """The verdict on one rule of a prompt, the cell that decides it (where none does, the one with
+    the lowest mean; None where nothing was measured), and its comparison with an earlier run.
+
+    It is `PASS` where every round certainly holds, and `FAIL` where the prompt fails and a round
+    of this rule certainly does not hold, or the rule has certainly fallen.
+    """
+
+    rule: str
+    verdict: str
+    cell: Cell | None
+    fall: RuleFall | None
+
+
+@dataclass(frozen=True)
 class PromptCheck:
     """The verdict on one prompt, and what describes all of its conversations."""
 
@@ -105,7 +120,7 @@ class PromptCheck:
     fall: Fall | None  # None without an earlier run that has the prompt
     unanswered: int  # probes that were not asked or not answered
     error: float  # the probability, at most, that an end of a cell's interval is ever wrong
-    by_rule: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[RuleCheck, ...]  # () where the prompt has but one
 
     def low_from_start(self, terms: Terms) -> bool:
         """Whether the rule that fails has a mean below the bar in round 1 already."""
@@ -114,10 +129,10 @@ class PromptCheck:
         first = next(cell for cell in self.cells if cell.rule == self.let_go.rule)
         return first.mean < terms.min_stability
 
-    @property
-    def open_rules(self) -> bool:
-        """Whether a rule is undecided although every rule is to be decided."""
-        return UNDECIDED in self.by_rule.values()
+    def undecided_rules(self, terms: Terms) -> list[str]:
+        """The rules that are undecided although every rule is to be decided."""
+        undecided = [rule.rule for rule in self.rules if rule.verdict == UNDECIDED]
+        return undecided if terms.all_rules else []
 
 
 def check_prompts(
@@ -171,12 +186,10 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
     """Conversations of each prompt that would decide, if all went on as so far; None: too many."""
     bar, needed = terms.min_stability, 0
     for checked in checks:
-        if bar is None or (checked.verdict != UNDECIDED and not checked.open_rules):
+        rules: list[str | None] = [*checked.undecided_rules(terms)]
+        if bar is None or (checked.verdict != UNDECIDED and not rules):
             continue
         keys, values = cell_scores(checked.records, max(cell.round for cell in checked.cells))
-        rules: list[str | None] = [
-            rule for rule, verdict in checked.by_rule.items() if verdict == UNDECIDED
-        ]
         for rule in rules or [None]:
             columns = [at for at, key in enumerate(keys) if rule in (None, key[0])]
             count = conversations_needed(values[:, columns], bar, checked.error, MOST_NEEDED)
@@ -190,8 +203,8 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
     """The mean closest to the bar of all rounds and rules that are undecided; None without any."""
     means: list[float] = []
     for checked in checks:
-        decided = {rule for rule, verdict in checked.by_rule.items() if verdict != UNDECIDED}
-        means += [cell.mean for cell in checked.cells if cell.rule not in decided]
+        rules = checked.undecided_rules(terms)
+        means += [cell.mean for cell in checked.cells if not rules or cell.rule in rules]
     bar = terms.min_stability
     return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)
 
@@ -223,7 +236,6 @@ def _check(
         # but for rounding one is certain by itself, as no mean of capitals is above the largest
         certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
         let_go = next(certain, cells[int(np.argmax(decision.below))])
-    measured = [cell for cell in cells if not np.isnan(cell.mean)]
     return PromptCheck(
         id=name,
         verdict=_verdict(decision, fall, len(records)),
@@ -231,12 +243,15 @@ def _check(
         # a fall is looked for in all conversations
         decided_after=len(records) if decision is None or fall is not None else decision.after,
         cells=tuple(cells),
-        lowest=min(measured, key=lambda cell: cell.mean, default=None),
+        lowest=_lowest(cells),
         let_go=let_go,
         fall=fall,
         unanswered=int(np.isnan(values).sum()),
         error=error,
-        by_rule={rule: decided.verdict for rule, decided in by_rule.items()},
+        rules=tuple(
+            _check_rule(rule, cells, bar, fall, let_go is not None, by_rule.get(rule))
+            for rule in rules
+        ),
     )
 
 
@@ -266,45 +281,35 @@ def _cell(rule: str | None, number: int, scores: np.ndarray, error: float) -> Ce
     return Cell(rule, number, mean, *bounds(scores, error))
 
 
-@dataclass(frozen=True)
-class RuleCheck:
-    """The verdict on one rule of a prompt, the cell that decides it (where none does, the one with
-    the lowest mean; None where nothing was measured), and its comparison with an earlier run.
-
-    It is `PASS` where every round certainly holds, and `FAIL` where the prompt fails and a round
-    of this rule certainly does not hold, or the rule has certainly fallen.
-    """
-
-    rule: str
-    verdict: str
-    cell: Cell | None
-    fall: RuleFall | None
-
-
-def rules_of(checked: PromptCheck, bar: float | None) -> list[RuleCheck]:
-    """The verdict on every rule of a prompt; [] where the prompt has but one."""
-    rules = dict.fromkeys(cell.rule for cell in checked.cells if cell.rule is not None)
-    return [_rule_check(checked, rule, bar) for rule in rules]
-
-
-def _rule_check(checked: PromptCheck, rule: str, bar: float | None) -> RuleCheck:
-    cells = [cell for cell in checked.cells if cell.rule == rule]
+def _lowest(cells: Sequence[Cell]) -> Cell | None:
     measured = [cell for cell in cells if not np.isnan(cell.mean)]
-    lowest = min(measured, key=lambda cell: cell.mean, default=None)
-    compared = checked.fall.rules if checked.fall is not None else ()
-    fall = next((item for item in compared if item.rule == rule), None)
+    return min(measured, key=lambda cell: cell.mean, default=None)
+
+
+def _check_rule(
+    rule: str,
+    cells: Sequence[Cell],
+    bar: float | None,
+    fall: Fall | None,
+    below: bool,
+    decision: Decision | None,
+) -> RuleCheck:
+    """The verdict on a rule of a prompt that is certainly below the bar or not; `decision` is that
+    on the rule by itself, where every rule is decided.
+    """
+    cells = [cell for cell in cells if cell.rule == rule]
+    lowest = _lowest(cells)
+    fallen = next((item for item in fall.rules if item.rule == rule), None) if fall else None
     verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
-    decided = checked.by_rule.get(rule)
     # one interval of many says too little by itself: the prompt, or this rule, has to fail too
-    fails = checked.let_go is not None and (decided or checked.verdict) == FAIL
-    if fails and FAIL in verdicts:
-        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fall)
-    if fall is not None and fall.fell:
-        return RuleCheck(rule, FAIL, lowest, fall)
-    if decided is not None:
-        return RuleCheck(rule, decided, lowest, fall)
+    if below and (decision is None or decision.verdict == FAIL) and FAIL in verdicts:
+        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fallen)
+    if fallen is not None and fallen.fell:
+        return RuleCheck(rule, FAIL, lowest, fallen)
+    if decision is not None:
+        return RuleCheck(rule, decision.verdict, lowest, fallen)
     if bar is None:
-        passes = checked.fall is None or (fall is not None and checked.fall.complete)
+        passes = fall is None or (fallen is not None and fall.complete)
     else:
         passes = all(verdict == PASS for verdict in verdicts)
-    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)
+    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fallen)

@@ -35,7 +35,7 @@ class Truncation:
 
     @property
     def verdict(self) -> str:
-        """ "prompt lost", "prompt kept", or "cannot tell" where no canary tells which."""
+        """Whether the prompt was lost or kept; "cannot tell" where no canary shows it."""
         after = self.canary_after
         if after.n < SURE or after.mean is None or after.low is None:
             return "cannot tell"

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from holdfast import drift, methods
 from holdfast.analysis import checks as analysis
+from holdfast.analysis import sequential
 from holdfast.analysis.checks import PromptCheck, Terms
 from holdfast.analysis.series import read_series
 from holdfast.cli import options
@@ -187,7 +188,7 @@ def _next_step(
                 return f"reword what is below the bar from round 1 on, or try another model; {fix}"
             return fix
         return f"read the conversations in which a rule was lost: {page}"
-    undecided = [checked for checked in checks if checked.verdict == analysis.UNDECIDED]
+    undecided = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
     if (closest := analysis.closest_mean(undecided, terms)) is None:
         return f"see in the report why nothing could be decided: {page}"
     if (needed := analysis.budget_needed(undecided, terms)) is None:
@@ -218,9 +219,9 @@ def _calibration(arguments: argparse.Namespace) -> str:
 
 def exit_code(verdicts: Collection[str]) -> int:
     """The exit code of the verdicts together."""
-    if analysis.FAIL in verdicts:
+    if sequential.FAIL in verdicts:
         return FAILED
-    return UNDECIDED if analysis.UNDECIDED in verdicts else PASSED
+    return UNDECIDED if sequential.UNDECIDED in verdicts else PASSED
 
 
 COMMAND = Command(

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.checks import FAIL, PASS, UNDECIDED, Cell, PromptCheck, rules_of
+from holdfast.analysis.checks import Cell, PromptCheck
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Curve, NamedChart
@@ -117,7 +118,7 @@ def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow
     if checked.unanswered:
         why = f"{why}; {checked.unanswered} probes were not asked or not answered"
     yield VerdictRow(checked.id, "", checked.verdict, why, *counts)
-    for rule in rules_of(checked, check.terms.min_stability):
+    for rule in checked.rules:
         text = rule_text(rule, checked, check.terms)
         yield VerdictRow(checked.id, rule.rule, rule.verdict, text, *counts)
 

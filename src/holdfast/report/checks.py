@@ -10,17 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.analysis.checks import (
-    FAIL,
-    PASS,
-    UNDECIDED,
-    Cell,
-    PromptCheck,
-    RuleCheck,
-    Terms,
-    rules_of,
-)
+from holdfast.analysis.checks import Cell, PromptCheck, RuleCheck, Terms
 from holdfast.analysis.falls import Fall, Record, RuleFall
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.report.wording import count_of
 
 _WIDTH = 100
@@ -41,7 +33,7 @@ def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     for checked in checks:
         if checked.verdict != PASS:
             title = f"{checked.verdict.upper()} {checked.id}"
-            lines += ["", title, "-" * len(title), *details(checked, terms)]
+            lines += ["", title, "-" * len(title), *details(checked)]
     return [*lines, "", totals(checks, terms)]
 
 
@@ -88,7 +80,7 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
     if checked.let_go is not None:
         others = [
             rule.rule
-            for rule in rules_of(checked, terms.min_stability)
+            for rule in checked.rules
             if rule.verdict == FAIL and rule.rule != checked.let_go.rule
         ]
         too = f"; also below: {', '.join(others)}" if others else ""
@@ -184,13 +176,12 @@ def _rule_fall_text(fall: RuleFall) -> str:
     return f"{of_rule}most in round {fall.round}, from {fall.before:.2f} to {fall.now:.2f}"
 
 
-def details(checked: PromptCheck, terms: Terms) -> list[str]:
+def details(checked: PromptCheck) -> list[str]:
     """Of a prompt: stability by round, the comparison, and the worst conversation."""
-    rules = rules_of(checked, terms.min_stability)
-    names: list[str | None] = [rule.rule for rule in rules] or [None]
+    names: list[str | None] = [rule.rule for rule in checked.rules] or [None]
     lines = ["stability by round:", *(_by_round(checked, name) for name in names)]
     width = max(map(len, lines[1:]))
-    for index, rule in enumerate(rules, start=1):
+    for index, rule in enumerate(checked.rules, start=1):
         lines[index] = f"{lines[index].ljust(width)}  {rule.verdict}"
     if checked.fall is not None:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from holdfast.analysis.context import Truncation, survivals_of, truncation_of
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.records import RunData
+from holdfast.report.about import setting
 from holdfast.report.page import Table
 from holdfast.report.wording import count_of, plain, with_verdict
 
@@ -58,15 +59,19 @@ def _sentence(cut: Truncation) -> str:
 
 def read_whole(series: Sequence[Series]) -> Sequence[Series]:
     """The series as far as the server read the system prompt; all of them where it always did."""
-    cuts = [cut for item in series if (cut := truncation_of(item)) and cut.verdict == "prompt lost"]
-    first = min((number for cut in cuts for number in cut.cut_from.values()), default=0)
+    lost = (number for cut in _prompts_lost(series) for number in cut.cut_from.values())
+    first = min(lost, default=0)
     return [item.until(first - 1) for item in series] if first > 1 else series
 
 
 def was_cut_off(series: Sequence[Series]) -> bool:
-    """Whether a server cut the system prompt off, as far as can be verdict."""
-    cuts = [cut for item in series if (cut := truncation_of(item))]
-    return any(cut.verdict == "prompt lost" for cut in cuts)
+    """Whether a server certainly stopped reading the system prompt."""
+    return bool(_prompts_lost(series))
+
+
+def _prompts_lost(series: Sequence[Series]) -> list[Truncation]:
+    cuts = map(truncation_of, series)
+    return [cut for cut in cuts if cut and cut.verdict == "prompt lost"]
 
 
 def survival_lines(series: Sequence[Series], run: RunData) -> list[str]:
@@ -76,20 +81,19 @@ def survival_lines(series: Sequence[Series], run: RunData) -> list[str]:
         if not (rows := survivals_of(item)):
             continue
         every, *rules = rows
+        start = f"With {item.label}, stability" if len(series) > 1 else "Stability"
         text = (
-            f"stability is {plain(every.after)} once the older rounds are summarised, and"
+            f"{start} is {plain(every.after)} once the older rounds are summarised, and"
             f" {plain(every.before)} before, in {count_of(every.after.n, 'conversation')}"
         )
         lost = [row.name for row in rules if (row.after.mean or 0) < 0.5 <= (row.before.mean or 0)]
         if lost and len(rules) > 1:
-            text += f"; {len(lost)} of {len(rules)} rules that were kept mostly are no longer"
-        prompt = (
-            "the summary takes the system prompt's place"
-            if _setting(run, "context") == "compact"
-            else "the system prompt stays"
+            text += f"; {len(lost)} of {len(rules)} rules that were mostly kept no longer are"
+        replaced = setting(run.manifest, "context") == "compact"
+        stays = (
+            "the summary takes the system prompt's place" if replaced else "the system prompt stays"
         )
-        where = f"With {item.label}, " if len(series) > 1 else ""
-        lines.append(f"{where or ''}{text if where else text[0].upper() + text[1:]}; {prompt}.")
+        lines.append(f"{text}; {stays}.")
     return lines
 
 
@@ -105,7 +109,3 @@ def survival_table(series: Sequence[Series]) -> Table | None:
             name = row.name or "all rules"
             rows.append((item.label, name, str(row.after.n), *numbers, change))
     return Table("Stability before and after a summary", tuple(rows)) if len(rows) > 1 else None
-
-
-def _setting(run: RunData, name: str) -> object:
-    return run.manifest.get("identity", {}).get("settings", {}).get(name)

@@ -13,16 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from holdfast.analysis.checks import (
-    FAIL,
-    PASS,
-    UNDECIDED,
-    Cell,
-    PromptCheck,
-    RuleCheck,
-    Terms,
-    rules_of,
-)
+from holdfast.analysis.checks import Cell, PromptCheck, RuleCheck, Terms
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.common.files import write_whole
 from holdfast.report.checks import details, rule_details, rule_sentence, sentence
 
@@ -90,13 +82,12 @@ def write_cases(name: str, cases: Sequence[TestCase], path: Path | str, seconds:
 def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[TestCase]:
     """The test of a prompt, or those of its rules."""
     of_suite = f"holdfast.{suite}"
-    rules = rules_of(checked, terms.min_stability)
-    for rule in rules:
+    for rule in checked.rules:
         yield _rule_test(rule, checked, terms, f"{of_suite}.{checked.id}")
-    verdicts = [rule.verdict for rule in rules]
-    if not rules or checked.verdict not in (*verdicts, PASS):
-        names = (f"{of_suite}.{checked.id}", TOGETHER) if rules else (of_suite, checked.id)
-        text = "\n".join([*cure(checked, checked.lowest, terms), *details(checked, terms)])
+    verdicts = [rule.verdict for rule in checked.rules]
+    if not verdicts or checked.verdict not in (*verdicts, PASS):
+        names = (f"{of_suite}.{checked.id}", TOGETHER) if verdicts else (of_suite, checked.id)
+        text = "\n".join([*cure(checked, checked.lowest, terms), *details(checked)])
         yield TestCase(*names, checked.verdict, sentence(checked, terms), text)
 
 

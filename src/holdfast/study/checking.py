@@ -17,7 +17,8 @@ from typing import Any
 from holdfast import drift
 from holdfast import methods as steering
 from holdfast.analysis.check_file import write_check
-from holdfast.analysis.checks import FAIL, UNDECIDED, PromptCheck, Terms, check_prompts
+from holdfast.analysis.checks import PromptCheck, Terms, check_prompts
+from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.errors import RecordsError, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
@@ -117,7 +118,7 @@ def looks(budget: int) -> list[int]:
 
 def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
     """How many conversations a prompt is to have, as far as is known now."""
-    if checked.open_rules:
+    if checked.undecided_rules(terms):
         return terms.budget
     if checked.verdict == FAIL and not terms.all_rules:
         return 0
