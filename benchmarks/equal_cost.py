@@ -48,7 +48,8 @@ from holdfast.analysis.calibration import Calibration, Candidate, read_calibrati
 from holdfast.analysis.statistics import estimate, resampled_means
 from holdfast.methods import gate_of
 from holdfast.records import read_run
-from holdfast.study.calibrate import Plan, calibrate
+from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import Capability, Item
 from holdfast.study.fitting.run import fit
 

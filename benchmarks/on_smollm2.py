@@ -46,7 +46,8 @@ from holdfast.analysis.series import read_series
 from holdfast.drift.dialogs import read_user_turns
 from holdfast.drift.traces import read_traces
 from holdfast.models.requests import Request
-from holdfast.study.calibrate import Plan, calibrate
+from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import Capability, Item
 
 ROOT = Path(__file__).parent.parent

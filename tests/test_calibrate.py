@@ -35,7 +35,8 @@ from holdfast.errors import (
 from holdfast.report import calibration as calibration_report
 from holdfast.report.calibration import answer, chance_line, next_step, sizes_needed, table
 from holdfast.report.study_figures import write_calibration_figures
-from holdfast.study.calibrate import DEFAULT_SWEEPS, Plan, calibrate, choose_prompts
+from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration_plan import DEFAULT_SWEEPS, Plan, choose_prompts
 from holdfast.study.capability import Capability, Item, load_capability
 
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
@@ -506,7 +507,7 @@ def test_questions_that_the_source_does_not_have_are_not_asked_for(monkeypatch):
 
     close = sampled(0.2, 1, 30)
     monkeypatch.setattr("sys.argv", ["holdfast", "calibrate", "--draws", "9", "--questions=80"])
-    given = Namespace(budget=5, out=Path("runs/a"), capability="knowledge", seed=0, shots=0)
+    given = Namespace(budget=5, out=Path("runs/a"), capability="knowledge", seed=0)
     chosen = pick(close, 5)
     sizes = sizes_needed(close, chosen)
     assert sizes["questions"] > 300
@@ -611,14 +612,9 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     good = {"subject": "s", "question": "q?", "choices": ["w", "x", "y", "z"], "answer": "2"}
     lines = [json.dumps({**good, "question": f"q{n}?"}) for n in range(6)]
     (tmp_path / "test.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    (tmp_path / "dev.jsonl").write_text(json.dumps({**good, "question": "before?", "answer": "B"}))
     items = load_capability(f"mmlu:{tmp_path}", 5).items
     assert len(items) == 5 and items[0].answer == 2 and items[0].replies == tuple("ABCD")
     assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].question
-    shot = load_capability(f"mmlu:{tmp_path}", 5, shots=1).items[0]
-    assert shot.question.startswith("before?") and "Answer: B\n\nq" in shot.question
-    with pytest.raises(UsageError, match=r"1 questions on s, not 2; use --shots 1"):
-        load_capability(f"mmlu:{tmp_path}", 5, shots=2)
     bad = tmp_path / "bad.jsonl"
     for change, named in (
         ({"answer": "4"}, r"Row 2 of .*bad.jsonl has the answer '4'"),
@@ -646,7 +642,6 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
 def test_the_whole_of_mmlu_is_read():
     found = load_capability(f"mmlu:{MMLU}", 20_000)
     assert len(found.items) == 14_042 and {item.answer for item in found.items} == {0, 1, 2, 3}
-    assert load_capability(f"mmlu:{MMLU}", 10, shots=5).items[0].question.count("Answer: ") == 5
 
 
 HARNESS_TASK = """task: {name}
@@ -701,8 +696,6 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
             load_capability("lm-eval:arc_easy")
     with pytest.raises(ParameterOutOfRange, match=r"questions.*3"):
         load_capability("knowledge", 3)
-    with pytest.raises(UsageError, match=r"Only MMLU has shots"):
-        load_capability("knowledge", shots=2)
     with pytest.raises(UsageError, match=r"given twice"):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
     with pytest.raises(UsageError, match=r"1 draw of 2 prompts makes 2 conversations"):

@@ -29,8 +29,13 @@ from holdfast.report.calibration import (
     unprompted_lines,
 )
 from holdfast.report.study_figures import write_calibration_figures
-from holdfast.study.calibrate import Plan, choose_prompts, conversations
-from holdfast.study.calibration_plan import too_small, usual_draws
+from holdfast.study.calibration_plan import (
+    Plan,
+    choose_prompts,
+    conversations,
+    too_small,
+    usual_draws,
+)
 
 ALONE = dataclasses.replace(SUITE, cases=SUITE.cases[:1])
 BOT = dataclasses.replace(

@@ -12,7 +12,7 @@ from synthetic_run import write_run
 from test_drift import QUICK, SUITE
 
 from holdfast import drift
-from holdfast.analysis.collapse import collapse_of, collapsed_from, model_turns, without_collapsed
+from holdfast.analysis.collapse import collapsed_from, count_turns, model_turns, without_collapsed
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
@@ -113,7 +113,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
 
 
 def test_old_records_are_measured_on_their_texts(parrot):
-    kept = [collapse_of(item) for item in read_series(parrot)]
+    kept = [count_turns(item.records) for item in read_series(parrot)]
     file = parrot.folder / "records.jsonl"
     old = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for record in old:
@@ -121,7 +121,7 @@ def test_old_records_are_measured_on_their_texts(parrot):
         for turn in record["turns"]:
             del turn["repeats"]
     file.write_bytes(b"".join(map(to_line, old)))
-    assert [collapse_of(item) for item in read_series(read_run(parrot.folder))] == kept
+    assert [count_turns(item.records) for item in read_series(read_run(parrot.folder))] == kept
 
 
 def test_of_a_replayed_dialog_the_replies_alone_count(tmp_path):
@@ -178,7 +178,7 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
         for turn in record["turns"]:
             turn["repeats"] = {"own": float(lost), "other": 0.0, "loops": 0.0}
     (item,) = read_series(run)
-    each = collapse_of(item)
+    each = count_turns(item.records)
     assert each.collapsed == {1: 1, 4: 1}
     assert list(without_collapsed(item, each).conversations) == [0, 2, 3, 5]
     tables = collapse_section([item])

@@ -32,7 +32,8 @@ from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
 from holdfast.records import read_run
-from holdfast.study import calibrate as calibrating
+from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import load_capability
 
 TESTS = Path(__file__).parents[1]
@@ -178,7 +179,7 @@ def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
 
 
 def test_a_calibration_is_that_of_one_process(exact, alone, tmp_path):
-    plan = calibrating.Plan(
+    plan = Plan(
         draws=1,
         rounds=2,
         ask_at=2,
@@ -188,7 +189,7 @@ def test_a_calibration_is_that_of_one_process(exact, alone, tmp_path):
     )
     knowledge = load_capability("knowledge", 6)
     told = [
-        calibrating.calibrate(model, SUITE, knowledge, tmp_path / str(n), plan)
+        calibrate(model, SUITE, knowledge, tmp_path / str(n), plan)
         for n, model in enumerate((exact, alone.model))
     ]
     (stability, asked), (stability_here, asked_here) = told

@@ -56,11 +56,6 @@ class Collapse:
         return self.share("cut") >= MANY_CUT or self.share("broken") >= MANY_BROKEN
 
 
-def collapse_of(series: Series) -> Collapse:
-    """The turns of a series, counted."""
-    return count_turns(series.records)
-
-
 def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
     """The turns of these conversations, counted."""
     dialogs = {int(record["conversation"]): model_turns(record) for record in records}

@@ -19,7 +19,6 @@ import numpy as np
 from holdfast.analysis.statistics import bounds_of, estimate, paired_difference
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import UsageError
-from holdfast.methods.heads import Head
 
 Dialog = dict[int, TurnTrace]  # the agent's turns, by round
 _Level = Callable[[TurnTrace], np.ndarray]  # what is read of a turn, [step]
@@ -38,25 +37,20 @@ class Changes(NamedTuple):
 
 
 def describe(
-    name: str,
-    records: Sequence[dict[str, Any]],
-    dialogs: Sequence[Dialog],
-    head: Head | None = None,
+    name: str, records: Sequence[dict[str, Any]], dialogs: Sequence[Dialog]
 ) -> dict[str, Any]:
-    """All that is measured of a model's self-chats, as JSON values; `head` is shown by itself, None
-    takes the one whose mass falls most.
-    """
+    """All that is measured of a model's self-chats, as JSON values."""
     return {
         "model": name,
         "method": records[0]["method"],
-        **decay(dialogs, head),
+        **decay(dialogs),
         "behaviour": behaviour(records),
     }
 
 
-def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]:
-    """All that is measured of the masses; every interval is over dialogs, of which those without a
-    prompt or a mass are left out.
+def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
+    """All that is measured of the masses, on average and of the head whose mass falls most; every
+    interval is over dialogs, of which those without a prompt or a mass are left out.
     """
     dialogs = [dialog for dialog in dialogs if dialog]
     if len(dialogs) < 2:
@@ -72,7 +66,7 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
     )
     drop = first - last
     layer, column = np.unravel_index(drop.argmax(), drop.shape)
-    shown = head or (int(layer), int(column))
+    shown = int(layer), int(column)
 
     def of_head(turn: TurnTrace) -> np.ndarray:
         masses: np.ndarray = np.asarray(turn.mass)[shown]
@@ -87,7 +81,6 @@ def decay(dialogs: Sequence[Dialog], head: Head | None = None) -> dict[str, Any]
         "whole_dialogs": len(whole),
         "rounds": rounds,
         "shown_head": list(shown),
-        "head_was_given": head is not None,
         "heads": {"first_round": first.round(5).tolist(), "drop": drop.round(5).tolist()},
         "curves": {
             "average": _curves(dialogs, rounds, _average_mass),

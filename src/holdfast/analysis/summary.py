@@ -18,7 +18,7 @@ import numpy as np
 
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import check_json, read_check
-from holdfast.analysis.collapse import COUNTED, collapse_of, without_collapsed
+from holdfast.analysis.collapse import COUNTED, count_turns, without_collapsed
 from holdfast.analysis.context import survivals_of, truncation_of
 from holdfast.analysis.estimates import (
     Difference,
@@ -116,7 +116,7 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
     series = read_series(run)
     rules = rule_rows(series)
     against = {pair.row: pair for pair in rule_differences(series, rules)}
-    counted = [collapse_of(item) for item in series]
+    counted = [count_turns(item.records) for item in series]
     left = [without_collapsed(item, turns) for item, turns in zip(series, counted, strict=True)]
     methods = []
     for item, turns, rest in zip(series, counted, left, strict=True):

@@ -70,8 +70,6 @@ class _CalibrateOptions(Options):
     )
     """the ability that may be lost (default: knowledge, which suits the model in the package);
     where the model scores no better than guessing, a --budget is refused"""
-    shots: int = 0
-    """MMLU dev questions before each question"""
     reading: Annotated[str, Arg(choices=READINGS)] = Plan.reading
     """read an answer as the likeliest option, or by its letter"""
     sweep: Specs = None
@@ -110,9 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.conversations is None:
         draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
         plan = dataclasses.replace(plan, draws=draws)
-    capability = load_capability(
-        arguments.capability, arguments.questions, arguments.seed, arguments.shots
-    )
+    capability = load_capability(arguments.capability, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments))
     study.check_folder(out, suite, capability, plan)
     cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
@@ -234,7 +230,7 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     if calibration.at_chance or not sizes:
         return next_step(calibration, chosen)
     count, spec, short = sizes.pop("count"), arguments.capability, ""
-    known = len(load_capability(spec, sizes["questions"], arguments.seed, arguments.shots).items)
+    known = len(load_capability(spec, sizes["questions"], arguments.seed).items)
     if known < sizes["questions"]:
         sizes["questions"] = known
         short = f" ({spec} has only {known} questions, which may be too few)"

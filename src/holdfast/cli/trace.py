@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -41,8 +40,6 @@ class _TraceOptions(Options):
     """the suite whose prompts are used"""
     conversations: int = 40
     """number of conversations"""
-    head: Annotated[str | None, Arg("LAYER.HEAD")] = None
-    """shown by itself (default: the one whose mass falls most)"""
     method: Spec = "none"
     """applied to the agent"""
     divergence: bool = False
@@ -68,24 +65,17 @@ def run(arguments: argparse.Namespace) -> None:
         seed=arguments.seed,
         divergence=arguments.divergence,
     )
-    head = None
-    if arguments.head:
-        if not re.fullmatch(r"\d+\.\d+", arguments.head):
-            raise UsageError(
-                f"--head takes one head as LAYER.HEAD, such as 3.0, not {arguments.head!r}."
-            )
-        (head,) = methods.read_heads(arguments.head)
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
     refuse_other_command(arguments.out, "trace")
     folders = [arguments.out / name for name in MODELS[: 2 if arguments.compare else 1]]
     for folder in folders:
         check_folder(suite, folder, decay.settings_for(sizes), [chosen], command=command_line())
     first = load_model(arguments)
-    decay.check(first, head)
+    decay.check(first)
     models = [first]
     if arguments.compare:
         models.append(load_model(arguments, model=arguments.compare))
-        decay.check(models[1], head)
+        decay.check(models[1])
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
                 f"{arguments.compare!r} is the same model as the first; name another one to compare"
@@ -99,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
         with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
             dialogs = decay.hold(model, suite, folder, sizes, chosen, running)
-        traces.append(describe(model.name, *dialogs, head))
+        traces.append(describe(model.name, *dialogs))
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")
     print_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))

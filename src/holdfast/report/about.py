@@ -17,15 +17,8 @@ from holdfast.report.sentences import default_prompt_sentence
 def conversation_kind(manifest: Mapping[str, Any]) -> str:
     """Who talked in a run."""
     identity = manifest.get("identity", {})
-    return (
-        "replayed"
-        if "dialogs" in identity
-        else "scripted"
-        if "user_turns" in identity
-        else "two models"
-        if "user_model" in identity
-        else "one model"
-    )
+    kinds = {"dialogs": "replayed", "user_turns": "scripted", "user_model": "two models"}
+    return next((kind for name, kind in kinds.items() if name in identity), "one model")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from holdfast.analysis.collapse import (
     MANY_BROKEN,
     MANY_CUT,
     Collapse,
-    collapse_of,
+    count_turns,
     without_collapsed,
 )
 from holdfast.analysis.estimates import difference, row_of
@@ -28,7 +28,7 @@ _WORTH_SAYING = 0.05  # share of turns of one kind
 
 def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     """A sentence on how many turns of a run are cut or repeated; none where few are."""
-    counted = {item: counts for item in series if (counts := collapse_of(item)).notable}
+    counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
         return []
     settings = run.manifest.get("identity", {}).get("settings", {})
@@ -49,7 +49,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
     """Ways to keep the conversations of a run from breaking down, where many do."""
-    counted = [collapse_of(item) for item in series]
+    counted = [count_turns(item.records) for item in series]
     kinds = {kind for item in series for record in item.records for kind in record}
     cures = []
     if any(counts.share("cut") >= MANY_CUT for counts in counted):
@@ -89,7 +89,7 @@ class CollapseTables:
 
 def collapse_section(series: Sequence[Series]) -> CollapseTables | None:
     """The tables of the page; None where few turns are cut or repeated."""
-    counted = [collapse_of(item) for item in series]
+    counted = [count_turns(item.records) for item in series]
     if not any(counts.collapsed or counts.notable for counts in counted):
         return None
     left = [without_collapsed(item, counts) for item, counts in zip(series, counted, strict=True)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -65,6 +64,8 @@ def _rule_texts(
             f"{since[0].upper()}{since[1:]}{fixed}, the agent follows “{less[0].group}” less"
             f" often{where}."
         )
+    rounds = {_since(row) for row in less}
+    when = rounds.pop() if len(rounds) == 1 else "over time"
     for most in range(_MOST_NAMED, -1, -1):
         parts = [
             f"{often} follows {_names(rows, most)}"
@@ -77,27 +78,11 @@ def _rule_texts(
         if not less:
             yield f"{who} {_and(parts)}."
             continue
-        if len(less) <= most:
-            yield f"{who} {_and([*parts, f'follows {_less_often(less)}'])}."
-        yield f"{who} {_and([*parts, f'follows {_names(less, most)} less often over time'])}."
-
-
-def _less_often(rows: Sequence[EstimateRow]) -> str:
-    """'“job” less often from round 3, and “name” and “city” from round 4'."""
-    by_round = itertools.groupby(sorted(rows, key=_lost_in), _lost_in)
-    groups = [list(group) for _, group in by_round]
-    first, *rest = ((_names(group, _MOST_NAMED), _since(group[0])) for group in groups)
-    later = (f"{names} {since}" for names, since in rest)
-    return _and([f"{first[0]} less often {first[1]}", *later])
+        yield f"{who} {_and([*parts, f'follows {_names(less, most)} less often {when}'])}."
 
 
 def _is_lost(row: EstimateRow) -> bool:
     return row.lower_from is not None and not row.never_followed
-
-
-def _lost_in(row: EstimateRow) -> int:
-    assert row.lower_from is not None
-    return row.lower_from
 
 
 def _since(row: EstimateRow) -> str:

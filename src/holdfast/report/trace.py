@@ -31,10 +31,9 @@ _WHERE = {
 def lines(trace: dict[str, Any]) -> list[str]:
     """The decay of the mass on the system prompt, and whether it goes with the score."""
     layer, head = trace["shown_head"]
-    chosen = "" if trace["head_was_given"] else ", whose mass falls most in these dialogs"
     sentences = [
         _decay_line(trace, "average", "all heads"),
-        _decay_line(trace, "head", f"head {layer}.{head}{chosen}"),
+        _decay_line(trace, "head", f"head {layer}.{head}, whose mass falls most in these dialogs"),
         _behaviour_line(trace["behaviour"]),
     ]
     if trace["whole_dialogs"] < MIN_SAMPLES:

@@ -63,9 +63,9 @@ class Capability:
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int = 0) -> Capability:
+def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capability:
     """Loads a capability: one of `KINDS`, of which at most so many questions (of a text, passages
-    of 64 words) are drawn by the seed; `shots` are for MMLU, from its dev file.
+    of 64 words) are drawn by the seed.
 
     Raises:
         UnknownName: no such capability.
@@ -74,15 +74,12 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
         HoldfastError: the hub could not be reached.
     """
     ranges.whole_number("calibrate", "questions", questions, 4)
-    ranges.whole_number("calibrate", "shots", shots, 0)
     kind, _, where = spec.partition(":")
-    if shots and kind != "mmlu":
-        raise UsageError(f"Only MMLU has shots, not {spec!r}; leave --shots out.")
     if spec == "knowledge":
         text = asset("knowledge.jsonl")
         items = [_knowledge(json.loads(line)) for line in text.splitlines()]
     elif kind == "mmlu" and where:
-        items = _mmlu(where, shots)
+        items = [_mmlu(row) for row in _mmlu_rows(where)]
     elif kind == "perplexity" and where:
         items = _passages(Path(where))
     elif kind == "lm-eval" and where:
@@ -96,8 +93,7 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0, shots: int =
         )
     rng, count = random.Random(seed_of("capability", seed)), min(questions, len(items))
     drawn = tuple(items[index] for index in rng.sample(range(len(items)), count))
-    name = spec + (f", {shots} shots" if shots else "")
-    return Capability(name, drawn, lettered=kind in ("knowledge", "mmlu"))
+    return Capability(spec, drawn, lettered=kind in ("knowledge", "mmlu"))
 
 
 def _knowledge(row: dict[str, Any]) -> Item:
@@ -108,48 +104,27 @@ def _knowledge(row: dict[str, Any]) -> Item:
     return Item(f"{row['question']} {listed}", replies, row["answer"])
 
 
-def _mmlu(where: str, shots: int) -> list[Item]:
-    examples: dict[str, list[str]] = {}
-    for row in _mmlu_rows(where, "dev") if shots else ():
-        shown = f"{_listed(row)}\nAnswer: {LETTERS[row['answer']]}"
-        examples.setdefault(row["subject"], []).append(shown)
-    items = []
-    for row in _mmlu_rows(where, "test"):
-        before = examples.get(row["subject"], [])
-        if len(before) < shots:
-            raise UsageError(
-                f"The dev file of {where} has {len(before)} questions on {row['subject']}, not"
-                f" {shots}; use --shots {len(before)}."
-            )
-        question = "\n\n".join([*before[:shots], f"{_listed(row)}\nAnswer with the letter alone."])
-        items.append(Item(question, tuple(LETTERS), row["answer"]))
-    return items
+def _mmlu(row: dict[str, Any]) -> Item:
+    options = (
+        f"{letter}) {choice}" for letter, choice in zip(LETTERS, row["choices"], strict=True)
+    )
+    question = "\n".join([row["question"], *options, "Answer with the letter alone."])
+    return Item(question, tuple(LETTERS), row["answer"])
 
 
-def _mmlu_rows(where: str, split: str) -> list[dict[str, Any]]:
-    """The rows of a split: subject, question, four choices, and the answer's place."""
+def _mmlu_rows(where: str) -> list[dict[str, Any]]:
+    """The rows: subject, question, four choices, and the answer's place."""
     if where == "hub":
-        return _mmlu_hub(split)
-    path = _mmlu_file(Path(where), split)
+        return _mmlu_hub()
+    path = _mmlu_file(Path(where))
     return [_check_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
 
 
-def _listed(row: dict[str, Any]) -> str:
-    options = zip(LETTERS, row["choices"], strict=True)
-    return "\n".join([row["question"], *(f"{letter}) {choice}" for letter, choice in options)])
-
-
-def _mmlu_file(path: Path, split: str) -> Path:
-    if path.is_file() and split == "test":
-        return path
-    folder = path if path.is_dir() else path.parent
-    for name in (f"{split}.jsonl.gz", f"{split}.jsonl"):
-        if (folder / name).is_file():
-            return folder / name
-    raise UsageError(
-        f"{folder if path.is_dir() else path} holds no {split}.jsonl.gz; give the file or its"
-        " folder, or mmlu:hub."
-    )
+def _mmlu_file(path: Path) -> Path:
+    for file in (path, path / "test.jsonl.gz", path / "test.jsonl"):
+        if file.is_file():
+            return file
+    raise UsageError(f"{path} holds no test.jsonl.gz; give the file or its folder, or mmlu:hub.")
 
 
 def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
@@ -174,7 +149,7 @@ def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
     return {**row, "answer": index}
 
 
-def _mmlu_hub(split: str) -> list[dict[str, Any]]:
+def _mmlu_hub() -> list[dict[str, Any]]:
     try:
         import pandas
         import pyarrow  # noqa: F401  pandas reads parquet by it
@@ -185,7 +160,7 @@ def _mmlu_hub(split: str) -> list[dict[str, Any]]:
         ) from error
     from huggingface_hub import hf_hub_download
 
-    name = f"all/{split}-00000-of-00001.parquet"
+    name = "all/test-00000-of-00001.parquet"
     try:
         path = hf_hub_download(HUB_DATASET, name, repo_type="dataset")
     except Exception as error:  # the hub raises dozens of types; all mean that there is no file

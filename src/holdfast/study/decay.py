@@ -13,9 +13,8 @@ from holdfast import drift
 from holdfast.analysis.decay import Dialog
 from holdfast.common import ranges
 from holdfast.drift.traces import read_traces
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError
 from holdfast.methods import Method
-from holdfast.methods.heads import Head
 from holdfast.models.capabilities import require_layers
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def settings_for(sizes: Sizes) -> drift.Settings:
     )
 
 
-def check(model: LocalModel, head: Head | None = None) -> None:
+def check(model: LocalModel) -> None:
     """Refuses what cannot be traced, before anything runs."""
     if not hasattr(model, "steerable"):  # an engine that steers shows it too, but no layers
         require_layers(model, "layers, so there is no attention mass to read")
@@ -78,10 +77,4 @@ def check(model: LocalModel, head: Head | None = None) -> None:
         raise ModelError(
             f"The attention of {model.name} ({type(model.hf_model).__name__}) cannot be reached, so"
             " there is no mass to read; give another model."
-        )
-    shape = model.shape
-    if head is not None and not (0 <= head[0] < shape.layers and 0 <= head[1] < shape.heads):
-        raise UsageError(
-            f"There is no head {head[0]}.{head[1]} in {model.name}: it has layers 0 to"
-            f" {shape.layers - 1} with heads 0 to {shape.heads - 1}."
         )
