@@ -211,7 +211,6 @@ def test_bad_input_gets_one_sentence_with_the_value(
         ("export runs/x", "needs one of --csv --parquet --inspect --wandb --mlflow; see"),
         ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
         ("serve --port 99999", "--port takes a number from 0 to 65535, not 99999."),
-        ("trace --head x", "--head takes one head as LAYER.HEAD, such as 3.0, not 'x'."),
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),
         ("drift --method boost:factr=4", "boost has no parameter 'factr'; did you mean 'factor'?"),
         ("serve --max-batch 0", "a model takes batch_size as a whole number from 1 upwards"),

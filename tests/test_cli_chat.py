@@ -24,7 +24,8 @@ from tiny import chat, model, tokenizer
 
 from holdfast.chat.prompt import Pieces
 from holdfast.cli import main
-from holdfast.cli.chat import COMMANDS, completions, printable
+from holdfast.cli.chat import COMMANDS, completions
+from holdfast.cli.progress import printable
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import least_tokens
@@ -189,7 +190,9 @@ def test_the_mass_is_drawn_by_round(say, submitted):
 
 def test_help_lists_every_command(say):
     _, out, _ = say("/help")
-    assert all(f"/{name} {takes}" in out and line in out for name, takes, line in COMMANDS)
+    assert all(
+        f"/{name} {takes}" in out and line in out for name, (takes, line) in COMMANDS.items()
+    )
 
 
 def test_what_comes_behind_quit_is_not_read(say, submitted):

@@ -69,12 +69,10 @@ def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
     shown = int(layer), int(column)
 
     def of_head(turn: TurnTrace) -> np.ndarray:
-        masses: np.ndarray = np.asarray(turn.mass)[shown]
-        return masses
+        return np.asarray(turn.mass[shown])
 
     def uniform_of_head(turn: TurnTrace) -> np.ndarray:
-        masses: np.ndarray = np.asarray(turn.uniform)[shown[0]]
-        return masses
+        return np.asarray(turn.uniform[shown[0]])
 
     return {
         "dialogs": len(dialogs),
@@ -147,14 +145,12 @@ def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> list[list[
 
 def _average_mass(turn: TurnTrace) -> np.ndarray:
     """The mass of the average head, [step]."""
-    averaged: np.ndarray = np.asarray(turn.mass).mean((0, 1))
-    return averaged
+    return np.asarray(turn.mass.mean((0, 1)))
 
 
 def _uniform_mass(turn: TurnTrace) -> np.ndarray:
     """The mass if attention were uniform, averaged over the layers, [step]."""
-    averaged: np.ndarray = np.asarray(turn.uniform).mean(0)
-    return averaged
+    return np.asarray(turn.uniform.mean(0))
 
 
 # --- Mass beside behaviour

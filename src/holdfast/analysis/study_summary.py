@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.analysis.calibration import FOLDERS, Calibration
 from holdfast.analysis.choice import Pick, front
 from holdfast.analysis.statistics import Estimate, estimate
-from holdfast.analysis.summary import NAME, json_text, judged, spread, summary_of, write_summary
+from holdfast.analysis.summary import judged, spread, write_results, write_summary
 from holdfast.common.files import write_whole
 from holdfast.records import read_run
 
@@ -24,25 +24,6 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
     """Writes `summary.json` of the calibration and of its two runs."""
     for name in FOLDERS:
         write_summary(folder / name)
-    write_whole(folder / NAME, json_text(calibration_summary(calibration)))
-
-
-def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Writes `summary.json` of the traces and of the run of every model."""
-    for name, _ in zip(MODELS, traces, strict=False):
-        write_summary(folder / name)
-    write_whole(folder / NAME, json_text(trace_summary(traces)))
-
-
-def write_geometry_summaries(geometry: dict[str, Any], folder: Path) -> None:
-    """Writes `summary.json` of the study and of its dialogs."""
-    write_summary(folder / DIALOGS)
-    dialogs = len(read_run(folder / DIALOGS).records)
-    write_whole(folder / NAME, json_text(geometry_summary(geometry, dialogs)))
-
-
-def calibration_summary(calibration: Calibration) -> dict[str, Any]:
-    """The results of a calibration, as JSON values."""
     results = [
         {
             "method": candidate.method,
@@ -59,28 +40,31 @@ def calibration_summary(calibration: Calibration) -> dict[str, Any]:
         }
         for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
     ]
-    identity = json.loads(json.dumps(calibration.about))
     records = 2 * sum(len(candidate.stability) for candidate in calibration.candidates)
-    return summary_of("calibrate", identity, records, results)
+    write_results(folder, "calibrate", calibration.about, records, results)
 
 
-def trace_summary(traces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The results of `analysis.decay.describe`, without the curves and the single probes."""
+def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Writes `summary.json` of the run of every model, and of the traces without the curves and the
+    single probes.
+    """
+    for name, _ in zip(MODELS, traces, strict=False):
+        write_summary(folder / name)
     results = [
         _without(trace, "curves") | {"behaviour": _without(trace["behaviour"], "probes")}
         for trace in traces
     ]
     identity = {"models": [trace["model"] for trace in traces]}
-    records = sum(trace["dialogs"] for trace in traces)
-    return summary_of("trace", identity, records, json.loads(json.dumps(results)))
+    write_results(folder, "trace", identity, sum(trace["dialogs"] for trace in traces), results)
 
 
-def geometry_summary(geometry: dict[str, Any], dialogs: int) -> dict[str, Any]:
-    """The measurements of `study.geometry.study`, without the norm of every embedding."""
+def write_geometry_summaries(geometry: dict[str, Any], folder: Path) -> None:
+    """Writes `summary.json` of the dialogs, and of the study, without the embeddings' norms."""
+    write_summary(folder / DIALOGS)
     identity = {name: geometry[name] for name in ("model", "model_fingerprint", "suite")}
-    return summary_of(
-        "geometry", identity, dialogs, _without(geometry, *identity, "embedding_norms")
-    )
+    results = _without(geometry, *identity, "embedding_norms")
+    records = len(read_run(folder / DIALOGS).records)
+    write_results(folder, "geometry", identity, records, results)
 
 
 def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:

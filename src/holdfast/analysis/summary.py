@@ -49,34 +49,33 @@ _DIGITS = 6  # sums may differ between machines behind it
 
 def write_summary(folder: Path | str) -> Path:
     """Writes `summary.json` into a run folder, whole or not at all; returns the file."""
-    return write_whole(Path(folder) / NAME, json_text(summarise(read_run(folder))))
+    return _write(Path(folder), summarise(read_run(folder)))
 
 
-def json_text(summary: dict[str, Any]) -> str:
-    """A summary as the text of its file."""
-    return json.dumps(summary, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+def write_results(
+    folder: Path, command: str, identity: dict[str, Any], records: int, results: Any
+) -> Path:
+    """The same for a command whose results, of so many records, are not those of one run."""
+    return _write(folder, _summary(command, identity, records, results))
+
+
+def _write(folder: Path, summary: dict[str, Any]) -> Path:
+    text = json.dumps(summary, ensure_ascii=False, indent=1, allow_nan=False)
+    return write_whole(folder / NAME, text + "\n")
 
 
 def summarise(run: RunData) -> dict[str, Any]:
     """The results of a run, as JSON values."""
     command = str(run.manifest.get("command", "drift"))
     read: Callable[[RunData], Any] = _RESULTS.get(command, _drift)
-    summary = summary_of(command, run.manifest.get("identity", {}), len(run.records), read(run))
+    summary = _summary(command, run.manifest.get("identity", {}), len(run.records), read(run))
     check = read_check(run)
     return summary if check is None else {**summary, "check": check_json(check)}
 
 
-def summary_of(
-    command: str, identity: dict[str, Any], records: int, results: Any
-) -> dict[str, Any]:
-    """The summary of a command that is made of so many records."""
-    return {
-        "schema": SCHEMA,
-        "command": command,
-        "identity": identity,
-        "records": records,
-        "results": results,
-    }
+def _summary(command: str, identity: dict[str, Any], records: int, results: Any) -> dict[str, Any]:
+    about = {"schema": SCHEMA, "command": command, "identity": identity}
+    return {**about, "records": records, "results": results}
 
 
 def spread(value: Estimate) -> dict[str, float | int | None]:

@@ -145,7 +145,9 @@ def _measure(
             running = drift.Running(progress=bar, command=command_line())
             calibrate(run.model, run.suite, capability, arguments.out, plan, running)
 
-    if not capability.is_text and not _is_swept(arguments.out):
+    folder = arguments.out / "capability"
+    is_swept = (folder / MANIFEST).is_file() and read_manifest(folder)["identity"]["sweeps"]
+    if not capability.is_text and not is_swept:
         unswept = dataclasses.replace(plan, sweeps=())
         measure(unswept, f"{title}; the model as it is comes first")
         _refuse_chance(read_calibration(arguments.out), arguments.budget)
@@ -170,12 +172,6 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
         conversations=arguments.conversations,
         sweeps=arguments.sweep or DEFAULT_SWEEPS,
     )
-
-
-def _is_swept(out: Path) -> bool:
-    """Whether the folder has a calibration that went beyond the model as it is."""
-    folder = out / "capability"
-    return (folder / MANIFEST).is_file() and bool(read_manifest(folder)["identity"]["sweeps"])
 
 
 def _refuse_chance(calibration: Calibration, budget: float | None) -> None:

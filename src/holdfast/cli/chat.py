@@ -6,7 +6,7 @@ import argparse
 import functools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Spec, SystemOptions
-from holdfast.cli.progress import Terminated
+from holdfast.cli.progress import Terminated, printable
 from holdfast.common.files import write_whole
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
@@ -27,8 +27,6 @@ from holdfast.models.capabilities import offers
 from holdfast.models.protocol import stream_reply
 from holdfast.models.requests import Reply, Request
 
-Setting = tuple[Method, ...]
-
 EXAMPLES = """examples:
   holdfast chat --system "Always reply in French."
   holdfast chat --model http://127.0.0.1:8000/v1 --method boost:factor=4
@@ -37,21 +35,20 @@ EXAMPLES = """examples:
 In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D ends.
 Where the input is no terminal, each line is a message or a command, and what is refused ends it."""
 
-_BAR = 40  # characters of the longest one
 BOLD, DIM, RED = 1, 2, 31  # as a terminal numbers styles
 _CUT = "cut off at --max-new-tokens, or where the model's context ends"
-# name, argument, line of help; `Chat` has a method of each name
-COMMANDS = (
-    ("method", "SPEC", "steer from here on; none stops it"),
-    ("compare", "SPEC SPEC ...", "answer the next message under each"),
-    ("mass", "", "how much attention went to what is held on to"),
-    ("system", "TEXT", "another system prompt; without a text, none"),
-    ("emphasis", "TEXT", "hold on to this text instead; without one, to the system prompt"),
-    ("retry", "", "answer the last message again"),
-    ("save", "FILE", "write the dialog"),
-    ("help", "", "this list"),
-    ("quit", "", "end; so does Ctrl-D"),
-)
+# argument and line of help; `Chat` has a method of each name
+COMMANDS = {
+    "method": ("SPEC", "steer from here on; none stops it"),
+    "compare": ("SPEC SPEC ...", "answer the next message under each"),
+    "mass": ("", "how much attention went to what is held on to"),
+    "system": ("TEXT", "another system prompt; without a text, none"),
+    "emphasis": ("TEXT", "hold on to this text instead; without one, to the system prompt"),
+    "retry": ("", "answer the last message again"),
+    "save": ("FILE", "write the dialog"),
+    "help": ("", "this list"),
+    "quit": ("", "end; so does Ctrl-D"),
+}
 
 
 class _ChatOptions(Options):
@@ -78,32 +75,34 @@ def run(arguments: argparse.Namespace) -> None:
         while not chat.over and (line := sys.stdin.readline()):
             chat.take(line.rstrip("\n"))
         return
-    read = _reader()
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+
+    completer = WordCompleter(completions(), WORD=True)
+    prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
     notice(f"{chat.model.name}; /help lists the commands, Ctrl-D ends.")
-    while not chat.over and (typed := read()) is not None:
+    while not chat.over:
         try:
-            chat.take(typed)
+            chat.take(prompt.prompt("> "))
         except HoldfastError as error:
             notice(str(error), RED)
+        except EOFError:
+            return
+        except KeyboardInterrupt as ended:  # Ctrl-C empties the line
+            if isinstance(ended, Terminated):
+                raise
 
 
 def show(text: str, style: int = 0, file: Any = None) -> None:
     """Prints a line, on a terminal in a style."""
-    styled = style and sys.stdout.isatty()
-    text = f"\x1b[{style}m{printable(text)}\x1b[0m" if styled else printable(text)
-    print(text, file=file or sys.stdout, flush=True)
+    text = printable(text)
+    text = f"\x1b[{style}m{text}\x1b[0m" if style and sys.stdout.isatty() else text
+    print(text, file=file, flush=True)
 
 
 def notice(text: str, style: int = DIM) -> None:
     """Prints a line beside the replies: on the error output where the output is no terminal."""
     show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
-
-
-def printable(text: str) -> str:
-    """Text in which control characters other than tabs and line breaks, which a terminal would
-    obey, and half pairs of surrogates are spaces.
-    """
-    return "".join(ch if ch in "\t\n" or ch.isprintable() else " " for ch in text)
 
 
 class Chat:
@@ -116,29 +115,29 @@ class Chat:
             self.stream = functools.partial(stream_reply, model.session().generate, model.tokenizer)
         self.shows_mass = offers(model, Ability.LOG_ODDS)
         self.messages: tuple[Message, ...] = ()
-        self.methods: Setting = ()
+        self.methods: tuple[Method, ...] = ()
         self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
         self.masses: dict[int, tuple[str, tuple[float, ...]]] = {}  # by round, with the method
         self.attempt = 0  # how often the last message was answered before
-        self.comparing: tuple[Setting, ...] = ()  # for the next message; () for `methods`
+        self.comparing: list[tuple[Method, ...]] = []  # for the next message
         self.over = False
 
     def take(self, typed: str) -> None:
         """Takes what was typed: a command, a message, or nothing."""
         if typed.startswith("/"):
             name, _, rest = typed[1:].partition(" ")
-            takes = {known: argument for known, argument, _ in COMMANDS}
-            if name not in takes:
-                raise UnknownName("command", f"/{name}", [f"/{known}" for known in takes])
-            if rest.strip() and not takes[name]:
-                raise UsageError(f"/{name} takes nothing behind it, not {rest.strip()!r}.")
-            getattr(self, name)(*[rest.strip()] if takes[name] else ())
+            if name not in COMMANDS:
+                raise UnknownName("command", f"/{name}", [f"/{known}" for known in COMMANDS])
+            takes, given = COMMANDS[name][0], rest.strip()
+            if given and not takes:
+                raise UsageError(f"/{name} takes nothing behind it, not {given!r}.")
+            getattr(self, name)(*[given] if takes else ())
         elif typed.strip():
             messages = (*self.messages, {"role": "user", "content": typed})
             self.emphasized = resolve(messages, self.emphasized)
             if not self.comparing:
                 return self._reply(messages, attempt=0)
-            settings, self.comparing = self.comparing, ()
+            settings, self.comparing = self.comparing, []
             for number, setting in enumerate(settings, 1):
                 show(f"{number} {spell(setting)}", BOLD)
                 self._ask(messages, setting)
@@ -148,18 +147,21 @@ class Chat:
         """Answers a chat, which then goes on behind the reply."""
         reply, self.attempt = self._ask(messages, self.methods, attempt), attempt
         if reply.text or reply.stop_reason != "stopped":
-            number = _rounds(messages)
+            number = sum(message["role"] == "user" for message in messages)
             self.masses = {n: entry for n, entry in self.masses.items() if n < number}
             self.masses[number] = spell(self.methods), reply.token_masses
             self.messages = (*messages, {"role": "assistant", "content": reply.text})
 
-    def _ask(self, messages: Sequence[Message], methods: Setting, attempt: int = 0) -> Reply:
+    def _ask(
+        self, messages: Sequence[Message], methods: tuple[Method, ...], attempt: int = 0
+    ) -> Reply:
         """A reply, shown as it comes; after Ctrl-C as far as it came, with the reason "stopped"."""
+        number = sum(message["role"] == "user" for message in messages)
         request = Request(
             messages,
             methods,
             self.sampling,
-            seed_of("chat", self.seed, _rounds(messages), attempt),
+            seed_of("chat", self.seed, number, attempt),
             conversation_seed=seed_of("chat methods", self.seed),
             thread=spell(methods),  # so that nothing is computed twice
             keep=True,
@@ -186,7 +188,7 @@ class Chat:
             notice(f"({_CUT if reply.stop_reason == 'length' else reply.stop_reason})")
         return reply
 
-    def _parse(self, spec: str) -> Setting:
+    def _parse(self, spec: str) -> tuple[Method, ...]:
         self.model.check(methods := parse(spec))
         return methods
 
@@ -198,7 +200,7 @@ class Chat:
             notice("It has nothing to hold on to yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:
-        settings = tuple(self._parse(spec) for spec in specs.split())
+        settings = [self._parse(spec) for spec in specs.split()]
         if len(settings) < 2 or len(set(settings)) < len(settings):
             raise UsageError(
                 "/compare takes two methods or more, each once, with blanks between, as in"
@@ -223,7 +225,7 @@ class Chat:
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
         most, width = max(mean for _, _, mean in rows), max(len(spec) for _, spec, _ in rows)
         for number, spec, mean in rows:
-            show(f"{number:>3}  {spec:<{width}}  {mean:.3f}  {'█' * round(_BAR * mean / most)}")
+            show(f"{number:>3}  {spec:<{width}}  {mean:.3f}  {'█' * round(40 * mean / most)}")
 
     def system(self, text: str) -> None:
         rest = tuple(message for message in self.messages if message["role"] != "system")
@@ -275,39 +277,16 @@ class Chat:
         notice(f"loaded: {len(messages)} messages, method {spell(self.methods)}")
 
     def help(self) -> None:
-        for name, takes, line in COMMANDS:
+        for name, (takes, line) in COMMANDS.items():
             show(f"{f'/{name} {takes}':<22}  {line}")
 
     def quit(self) -> None:
         self.over = True
 
 
-def _rounds(messages: Sequence[Message]) -> int:
-    return sum(message["role"] == "user" for message in messages)
-
-
-def _reader() -> Callable[[], str | None]:
-    """Reads the next line from a terminal: None at Ctrl-D; Ctrl-C empties the line."""
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
-
-    completer = WordCompleter(completions(), WORD=True)
-    prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
-
-    def read() -> str | None:
-        try:
-            return prompt.prompt("> ")
-        except KeyboardInterrupt:
-            return ""
-        except EOFError:
-            return None
-
-    return read
-
-
 def completions() -> list[str]:
     """The commands, and every method with the parameters that it needs."""
-    return [*(f"/{name}" for name, _, _ in COMMANDS), "none", *map(example_of, METHODS)]
+    return [*(f"/{name}" for name in COMMANDS), "none", *map(example_of, METHODS)]
 
 
 COMMAND = Command(

@@ -14,7 +14,7 @@ from holdfast.chat.emphasis import read_marks
 from holdfast.chat.messages import Message
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Specs, SystemOptions
-from holdfast.cli.progress import note
+from holdfast.cli.progress import note, printable
 from holdfast.common.sampling import NO_CONTENT, Sampling
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models.requests import Request
@@ -57,15 +57,10 @@ def run(arguments: argparse.Namespace) -> None:
     )
     _check_effect(request, arguments)
     model = load_model(arguments)
-    reply = model.stream(request, lambda piece: print(_printable(piece), end="", flush=True))
+    reply = model.stream(request, lambda piece: print(printable(piece), end="", flush=True))
     print()
     if reply.stop_reason in NO_CONTENT:
         note(f"The reply has no content ({reply.stop_reason}).")
-
-
-def _printable(piece: str) -> str:
-    """Text as a terminal can take it: half a pair of surrogates becomes '?'."""
-    return piece.encode(errors="replace").decode()
 
 
 def _method(given: list[str] | None) -> str:

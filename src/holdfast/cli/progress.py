@@ -24,6 +24,13 @@ def note(line: str) -> None:
     print(f"holdfast: {line}", file=sys.stderr, flush=True)
 
 
+def printable(text: str) -> str:
+    """Text in which control characters other than tabs and line breaks, which a terminal would
+    obey, and half pairs of surrogates are spaces.
+    """
+    return "".join(ch if ch in "\t\n" or ch.isprintable() else " " for ch in text)
+
+
 class Bar:
     """How far a long command is: a bar on a terminal, elsewhere a plain line every half minute.
 

@@ -52,6 +52,7 @@ _STYLE: Any = {
     "xtick.color": "#555555",
     "ytick.color": "#555555",
 }
+_LINES = ("-", "--", ":", "-.")
 _SIZES = (None, 8, 7, 6)  # of a legend's letters, the largest that fits is taken
 _PER_INCH, _SMALL_PER_INCH = 15, 20  # letters of a note, and of a name in the smallest size
 _LEGEND_HEIGHT = 0.8  # inches of a figure's height that a legend may take
@@ -99,6 +100,12 @@ def whiskers(points: Sequence[Estimate]) -> np.ndarray:
     """How far the intervals reach below and above the means, [2, point]; 0 where there is none."""
     mean, low, high = np.array([(p.mean, p.low, p.high) for p in points], dtype=float).T
     return np.nan_to_num(np.maximum([mean - low, high - mean], 0))
+
+
+def look(number: int) -> dict[str, Any]:
+    """The colour and the line of the curve of a number; each colour has a line of every kind."""
+    line = _LINES[number // len(COLOURS) % len(_LINES)]
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": line}
 
 
 def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None) -> None:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_of
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.summary import NAME, json_text, spread, summary_of
+from holdfast.analysis.summary import spread, write_results
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.common.files import write_whole
 from holdfast.records import RunData
-from holdfast.report.figures import COLOURS, legend_below, panels, save, styled
+from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
 from holdfast.report.junit import TestCase, write_cases
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import aligned, count_of, plain, signed
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _MOST_BROKEN = 50  # turns that the page shows of a rule
 _MOST_DRAWN = 12  # rules in a figure, those kept least
 _MOST_TOLD = 3  # turns that a test case shows
-_LINES = ("-", "--")
 
 
 def table(run: RunData, rows: Sequence[Adherence], bar: float | None) -> str:
@@ -34,13 +32,7 @@ def table(run: RunData, rows: Sequence[Adherence], bar: float | None) -> str:
     head = ["rule", "kept [95 %]", "turns", "first to last turn", "half broken by"]
     cells = [[*head, *(["against"] if compared else []), *(["verdict"] if _judged(rows) else [])]]
     for row in rows:
-        line = [
-            row.rule,
-            plain(row.overall),
-            f"{row.applied} of {row.turns}",
-            signed(row.change) if row.change.n else "–",
-            _median(row),
-        ]
+        line = [*_cells(row), _median(row)]
         if compared:
             line.append(signed(row.earlier.difference) if row.earlier else "–")
         if _judged(rows):
@@ -101,6 +93,12 @@ def lines(run: RunData, rows: Sequence[Adherence], bar: float | None) -> list[st
     return sentences
 
 
+def _cells(row: Adherence) -> tuple[str, str, str, str]:
+    """A rule, how well it is kept, in how many turns, and its change from first to last."""
+    change = signed(row.change) if row.change.n else "–"
+    return row.rule, plain(row.overall), f"{row.applied} of {row.turns}", change
+
+
 def _judged(rows: Sequence[Adherence]) -> bool:
     return any(row.verdict for row in rows)
 
@@ -115,12 +113,6 @@ def write_logs_summary(
     run: RunData, rows: Sequence[Adherence], bar: float | None, error: float
 ) -> Path:
     """Writes `summary.json` into the run's folder."""
-    return write_whole(run.folder / NAME, json_text(_summary(run, rows, bar, error)))
-
-
-def _summary(
-    run: RunData, rows: Sequence[Adherence], bar: float | None, error: float
-) -> dict[str, Any]:
     results = {
         "min_adherence": bar,
         "error": error,
@@ -128,7 +120,7 @@ def _summary(
         "unmatched": run.manifest.get("unmatched", 0),
         "problems": run.manifest.get("problems", []),
     }
-    return summary_of("logs", run.manifest["identity"], len(run.records), results)
+    return write_results(run.folder, "logs", run.manifest["identity"], len(run.records), results)
 
 
 def _as_json(row: Adherence) -> dict[str, Any]:
@@ -191,11 +183,10 @@ def _binned_figure(rows: Sequence[Adherence], name: str, bins: Sequence[int], la
     last = 0
     for number, row in enumerate(rows):
         points = [(x, item) for x, item in enumerate(getattr(row, name)) if item.mean is not None]
-        x = [column for column, _ in points]
-        axis.plot(x, [item.mean for _, item in points], marker="o", markersize=3, **_look(number))
-        low = [item.low if item.low is not None else item.mean for _, item in points]
-        high = [item.high if item.high is not None else item.mean for _, item in points]
-        axis.fill_between(x, low, high, color=COLOURS[number % len(COLOURS)], alpha=0.12, lw=0)
+        x, kept = [column for column, _ in points], [item for _, item in points]
+        low, high = means(kept) + whiskers(kept) * [[-1], [1]]
+        axis.plot(x, means(kept), marker="o", markersize=3, linewidth=1.4, **look(number))
+        axis.fill_between(x, low, high, color=look(number)["color"], alpha=0.12, lw=0)
         last = max([last, *x])
     names = [_bin_name(bins, column) for column in range(last + 1)]
     axis.set_xticks(range(last + 1), names)
@@ -221,23 +212,15 @@ def _survival_figure(rows: Sequence[Adherence]) -> Figure:
         curve = row.survival
         x = [0, *curve.turns, end]
         last = [curve.share[-1] if curve.share else 1.0]
-        axis.step(x, [1.0, *curve.share, *last], where="post", **_look(number))
+        axis.step(x, [1.0, *curve.share, *last], where="post", linewidth=1.4, **look(number))
         if curve.share:
             low, high = [1.0, *curve.low, curve.low[-1]], [1.0, *curve.high, curve.high[-1]]
-            colour = COLOURS[number % len(COLOURS)]
+            colour = look(number)["color"]
             axis.fill_between(x, low, high, step="post", color=colour, alpha=0.12, lw=0)
     note = "Kaplan-Meier; band: 95 % interval"
     _finish(figure, axis, rows, "turn of the dialog", "share of dialogs never broken so far", note)
     axis.set_xlim(0, end)
     return figure
-
-
-def _look(number: int) -> dict[str, Any]:
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": _LINES[number // len(COLOURS) % len(_LINES)],
-        "linewidth": 1.4,
-    }
 
 
 def _finish(
@@ -246,7 +229,7 @@ def _finish(
     from matplotlib.lines import Line2D
 
     axis.set(xlabel=x, ylabel=y, ylim=(-0.02, 1.02))
-    handles = [Line2D([], [], **_look(number)) for number in range(len(rows))]
+    handles = [Line2D([], [], **look(number)) for number in range(len(rows))]
     legend_below(figure, handles, [row.rule for row in rows], note)
 
 
@@ -260,18 +243,9 @@ def logs_page(
     head = ("rule", "kept", "turns it is for", "first to last turn", "first broken", "verdict")
     overview = [head]
     for row in dict.fromkeys([*shown, *rows]):
-        overview.append(
-            (
-                row.rule,
-                plain(row.overall),
-                f"{row.applied} of {row.turns}",
-                signed(row.change) if row.change.n else "–",
-                f"{row.survival.broken} of {row.overall.n} dialogs; half by {_median(row)}"
-                if row.survival.median
-                else f"{row.survival.broken} of {row.overall.n} dialogs",
-                row.verdict or "–",
-            )
-        )
+        broken = f"{row.survival.broken} of {row.overall.n} dialogs"
+        broken += f"; half by {_median(row)}" if row.survival.median else ""
+        overview.append((*_cells(row), broken, row.verdict or "–"))
     against = [("rule", "before", "now", "difference")]
     against += [
         (row.rule, plain(row.earlier.before), plain(row.overall), signed(row.earlier.difference))

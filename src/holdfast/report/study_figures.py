@@ -17,6 +17,7 @@ from holdfast.report.figures import (
     COLOURS,
     error_bars,
     legend_below,
+    look,
     means,
     panels,
     save,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DARK = "#222222"
-_LINES = ("-", "--", ":", "-.")
 _LONG = 28  # letters of a sweep's name in the legend
 _BINS = 6
 _STEPS = (6, 12, 20, 30, 42, 56, 72)  # points from a label to its point, nearest first
@@ -96,34 +96,36 @@ def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float)
     drops = [calibration.drop(candidate) for candidate in candidates]
     gains = [calibration.gain(candidate) for candidate in candidates]
     x, y = means(drops), means([estimate(candidate.stability) for candidate in candidates])
-    colour, line = _look(number)
+    style = look(number + 1)
     # the difference to none is what is measured, so the whiskers are those of the paired
     # differences, in both directions
-    error_bars(axis, x, y, colour, whiskers(gains), whiskers(drops))
+    error_bars(axis, x, y, style["color"], whiskers(gains), whiskers(drops))
     label = _label(*calibration.names[number])
     dots: Any = {"marker": "o", "markersize": 4, "markevery": slice(1, None)}
-    axis.plot([0, *x], [start, *y], line, color=colour, linewidth=1.3, label=label, **dots)
+    axis.plot([0, *x], [start, *y], linewidth=1.3, label=label, **style, **dots)
     return [
-        _Label(candidate.value, at, level, colour)
+        _Label(candidate.value, at, level, style["color"])
         for candidate, at, level in zip(candidates, x, y, strict=True)
     ]
 
 
 def _by_round(calibration: Calibration, budget: float) -> Figure:
     figure, (axis,) = panels(1, 1, 6.4, 3.8)
-    shown: list[tuple[Candidate, str, str, str]] = [(calibration.none, _DARK, "--", "none")]
+    plain = {"color": _DARK, "linestyle": "--"}
+    shown: list[tuple[Candidate, dict[str, Any], str]] = [(calibration.none, plain, "none")]
     for number, (name, parameter) in enumerate(calibration.names):
         closest = calibration.closest(calibration.sweeps[number], budget)
         lost = f"{calibration.mean_drop(closest):+.1f} lost"
         label = f"{_label(name, parameter)}={closest.value} ({lost})"
-        shown.append((closest, *_look(number), label))
-    for index, (candidate, colour, line, label) in enumerate(shown):
+        shown.append((closest, look(number + 1), label))
+    for index, (candidate, style, label) in enumerate(shown):
         points = estimate_columns(candidate.by_round)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(shown) - 1) / 2)
         there = ~np.isnan(means(points))
         x, y = rounds[there], means(points)[there]
-        error_bars(axis, x, y, colour, whiskers(points)[:, there])
-        axis.plot(x, y, line, color=colour, linewidth=1.5, marker="o", markersize=3, label=label)
+        error_bars(axis, x, y, style["color"], whiskers(points)[:, there])
+        dots: Any = {"linewidth": 1.5, "marker": "o", "markersize": 3}
+        axis.plot(x, y, label=label, **style, **dots)
     axis.set(
         title=f"stability by round, each method at its setting closest to {budget:g} points lost",
         xlabel="round",
@@ -137,10 +139,6 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
     )
     legend_below(figure, *axis.get_legend_handles_labels(), note)
     return figure
-
-
-def _look(number: int) -> tuple[str, str]:
-    return COLOURS[(number + 1) % len(COLOURS)], _LINES[(number + 1) // len(COLOURS) % len(_LINES)]
 
 
 def _label(name: str, parameter: str) -> str:

@@ -246,8 +246,8 @@ def run(
 
         def material(batch: PendingBatch) -> TaskBatch:
             name, variant, shown = before[batch.name]
-            asked = {number: samples[name][number] for number in batch.again}
-            return TaskBatch(name, variant, shown, asked)
+            some = {number: samples[name][number] for number in batch.again}
+            return TaskBatch(name, variant, shown, some)
 
         work = BatchWork(functools.partial(_ask, settings.generate), "sample")
         ask_batches(model, work, pending, material, running.progress)
