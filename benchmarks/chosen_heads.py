@@ -38,7 +38,7 @@ from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibrate import calibrate
 from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
-from holdfast.study.decay import Sizes, hold
+from holdfast.study.decay import hold, settings_for
 
 EXPONENT, ROUNDS = 0.3, (5, 8)  # of the probes that choose heads
 LATE = 8  # the round whose probes score fixes behind fixed histories
@@ -102,7 +102,7 @@ def probe_scores(
 
 def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int) -> dict:
     """The heads that each criterion puts first."""
-    records, dialogs = hold(model, suite, out, Sizes(conversations, 8, seed))
+    records, dialogs = hold(model, suite, out, settings_for(conversations, 8, seed))
     drop = np.array(describe_decay(dialogs)["heads"]["drop"])
     heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]
     fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]

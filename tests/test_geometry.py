@@ -11,19 +11,20 @@ from page_outline import read_page
 from test_drift import SUITE, Scripted
 from tiny import chat, model
 
+from holdfast import drift
 from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, ParameterOutOfRange
+from holdfast.errors import ModelError
 from holdfast.papers.li2024 import geometry
 from holdfast.report.study_figures import write_geometry_figures
 from holdfast.report.trace import geometry_page
 
-SMALL = geometry.GeometrySizes(conversations=2, rounds=2)
+SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)
 
 
 def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     found = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
-    lines = geometry.lines(found, SMALL)
+    lines = geometry.lines(found, 2)
     assert found == json.loads((tmp_path / "out" / "geometry.json").read_text())
     weights = model().hf_model.get_input_embeddings().weight
     assert np.allclose(found["embedding_norms"], weights.detach().norm(dim=-1).numpy(), atol=1e-5)
@@ -79,8 +80,6 @@ def test_tokens_belong_to_who_said_them():
 def test_what_cannot_be_studied_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"scripted does not show its embeddings.*loaded here"):
         geometry.study(Scripted(), SUITE, tmp_path, SMALL)
-    with pytest.raises(ParameterOutOfRange, match=r"rounds.*0"):
-        geometry.GeometrySizes(rounds=0)
 
 
 def test_dimension_and_angle_of_known_clouds():

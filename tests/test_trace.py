@@ -22,7 +22,7 @@ from holdfast.drift.traces import TurnTrace, read_traces, write_traces
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Run
 from holdfast.report.trace import lines
-from holdfast.study.decay import Dialog, Sizes, check
+from holdfast.study.decay import Dialog, check, settings_for
 
 LAYERS, HEADS = 2, 3
 
@@ -237,6 +237,6 @@ def test_models_without_a_mass_to_read_are_refused():
     with pytest.raises(ModelError, match="mamba"):
         check(model("mamba"))
     with pytest.raises(ParameterOutOfRange):
-        Sizes(rounds=1)
+        settings_for(rounds=1)
     with pytest.raises(UsageError, match="two"):
         decay.decay([dialog([[0.3] * 5], [20])])

@@ -45,7 +45,13 @@ class _GenerateChat(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    chosen = methods.parse(_method(arguments.method))
+    given = arguments.method or ["none"]
+    if len(given) > 1:
+        raise UsageError(
+            f"--method is given {len(given)} times, and one reply has one setting; join them: "
+            f"--method {'+'.join(given)}"
+        )
+    chosen = methods.parse(given[0])
     request = Request(
         _messages(arguments),
         chosen,
@@ -61,16 +67,6 @@ def run(arguments: argparse.Namespace) -> None:
     print()
     if reply.stop_reason in NO_CONTENT:
         note(f"The reply has no content ({reply.stop_reason}).")
-
-
-def _method(given: list[str] | None) -> str:
-    """The spec that --method gives."""
-    if given and len(given) > 1:
-        raise UsageError(
-            f"--method is given {len(given)} times, and one reply has one setting; join them: "
-            f"--method {'+'.join(given)}"
-        )
-    return given[0] if given else "none"
 
 
 def _messages(arguments: argparse.Namespace) -> list[Message]:

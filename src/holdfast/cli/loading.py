@@ -117,7 +117,6 @@ def load_named(arguments: argparse.Namespace, **more: Any):
 
 
 def _connect(arguments: argparse.Namespace):
-
     # a server that does not answer is asked again for seconds
     note(f"connecting to {arguments.model} ...")
     model = connect_all(

@@ -105,12 +105,7 @@ def print_run(run: RunData) -> None:
     print("The page has more tables.")
     for name, line in ending_lines(run.records):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
-    print(_time_line(run.records))
-    print(f"\n{next_line(run)}")
-
-
-def _time_line(records: list[dict]) -> str:
-    """'Took 11 minutes.'"""
-    seconds = round(sum(record["seconds"] for record in records))
+    seconds = round(sum(record["seconds"] for record in run.records))
     unit, size = next((u, s) for u, s in _UNITS if seconds >= 2 * s or s == 1)
-    return f"Took {count_of(round(seconds / size), unit)}."
+    print(f"Took {count_of(round(seconds / size), unit)}.")
+    print(f"\n{next_line(run)}")

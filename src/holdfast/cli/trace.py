@@ -59,17 +59,14 @@ class _GeometryOptions(Options):
 
 def run(arguments: argparse.Namespace) -> None:
     page = page_path(arguments, arguments.out)
-    sizes = decay.Sizes(
-        conversations=arguments.conversations,
-        rounds=arguments.rounds,
-        seed=arguments.seed,
-        divergence=arguments.divergence,
+    settings = decay.settings_for(
+        arguments.conversations, arguments.rounds, arguments.seed, arguments.divergence
     )
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
     refuse_other_command(arguments.out, "trace")
     folders = [arguments.out / name for name in MODELS[: 2 if arguments.compare else 1]]
     for folder in folders:
-        check_folder(suite, folder, decay.settings_for(sizes), [chosen], command=command_line())
+        check_folder(suite, folder, settings, [chosen], command=command_line())
     first = load_model(arguments)
     decay.check(first)
     models = [first]
@@ -84,11 +81,11 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.kept = arguments.out
     traces = []
     for folder, model in zip(folders, models, strict=True):
-        conversations = count_of(sizes.conversations, "conversation")
-        title = f"{conversations} of {count_of(sizes.rounds, 'round')} with {model.name}"
-        with Bar(sizes.conversations * sizes.rounds, title=title) as bar:
+        conversations = count_of(settings.conversations, "conversation")
+        title = f"{conversations} of {count_of(settings.rounds, 'round')} with {model.name}"
+        with Bar(settings.conversations * settings.rounds, title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            dialogs = decay.hold(model, suite, folder, sizes, chosen, running)
+            dialogs = decay.hold(model, suite, folder, settings, chosen, running)
         traces.append(describe(model.name, *dialogs))
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")
@@ -99,16 +96,21 @@ def run(arguments: argparse.Namespace) -> None:
 
 def run_geometry(arguments: argparse.Namespace) -> None:
     page = page_path(arguments, arguments.out)
-    sizes = geometry.GeometrySizes(
-        conversations=arguments.conversations, rounds=arguments.rounds, seed=arguments.seed
+    settings = drift.Settings(
+        rounds=arguments.rounds,
+        conversations=arguments.conversations,
+        seed=arguments.seed,
+        adoption=False,
     )
     suite, folder = drift.load_suite(arguments.suite), arguments.out / DIALOGS
     refuse_other_command(arguments.out, "geometry")
-    check_folder(suite, folder, geometry.settings_for(sizes), [()], command=command_line())
+    check_folder(suite, folder, settings, [()], command=command_line())
     model = load_model(arguments)
     arguments.kept = arguments.out
-    measured = geometry.study(model, suite, arguments.out, sizes, Bar.of("round"), command_line())
-    printed = geometry.lines(measured, sizes)
+    measured = geometry.study(
+        model, suite, arguments.out, settings, Bar.of("round"), command_line()
+    )
+    printed = geometry.lines(measured, settings.conversations)
     print(*printed, sep="\n")
     print_figures(write_geometry_figures(measured, arguments.out))
     write_geometry_summaries(measured, arguments.out)

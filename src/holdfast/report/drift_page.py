@@ -123,7 +123,8 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     checks = [read_check(run) for run in runs]
     baseline = baseline_beside(runs[0], series[0])
     rules = rule_rows(series)
-    categories = _agent_categories(series)
+    agents = [record["agent"] for item in series for record in item.records]
+    categories = sorted({agent["category"] for agent in agents if agent["category"]})
     one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
     shown = list(zip(looks(series), series, strict=True))
     kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
@@ -197,8 +198,3 @@ def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:
 def _name(value: object) -> str:
     """The name of a model or suite, given as a name or as an object with one."""
     return str(value.get("name", "")) if isinstance(value, dict) else str(value or "")
-
-
-def _agent_categories(series: Sequence[Series]) -> list[str]:
-    records = [record for item in series for record in item.records]
-    return sorted({name for record in records if (name := record["agent"]["category"])})

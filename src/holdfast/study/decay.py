@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,28 +21,11 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How much is read: at least 2 conversations, for an interval, of at least 2 rounds;
-    `divergence` measures that from a fresh dialog too.
-    """
-
-    conversations: int = 40
-    rounds: int = 8
-    seed: int = 0
-    divergence: bool = False
-
-    def __post_init__(self) -> None:
-        ranges.whole_number("trace", "conversations", self.conversations, 2)
-        ranges.whole_number("trace", "rounds", self.rounds, 2)
-        ranges.whole_number("trace", "seed", self.seed, 0)
-
-
 def hold(
     model: LocalModel,
     suite: drift.Suite,
     out: Path,
-    sizes: Sizes = Sizes(),
+    settings: drift.Settings,
     methods: Sequence[Method] = (),
     running: drift.Running = drift.Running(),
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
@@ -51,21 +34,25 @@ def hold(
     """
     check(model)
     running = replace(running, traces=True)
-    run = drift.run(model, suite, out, settings_for(sizes), [methods], running=running)
+    run = drift.run(model, suite, out, settings, [methods], running=running)
     records = sorted(run.records, key=lambda record: record["conversation"])
     return records, [
         read_traces(Path(out), record["method"], record["conversation"]) for record in records
     ]
 
 
-def settings_for(sizes: Sizes) -> drift.Settings:
-    """The protocol of the dialogs."""
+def settings_for(
+    conversations: int = 40, rounds: int = 8, seed: int = 0, divergence: bool = False
+) -> drift.Settings:
+    """The protocol of the dialogs: at least 2, for an interval, of at least 2 rounds."""
+    ranges.whole_number("trace", "conversations", conversations, 2)
+    ranges.whole_number("trace", "rounds", rounds, 2)
     return drift.Settings(
-        rounds=sizes.rounds,
-        conversations=sizes.conversations,
-        seed=sizes.seed,
+        rounds=rounds,
+        conversations=conversations,
+        seed=seed,
         adoption=False,
-        divergence=sizes.divergence,
+        divergence=divergence,
     )
 
 

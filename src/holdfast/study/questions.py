@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
@@ -21,6 +21,9 @@ from holdfast.models.requests import Reply, Request
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
 
+if TYPE_CHECKING:
+    from holdfast.engine.scoring import Scored
+
 
 @dataclass(frozen=True)
 class CapabilityQuestion:
@@ -32,19 +35,10 @@ class CapabilityQuestion:
 
 
 @dataclass(frozen=True)
-class Chances:
-    """The log-probabilities of an item's replies, the tokens of the first, and those forwarded."""
-
-    log_probabilities: tuple[float, ...]
-    tokens: int
-    forwarded: int
-
-
-@dataclass(frozen=True)
 class Answers:
     """Answers to questions, by number; a reading that was not requested is empty."""
 
-    chances: Mapping[int, Chances]
+    chances: Mapping[int, Scored]
     written: Mapping[int, Reply]
 
 
@@ -119,7 +113,7 @@ class Questioner:
 
     def _answers(self, questions: Sequence[CapabilityQuestion]) -> Answers:
         """Both readings, as far as the model and the capability have them."""
-        chances: dict[int, Chances] = {}
+        chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
         session, gate = self.model.session(), gate_of(self.setting)
         scores = offers(self.model, Ability.REPLY_SCORES)
@@ -148,24 +142,22 @@ class Questioner:
 
     def _score(
         self, session: Any, questions: Sequence[CapabilityQuestion], *, keep: bool
-    ) -> dict[int, Chances]:
+    ) -> dict[int, Scored]:
         requests = [self._request(question, keep=keep) for question in questions]
         scored = session.score(requests, [question.item.replies for question in questions])
-        chances = {}
+        chances: dict[int, Scored] = {}
         for question, score in zip(questions, scored, strict=True):
             if question.item.answer is None and not math.isfinite(score.log_probabilities[0]):
                 raise UsageError(
                     f"{steering.spell(self.setting)} gives a token of the text no probability, so"
                     " its perplexity is infinite; sweep without a threshold."
                 )
-            chances[question.number] = Chances(
-                score.log_probabilities, score.tokens[0], score.forwarded
-            )
+            chances[question.number] = score
         return chances
 
     def _score_gated(
         self, session: Any, gate: Any, questions: Sequence[CapabilityQuestion]
-    ) -> dict[int, Chances]:
+    ) -> dict[int, Scored]:
         """A gate chooses between options as it chooses a reply's first token."""
         import torch
 
@@ -181,9 +173,9 @@ class Questioner:
             best = moved.log_probabilities.index(max(moved.log_probabilities))
             plainly = torch.tensor([other.log_probabilities])
             accepted = bool(gate.accepts(torch.tensor([best]), plainly))
-            log_probabilities = (moved if accepted else other).log_probabilities
+            taken = moved if accepted else other
             forwarded = moved.forwarded + other.forwarded
-            chances[question.number] = Chances(log_probabilities, moved.tokens[0], forwarded)
+            chances[question.number] = replace(taken, forwarded=forwarded)
         return chances
 
     def _write(
@@ -261,7 +253,7 @@ def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dic
         read = float(bool(picked) and picked == LETTERS[item.answer])
     value = likeliest if plan.reading == "likeliest" else read
     if item.answer is None and scored is not None:
-        value = scored.log_probabilities[0] / scored.tokens
+        value = scored.log_probabilities[0] / scored.tokens[0]
     return {
         "round": plan.ask_at,
         "kind": "capability",
@@ -275,5 +267,5 @@ def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dic
         "written": read,
         "answer": item.answer,
         "log_probabilities": chances and [c if math.isfinite(c) else None for c in chances],
-        "tokens": None if scored is None else scored.tokens,
+        "tokens": None if scored is None else scored.tokens[0],
     }

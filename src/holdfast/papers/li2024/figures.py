@@ -69,7 +69,10 @@ def _figure_3(setup: Li2024Setup) -> Figure:
 
 def _figure_9(setup: Li2024Setup) -> Figure:
     model = setup.other or setup.model
-    series = {role: _with_prompt_in(role, setup, model) for role in _PLACES}
+    series = {}
+    for role in _PLACES:
+        run = setup.self_chats(f"figure-9-{role}", model, system_as=role, adoption=False)
+        series[role] = replace(read_series(run)[0], run=f"as {role}")
     text = "a model behind an API loses stability too, with the prompt {}."
     who = "The endpoint"
     if not setup.other:
@@ -84,11 +87,6 @@ def _figure_9(setup: Li2024Setup) -> Figure:
             for role, where in _PLACES.items()
         ),
     )
-
-
-def _with_prompt_in(role: str, setup: Li2024Setup, model: Any) -> Series:
-    run = setup.self_chats(f"figure-9-{role}", model, system_as=role, adoption=False)
-    return replace(read_series(run)[0], run=f"as {role}")
 
 
 def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
@@ -118,10 +116,10 @@ def _figure_4(setup: Li2024Setup) -> Figure:
 
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
     """The decay of the masses in a model's self-chats."""
-    sizes = decay.Sizes(setup.scale.traced, setup.scale.rounds, setup.seed)
-    with setup.watch(step, sizes.conversations * sizes.rounds) as progress:
+    settings = decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
+    with setup.watch(step, settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress)
-        chats = decay.hold(model, setup.suite, setup.out / step, sizes, running=running)
+        chats = decay.hold(model, setup.suite, setup.out / step, settings, running=running)
     return describe(model.name, *chats)
 
 

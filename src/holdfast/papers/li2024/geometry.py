@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +12,6 @@ import numpy as np
 from holdfast import drift
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
-from holdfast.common import ranges
 from holdfast.common.files import write_whole
 from holdfast.common.progress import Watch, unwatched
 from holdfast.errors import ModelError
@@ -144,25 +142,11 @@ def _owners(prompt: Prompt, turns: Sequence[dict[str, Any]]) -> list[Owner]:
     return owners
 
 
-@dataclass(frozen=True)
-class GeometrySizes:
-    """The self-chats whose hidden states are read."""
-
-    conversations: int = 12
-    rounds: int = 8
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("conversations", "rounds"):
-            ranges.whole_number("geometry", name, getattr(self, name), 1)
-        ranges.whole_number("geometry", "seed", self.seed, 0)
-
-
 def study(
     model: LocalModel,
     suite: drift.Suite,
     out: Path,
-    sizes: GeometrySizes = GeometrySizes(),
+    settings: drift.Settings = drift.Settings(),
     watch: Watch = unwatched,
     command: str = "",
 ) -> dict[str, Any]:
@@ -177,20 +161,20 @@ def study(
         "model_fingerprint": model.fingerprint,
         "suite": suite.name,
         "embedding_norms": embedding_norms(model),
-        "hidden_states": hidden_geometry(model, suite, out / DIALOGS, sizes, watch, command),
+        "hidden_states": hidden_geometry(model, suite, out / DIALOGS, settings, watch, command),
     }
     write_whole(out / "geometry.json", json.dumps(record, indent=1) + "\n")
     return record
 
 
-def lines(geometry: dict[str, Any], sizes: GeometrySizes) -> list[str]:
-    """The results of `study`, a line each."""
+def lines(geometry: dict[str, Any], dialogs: int) -> list[str]:
+    """The results of `study` of so many dialogs, a line each."""
     norms, rows = geometry["embedding_norms"], geometry["hidden_states"]
     first, last = rows[0]["dimension"], rows[-1]["dimension"]
     return [
         f"Embeddings of {geometry['model']}: norm {np.mean(norms):.3f} on average, coefficient of"
         f" variation {np.std(norms) / np.mean(norms):.2f}.",
-        f"Hidden states, all layers, averages of {sizes.conversations} dialogs without intervals:"
+        f"Hidden states, all layers, averages of {dialogs} dialogs without intervals:"
         f" effective dimension of all tokens so far {first['all']:.2f} in round 1 and"
         f" {last['all']:.2f} in round {rows[-1]['round']}. With equally many tokens each:"
         f" system prompt {last['system']:.2f}, user {last['user']:.2f},"
@@ -209,7 +193,7 @@ def hidden_geometry(
     model: LocalModel,
     suite: drift.Suite,
     out: Path,
-    sizes: GeometrySizes,
+    settings: drift.Settings,
     watch: Watch = unwatched,
     command: str = "",
 ) -> list[dict[str, Any]]:
@@ -217,16 +201,8 @@ def hidden_geometry(
     dialogs; "all" takes every token so far, the others equally many each, as both quantities grow
     with their number.
     """
-    settings = settings_for(sizes)
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress, command=command)
         run = drift.run(model, suite, out, settings, running=running)
     with watch("hidden states", len(run.records) * settings.rounds) as progress:
-        return read_dialogs(model, run.records, sizes.seed, lambda: progress(settings.rounds, 0))
-
-
-def settings_for(sizes: GeometrySizes) -> drift.Settings:
-    """The protocol of the dialogs, in the folder `dialogs`."""
-    return drift.Settings(
-        rounds=sizes.rounds, conversations=sizes.conversations, seed=sizes.seed, adoption=False
-    )
+        return read_dialogs(model, run.records, settings.seed, lambda: progress(settings.rounds, 0))

@@ -155,18 +155,14 @@ class Asker:
         )
 
     def _request(self, sample: Sample, prompt: str) -> Request:
-        return ask_in(self.batch.variant, self.task, self.batch.before, sample, prompt)
-
-
-def ask_in(
-    variant: Variant, task: Task, before: Sequence[Message], sample: Sample, prompt: str
-) -> Request:
-    """The request that asks one of a sample's prompts behind demonstrations."""
-    signed = variant.name in _SIGNS
-    shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
-    emphasis = sample.emphasis if variant.methods else ()  # which an endpoint could not serve
-    sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=task.max_new_tokens)
-    return request_of([*before, user_message(shown)], emphasis, variant.methods, sampling, 0)
+        """Asks one of a sample's prompts behind the demonstrations."""
+        variant = self.batch.variant
+        signed = variant.name in _SIGNS
+        shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
+        emphasis = sample.emphasis if variant.methods else ()  # which an endpoint could not serve
+        sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=self.task.max_new_tokens)
+        messages = [*self.batch.before, user_message(shown)]
+        return request_of(messages, emphasis, variant.methods, sampling, 0)
 
 
 def _round(value: float | None) -> float | None:

@@ -70,6 +70,10 @@ def fit(
     examples = learning.ships() if data is None else learning.read(Path(data))
     with watch(method, learning.steps * len(examples)) as progress:
         learned = learning.learn(model, examples, progress)
+    source = {"recipe": recipe.NAME}
+    if data is not None:  # a file is named by its content, wherever it lies
+        content = Path(data).read_bytes()
+        source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
     sites, config = sites_of(model.hf_model), model.hf_model.config.get_text_config()
     on = FittedOn(
         model.name,
@@ -86,7 +90,7 @@ def fit(
         on=on,
         layers=learned.layers,
         chosen=learned.chosen,
-        made_from=_made_from(data, len(examples)) | dict(learned.facts),
+        made_from={**source, "examples": len(examples), **learned.facts},
     )
 
 
@@ -112,12 +116,3 @@ def write_control_vector(fitted: Fitted, out: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def _made_from(data: Path | str | None, examples: int) -> dict[str, Any]:
-    """The data that a method was fitted on; a file by its content, wherever it lies."""
-    source: dict[str, Any] = {"recipe": recipe.NAME}
-    if data is not None:
-        content = Path(data).read_bytes()
-        source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
-    return source | {"examples": examples}
