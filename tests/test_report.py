@@ -572,6 +572,8 @@ def test_a_run_without_conversations_is_refused(tmp_path):
         report.table(run)
     with pytest.raises(RecordsError, match="new has no finished conversation yet"):
         report.write([tmp_path / "new"], tmp_path / "report.html")
+    with pytest.raises(RecordsError, match="new has no finished conversation yet"):
+        report.write_summary(tmp_path / "new")
 
 
 # --- page and files

@@ -17,14 +17,13 @@ from refusals import refusal_in
 from holdfast import tasks
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.tasks import Result
-from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED
+from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking
 from holdfast.papers.findings import Claim, claim_that, judged
 from holdfast.papers.zhang2024 import reproduction as zhang2024
 from holdfast.papers.zhang2024.profiling import Choice, Question
 from holdfast.papers.zhang2024.profiling.samples import task_samples
-from holdfast.papers.zhang2024.reproduction.figures import robust
 from holdfast.papers.zhang2024.reproduction.study import Study
 from holdfast.papers.zhang2024.reproduction.tables import (
     best_less_worst,
@@ -72,15 +71,6 @@ def test_the_best_number_of_heads_has_the_interval_of_its_choice():
     assert (clear.n, clear.mean, clear.low, clear.high) == (60, 0.125, 0.125, 0.125)
     blurred = share_of_best(noise, [2, 4, 16], 32)
     assert (blurred.low, blurred.high) == (2 / 32, 0.5)
-
-
-def test_robust_means_an_interval_within_the_bound():
-    rng = np.random.default_rng(0)
-    narrow, wide = 0.01 * rng.standard_normal(200), rng.standard_normal(20)
-    assert robust(estimate(narrow)) == SUPPORTED
-    assert robust(estimate(wide - wide.mean())) == UNDECIDED
-    assert robust(estimate(narrow - 0.3)) == CONTRADICTED
-    assert robust(estimate(narrow[:1])) == UNDECIDED
 
 
 def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_path):

@@ -213,12 +213,7 @@ def _alpha_claim(name: str, by_alpha: Mapping[float, Result], metric: str) -> Cl
     change = paired_difference(by_alpha[least].scores[metric], by_alpha[most].scores[metric])
     return Claim(
         f"{name}: alpha hardly matters from {most:g} to {least:g}.",
-        robust(change),
+        within(change, -_ROBUST, _ROBUST, -1, 1),
         f"{metric.capitalize()} at {least:g} less that at {most:g}:"
         f" {in_words(change)} (we call an interval within {_ROBUST} robust).",
     )
-
-
-def robust(change: Estimate) -> str:
-    """Whether the whole interval of a change of scores lies within the bound."""
-    return within(change, -_ROBUST, _ROBUST, -1, 1)
