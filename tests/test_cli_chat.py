@@ -148,12 +148,7 @@ def test_the_prompt_and_the_emphasis_change_on_the_way(say, submitted):
     lines = ("the old town", "/emphasis old town", "/emphasis river", "and the river")
     _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
     requests = [answer.rendered.request for answer in submitted]
-    assert [request.emphasis for request in requests] == [
-        (),
-        ((1, 4, 12), (3, 8, 13)),
-        (),
-        (),
-    ]
+    assert [request.emphasis for request in requests] == [(), ((1, 4, 12), (3, 8, 13)), (), ()]
     assert "emphasised: old town" in err and "emphasised in the next message: river" in err
     assert "system prompt: be brief; nothing is emphasised any longer" in err
     systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]

@@ -488,10 +488,7 @@ FIXED = replace(MODEL, drifts=True, fix="boost:factor=4")
             replace(FIXED, helps=True, never_followed=("a", "b", "c")),
             "reword the prompt or use another model, for the agent never follows “a” and “b” and 1",
         ),
-        (
-            replace(FIXED, helps=True),
-            "holdfast serve --model m --default-method boost:factor=4",
-        ),
+        (replace(FIXED, helps=True), "holdfast serve --model m --default-method boost:factor=4"),
         (replace(FIXED, helps=True, endpoint=True), "send boost:factor=4 with every request"),
         (
             replace(MODEL, drifts=True),

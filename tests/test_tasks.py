@@ -25,13 +25,7 @@ from holdfast import records, tasks
 from holdfast.analysis.tasks import LEAST_FLUENCY, average, read_results
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
-from holdfast.errors import (
-    ModelError,
-    PromptError,
-    RecordsError,
-    UnknownName,
-    UsageError,
-)
+from holdfast.errors import ModelError, PromptError, RecordsError, UnknownName, UsageError
 from holdfast.methods import Pasta, Repetition
 from holdfast.papers.zhang2024 import data, files, metrics, synthetic
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS

@@ -13,13 +13,7 @@ import numpy as np
 
 from holdfast.analysis.collapse import broken_share
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import (
-    NOTHING,
-    Estimate,
-    estimate,
-    paired_difference,
-    row_means,
-)
+from holdfast.analysis.statistics import NOTHING, Estimate, estimate, paired_difference, row_means
 from holdfast.analysis.verdicts import CONTRADICTED, within
 from holdfast.errors import RecordsError
 from holdfast.records import RunData, read_run

@@ -210,12 +210,7 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
 
 
 def _check(
-    name: str,
-    records: Sequence[Record],
-    rounds: int,
-    terms: Terms,
-    error: float,
-    fall: Fall | None,
+    name: str, records: Sequence[Record], rounds: int, terms: Terms, error: float, fall: Fall | None
 ) -> PromptCheck:
     keys, values = cell_scores(records, rounds)
     bar = terms.min_stability

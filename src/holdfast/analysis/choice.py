@@ -11,12 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.analysis.calibration import Calibration, Candidate
-from holdfast.analysis.statistics import (
-    Estimate,
-    bounds_of,
-    estimate,
-    resampled_means,
-)
+from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
 from holdfast.analysis.verdicts import (
     CONTRADICTED,
     MIN_SAMPLES,

@@ -243,10 +243,5 @@ COMMAND = Command(
         " rule is kept in every round, or the budget is spent."
     ),
     examples=EXAMPLES,
-    defaults={
-        "could_not": COULD_NOT,
-        "conversations": 1,
-        "no_adoption": True,
-        "pairs": "in-turn",
-    },
+    defaults={"could_not": COULD_NOT, "conversations": 1, "no_adoption": True, "pairs": "in-turn"},
 )

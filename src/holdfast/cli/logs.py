@@ -134,11 +134,7 @@ COMMAND = Command(
     "logs",
     "score logs of real dialogs by the rules of their prompts",
     run,
-    (
-        _LogsFiles,
-        _LogsTerms,
-        options.ReportOptions,
-    ),
+    (_LogsFiles, _LogsTerms, options.ReportOptions),
     description=(
         "Scores every turn of every dialog by the rules that apply to it: adherence by turn and by"
         " length, how long each rule survives, and the turns that broke it. No model is needed."

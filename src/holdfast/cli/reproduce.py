@@ -8,15 +8,7 @@ from typing import Annotated
 
 from holdfast import drift
 from holdfast.cli.loading import is_url, load_model
-from holdfast.cli.options import (
-    MODEL,
-    Arg,
-    Command,
-    Options,
-    RunFolder,
-    SeedOptions,
-    option_of,
-)
+from holdfast.cli.options import MODEL, Arg, Command, Options, RunFolder, SeedOptions, option_of
 from holdfast.cli.progress import Bar
 from holdfast.errors import UsageError
 from holdfast.papers import li2024

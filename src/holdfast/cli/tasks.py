@@ -90,13 +90,7 @@ COMMAND = Command(
     "tasks",
     "ask PASTA's tasks, with prompts or steering",
     run,
-    (
-        *options.MODEL,
-        _TasksOptions,
-        options.SeedOptions,
-        options.RayOptions,
-        options.ReportOptions,
-    ),
+    (*options.MODEL, _TasksOptions, options.SeedOptions, options.RayOptions, options.ReportOptions),
     DESCRIPTION,
     EXAMPLES,
 )

@@ -22,13 +22,7 @@ from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
 from holdfast.report.context import read_whole, survival_lines, truncation_lines
 from holdfast.report.next_step import finding_of, next_step
-from holdfast.report.sentences import (
-    baseline_hint,
-    baseline_lines,
-    counted,
-    fall,
-    opening,
-)
+from holdfast.report.sentences import baseline_hint, baseline_lines, counted, fall, opening
 from holdfast.report.wording import aligned, other_prompts, plain, signed
 
 WIDTH = 100

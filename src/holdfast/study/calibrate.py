@@ -35,12 +35,7 @@ from holdfast.records import (
     resume,
     superset,
 )
-from holdfast.study.calibration_plan import (
-    Plan,
-    choose_prompts,
-    conversations,
-    settings_for,
-)
+from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
 from holdfast.study.questions import ask_questions
 

@@ -48,11 +48,7 @@ def settings_for(
     ranges.whole_number("trace", "conversations", conversations, 2)
     ranges.whole_number("trace", "rounds", rounds, 2)
     return drift.Settings(
-        rounds=rounds,
-        conversations=conversations,
-        seed=seed,
-        adoption=False,
-        divergence=divergence,
+        rounds=rounds, conversations=conversations, seed=seed, adoption=False, divergence=divergence
     )
 
 
