@@ -144,7 +144,9 @@ def read_calibration(folder: Path | str) -> Calibration:
     stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability_run.manifest["identity"]
     series = {item.method: item for item in read_series(stability)}
-    costs = _by_method(capability_run)
+    costs: dict[str, dict[int, dict[str, Any]]] = {}
+    for record in capability_run.records:
+        costs.setdefault(record["method"], {})[record["conversation"]] = record
     count = about["settings"]["conversations"]
     # asked, and not answered
     noted = Counter(failure["method"] for failure in capability_run.failures)
@@ -205,14 +207,6 @@ def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
         for method, value in zip(sweep["methods"], sweep["values"], strict=True):
             places[method] = number, value
     return [(method, number, value) for method, (number, value) in places.items()]
-
-
-def _by_method(run: RunData) -> dict[str, dict[int, dict[str, Any]]]:
-    """The records by method and conversation."""
-    by_method: dict[str, dict[int, dict[str, Any]]] = {}
-    for record in run.records:
-        by_method.setdefault(record["method"], {})[record["conversation"]] = record
-    return by_method
 
 
 def _by_conversation(

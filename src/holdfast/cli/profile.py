@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
             running = drift.Running(progress=bar, command=command_line())
-            result = profile(model, some, arguments.out / name, plan, running, bar.bar.write)
+            result = profile(model, some, arguments.out / name, plan, running)
         rankings.append(result.ranking)
         lines = write_profile(arguments.out / name)
         print(*lines, sep="\n")

@@ -31,10 +31,14 @@ _WHERE = {
 def lines(trace: dict[str, Any]) -> list[str]:
     """The decay of the mass on the system prompt, and whether it goes with the score."""
     layer, head = trace["shown_head"]
+    words = "they rise together", "one falls as the other rises"
+    parts = [
+        f"{where} r = {_judged(trace['behaviour'][name], *words)}" for name, where in _WHERE.items()
+    ]
     sentences = [
         _decay_line(trace, "average", "all heads"),
         _decay_line(trace, "head", f"head {layer}.{head}, whose mass falls most in these dialogs"),
-        _behaviour_line(trace["behaviour"]),
+        f"Mass and score of the probes: {'; '.join(parts)}.",
     ]
     if trace["whole_dialogs"] < MIN_SAMPLES:
         sentences.append(
@@ -57,12 +61,6 @@ def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
         f"{trace['model']}, {title}: mass {first} in round 1, {last} in round {trace['rounds']}."
         f" Log of the mass {'; '.join(changes)}."
     )
-
-
-def _behaviour_line(behaviour: dict[str, Any]) -> str:
-    words = "they rise together", "one falls as the other rises"
-    parts = [f"{where} r = {_judged(behaviour[name], *words)}" for name, where in _WHERE.items()]
-    return f"Mass and score of the probes: {'; '.join(parts)}."
 
 
 def _text(change: dict[str, Any]) -> str:

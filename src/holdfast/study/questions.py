@@ -79,7 +79,11 @@ class Questioner:
         questions = [question for dialog in dialogs for question in self._of(dialog)]
         answers = self._answers(questions)
         seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
-        whole = [dialog for dialog in dialogs if self._is_whole(dialog, answers)]
+        whole = [
+            dialog
+            for dialog in dialogs
+            if not self._writes or all(q.number in answers.written for q in self._of(dialog))
+        ]
         scores = self._reply_scores(whole)
         return [
             {**self._record(dialog, answers), **score, "seconds": seconds}
@@ -92,7 +96,11 @@ class Questioner:
         """
         scores: list[dict[str, Any]] = [{} for _ in dialogs]
         histories = [_history(dialog, self.plan) for dialog in dialogs]
-        some = [at for at, history in enumerate(histories) if _ends_in_a_reply(history)]
+        some = [
+            at
+            for at, history in enumerate(histories)
+            if len(history) > 1 and str(history[-1]["content"]).strip()
+        ]
         if not some or not offers(self.model, Ability.REPLY_SCORES):
             return scores
         session: Any = self.model.session()
@@ -135,10 +143,6 @@ class Questioner:
     def _writes(self) -> bool:
         """Whether a written reply can be read."""
         return self.capability.lettered and not self.capability.is_text
-
-    def _is_whole(self, dialog: Mapping[str, Any], answers: Answers) -> bool:
-        """Whether all its questions were answered."""
-        return not self._writes or all(q.number in answers.written for q in self._of(dialog))
 
     def _score(
         self, session: Any, questions: Sequence[CapabilityQuestion], *, keep: bool
@@ -233,10 +237,6 @@ def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
     if turns and turns[-1]["role"] == "user":  # the dialog ended here
         turns.pop()
     return [*([{"role": "system", "content": system}] if system else []), *turns]
-
-
-def _ends_in_a_reply(history: Sequence[Message]) -> bool:
-    return len(history) > 1 and bool(str(history[-1]["content"]).strip())
 
 
 def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dict[str, Any]:

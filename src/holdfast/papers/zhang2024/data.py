@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.errors import PromptError
 
-# The 28 occupations of the release, in the order of the numbers that converted copies give them.
+# the 28 occupations of the release
 OCCUPATIONS = tuple(
     name.replace("_", " ")
     for name in """accountant architect attorney chiropractor comedian composer dentist

@@ -1,8 +1,8 @@
 """Biographies and changed facts from files: Bias in Bios, CounterFact as ROME has it and its core.
 
-Rows have the field names of Bias in Bios's release (https://github.com/microsoft/biosbias) or their
-short forms: `raw` or `text`, `title` or `p`, `start_pos` or `start`, and, if present, `name`. The
-release is a pickle, which may run any code when it is read; it is never read here. Its records are
+Rows have the field names of Bias in Bios's release (https://github.com/microsoft/biosbias): `raw`,
+`title`, `start_pos` and, if present, `name`. The release is a pickle, which may run any code when
+it is read; it is never read here. Its records are
 taken from JSON, JSON lines or CSV.
 """
 
@@ -42,34 +42,32 @@ class DataRow:
     values: Any
     where: str
 
-    def text(self, *names: str) -> str:
-        """The text under the first of these names in the row; a dot goes down into an object."""
-        value = self.get(*names)
+    def text(self, name: str) -> str:
+        """The text of this name in the row; a dot goes down into an object."""
+        value = self.get(name)
         if not isinstance(value, str) or not value.strip():
             raise UsageError(
-                f"{self.where}: {names[0]!r} is {shortened(value)}, and a text is needed; give each"
+                f"{self.where}: {name!r} is {shortened(value)}, and a text is needed; give each"
                 " row one."
             )
         return value.strip()
 
-    def number(self, *names: str) -> int:
-        value = self.get(*names)
+    def number(self, name: str) -> int:
+        value = self.get(name)
         if isinstance(value, bool) or not re.fullmatch(r"\d{1,15}", str(value)):
             raise UsageError(
-                f"{self.where}: {names[0]!r} is {shortened(value)}, and a whole number of at most"
+                f"{self.where}: {name!r} is {shortened(value)}, and a whole number of at most"
                 " 15 digits is needed."
             )
         return int(value)
 
-    def get(self, *names: str) -> Any:
-        for name in names:
-            value = self.values
-            for part in name.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
-            if value is not None:
-                return value
-        called = " or ".join(map(repr, names))
-        raise UsageError(f"{self.where} has no {called}; every row needs one.")
+    def get(self, name: str) -> Any:
+        value = self.values
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is None:
+            raise UsageError(f"{self.where} has no {name!r}; every row needs one.")
+        return value
 
 
 def format_of(row: Any, path: Path) -> tuple[str, Callable[[DataRow], Iterable[tuple[str, Any]]]]:
@@ -79,14 +77,8 @@ def format_of(row: Any, path: Path) -> tuple[str, Callable[[DataRow], Iterable[t
         return FACTS, _rome
     if {"relation", "true_target"} & fields:
         return FACTS, _core
-    if {"raw", "text"} & fields:
+    if "raw" in fields:
         return BIOGRAPHIES, _biography
-    if "hard_text" in fields:
-        raise UsageError(
-            f"{path} holds biographies without their first sentence (`hard_text`), the one that"
-            " names the occupation and that the task is about; give the whole ones, with raw,"
-            " title and start_pos."
-        )
     raise UsageError(
         f"{path} holds neither CounterFact nor Bias in Bios (its first row has"
         f" {', '.join(sorted(map(str, fields))[:6]) or 'no fields'}); give requested_rewrite and"
@@ -128,7 +120,7 @@ def _relation(row: DataRow, name: str) -> str:
 
 
 def _biography(row: DataRow) -> Iterable[tuple[str, Biography]]:
-    text, start = row.get("raw", "text"), row.number("start_pos", "start")
+    text, start = row.get("raw"), row.number("start_pos")
     if not isinstance(text, str) or not text[:start].strip() or start > len(text):
         raise UsageError(
             f"{row.where}: 'start_pos' is {start}, which cuts no first sentence off"
@@ -144,9 +136,7 @@ def _biography(row: DataRow) -> Iterable[tuple[str, Biography]]:
 
 
 def _occupation(row: DataRow) -> str:
-    value = row.get("title", "p", "profession")
-    if re.fullmatch(r"\d{1,3}", str(value)) and int(value) < len(OCCUPATIONS):
-        value = OCCUPATIONS[int(value)]
+    value = row.get("title")
     wanted = str(value).strip().lower().replace("_", " ")
     if wanted not in OCCUPATIONS:
         raise UsageError(

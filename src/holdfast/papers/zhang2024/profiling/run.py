@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -18,11 +17,11 @@ from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import Listener, Replicas, Units, replicas_of
+from holdfast.models.replicas import Listener, Units, replicas_of
 from holdfast.papers.zhang2024.profiling.plan import Material, ProfilingPlan, read_material
 from holdfast.papers.zhang2024.profiling.samples import Question, Samples, check_samples
-from holdfast.papers.zhang2024.profiling.scoring import Scorer, estimate_line, scorer_of
-from holdfast.records import PendingBatch, RunData, open_run, read_run, refuse_early, resume
+from holdfast.papers.zhang2024.profiling.scoring import Scorer, scorer_of
+from holdfast.records import RunData, open_run, read_run, refuse_early, resume
 
 _NAME = "stage 1"  # of the batches in records
 # in every identity, since version 0.2 could drop the worse half of the heads, in an order by seed
@@ -66,12 +65,11 @@ def profile(
     out: Path | str,
     plan: ProfilingPlan = ProfilingPlan(),
     running: drift.Running = drift.Running(),
-    tell: Callable[[str], None] = lambda line: None,
 ) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
 
-    Finished samples in the folder `out` are not scored again. `tell` takes an estimate before the
-    start. Errors name the sample, what the model lacks, or the other run in `out`.
+    Finished samples in the folder `out` are not scored again. Errors name the
+    sample, what the model lacks, or the other run in `out`.
     """
     plan = _checked(model, samples, plan)
     replicas, scoring = replicas_of(model), Scoring(samples, plan)
@@ -80,32 +78,19 @@ def profile(
     with open_run(Path(out), identity, about) as run:
         _check_scores(read_run(out), samples)
         left = [batch for batch in resume(run, _NAME, groups) if batch.again]
-        if left:
-            tell(replicas.ask(_estimate, scoring, [batch.again for batch in left], heads))
         running.progress(len(samples) - sum(len(batch.again) for batch in left), 0)
+
+        def lost(unit: int, error: RequestFailed) -> None:
+            some = ", ".join(str(number + 1) for number in left[unit].again)
+            raise ModelError(f"Sample {some} could not be scored: {error}")
+
+        def keep(unit: int, record: dict[str, Any]) -> None:
+            left[unit].keep(record)
+
         if left:
-            _score(replicas, scoring, left, heads, running.progress)
+            units = {unit: (batch.again, heads) for unit, batch in enumerate(left)}
+            replicas.work(scoring, units, Listener(keep, progress=running.progress, lost=lost))
     return read_profile(out)
-
-
-def _score(
-    replicas: Replicas,
-    scoring: Scoring,
-    batches: Sequence[PendingBatch],
-    heads: Sequence[Head],
-    progress: Callable[[int, int], None],
-) -> None:
-    """Scores and records batches of samples; raises if no replica could score one."""
-
-    def lost(unit: int, error: RequestFailed) -> None:
-        some = ", ".join(str(number + 1) for number in batches[unit].again)
-        raise ModelError(f"Sample {some} could not be scored: {error}")
-
-    def keep(unit: int, record: dict[str, Any]) -> None:
-        batches[unit].keep(record)
-
-    units = {unit: (batch.again, heads) for unit, batch in enumerate(batches)}
-    replicas.work(scoring, units, Listener(keep, progress=progress, lost=lost))
 
 
 def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command: str = "") -> None:
@@ -129,12 +114,6 @@ def _prepare(
     """The identity of a run, the heads that are scored, and the groups of samples."""
     scorer, count = scoring.scorer(model), len(scoring.samples)
     return _identity(scorer.material), _steerable_heads(model), scorer.groups(range(count))
-
-
-def _estimate(
-    model: LocalModel, scoring: Scoring, groups: Sequence[Sequence[int]], heads: Sequence[Head]
-) -> str:
-    return estimate_line(scoring.scorer(model), groups, heads)
 
 
 def _steerable_heads(model: LocalModel) -> list[Head]:

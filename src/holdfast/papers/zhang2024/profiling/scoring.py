@@ -8,7 +8,6 @@ forwarded.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -32,7 +31,6 @@ _APART_IN_HALF = 0.1  # where numbers have two bytes
 # what a model's own code may raise when it is handed layers and caches that it does not know
 _UNFIT = (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError)
 _Options = tuple[float, ...]  # log-probabilities of a sample's continuations
-_TRIED = 8  # tokens of a reply that is written to see how long it takes
 _Ticket = tuple[int, Head | None]  # the index of a sample in its group, and the head
 
 
@@ -219,29 +217,3 @@ def scorer_of(material: Material) -> Scorer:
         return Replies(material)
     passes = _find_passes(material)
     return PlainPasses(material) if passes is None else SharedPasses(material, passes)
-
-
-def estimate_line(scorer: Scorer, groups: Sequence[Sequence[int]], heads: Sequence[Head]) -> str:
-    """Estimates the time of all groups in one line, from one that is scored and not kept."""
-    plan, middle = scorer.material.plan, groups[len(groups) // 2]
-    tried, few = scorer, min(_TRIED, plan.max_new_tokens)
-    if isinstance(scorer, Replies):
-        tried = Replies(replace(scorer.material, plan=replace(plan, max_new_tokens=few)))
-    began = time.monotonic()
-    tried.score(middle, heads)
-    per_sample = (time.monotonic() - began) / len(middle)
-    least = per_sample * sum(map(len, groups))
-    what = f"{len(heads)} heads x {len(scorer.material.samples)} samples: "
-    if not isinstance(scorer, Replies):
-        return f"{what}about {_duration(least)} at the speed of the samples just timed."
-    most = least * plan.max_new_tokens / few
-    return (
-        f"{what}{_duration(least)} to {_duration(most)} at the speed of the samples just timed, by"
-        " the length of the replies."
-    )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
