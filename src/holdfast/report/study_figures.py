@@ -301,7 +301,7 @@ def _rounds(first: int, last: int) -> str:
 
 def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]:
     """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states`, each as SVG and PNG, of a
-    geometry as `study.geometry.study` returns it; returns the files.
+    geometry as `li2024.geometry.study` returns it; returns the files.
     """
     with styled():
         norms = _norms(geometry["model"], geometry["embedding_norms"])

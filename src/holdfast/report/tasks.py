@@ -150,7 +150,7 @@ def tasks_page(run: RunData) -> str:
 
 def write_profile(folder: Path) -> list[str]:
     """Writes `profile.json` and the heat map (SVG and PNG) into a folder of
-    `study.profiling.profile`; returns lines for people.
+    `zhang2024.profiling.profile`; returns lines for people.
     """
     profile = read_profile(folder)
     ranking = write_ranking(folder)
