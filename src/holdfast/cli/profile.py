@@ -14,7 +14,7 @@ from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
-from holdfast.cli.output import command_line, page_path, write_page
+from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common import ranges
 from holdfast.errors import UnknownName, UsageError
@@ -22,7 +22,7 @@ from holdfast.methods.fitted import SUFFIX
 from holdfast.methods.heads import Ranking
 from holdfast.papers import zhang2024 as tasks
 from holdfast.report import write_summary
-from holdfast.report.tasks import profile_page, write_profile
+from holdfast.report.tasks import profile_lines, profile_page, write_profile
 
 if TYPE_CHECKING:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
@@ -109,11 +109,10 @@ def run(arguments: argparse.Namespace) -> None:
             running = drift.Running(progress=bar, command=command_line())
             result = profile(model, some, arguments.out / name, plan, running)
         rankings.append(result.ranking)
-        lines = write_profile(arguments.out / name)
-        print(*lines, sep="\n")
-        lines_by_task[name] = [
-            line for line in lines if not line.startswith(("Ranking:", "Figure:"))
-        ]
+        ranking, *figures = write_profile(arguments.out / name)
+        lines_by_task[name] = profile_lines(arguments.out / name)
+        print(*lines_by_task[name], f"Ranking: {ranking.resolve()}", sep="\n")
+        print_figures(figures)
         write_summary(arguments.out / name)
     write_page(arguments, profile_page(arguments.out, lines_by_task), page)
     if arguments.top is not None:

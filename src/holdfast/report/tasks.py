@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.analysis.profile import (
-    Gains,
-    Profile,
     count_distinct,
     read_gains,
     read_profile,
@@ -148,22 +146,16 @@ def tasks_page(run: RunData) -> str:
 # --- profile
 
 
-def write_profile(folder: Path) -> list[str]:
-    """Writes `profile.json` and the heat map (SVG and PNG) into a folder of
-    `zhang2024.profiling.profile`; returns lines for people.
+def write_profile(folder: Path) -> list[Path]:
+    """Writes `profile.json` and the heat map (SVG and PNG) into the folder of a profile; returns
+    the files.
     """
-    profile = read_profile(folder)
-    ranking = write_ranking(folder)
-    files = write_heat_map(profile, folder)
-    return [
-        *_profile_lines(profile, read_gains(folder)),
-        f"Ranking: {ranking.resolve()}",
-        *(f"Figure: {path.resolve()}" for path in files if path.suffix == ".png"),
-    ]
+    return [write_ranking(folder), *write_heat_map(read_profile(folder), folder)]
 
 
-def _profile_lines(profile: Profile, gains: Gains) -> list[str]:
+def profile_lines(folder: Path) -> list[str]:
     """The best heads, and how many have a gain."""
+    profile, gains = read_profile(folder), read_gains(folder)
     lines = [
         f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95 %"
         " interval over samples:"
