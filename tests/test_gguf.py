@@ -308,10 +308,7 @@ def test_what_transformers_would_misread_is_refused_with_the_ways_out(tmp_path, 
 def test_an_architecture_that_transformers_cannot_read_is_refused_with_the_ways_out(tmp_path):
     path, content = tmp_path / "new.gguf", write(tmp_path / "tiny.gguf").read_bytes()
     path.write_bytes(content.replace(b"llama", b"lamma"))
-    with (
-        pytest.warns(UserWarning, match="once dequantised"),
-        pytest.raises(ModelError, match="architecture lamma is not supported") as caught,
-    ):
+    with pytest.raises(ModelError, match="architecture lamma is not supported") as caught:
         holdfast.load(path)
     assert all(way in str(caught.value) for way in WAYS_OUT)
 
@@ -380,7 +377,7 @@ def test_a_file_on_the_command_line(whole, capsys):
 def smollm2() -> holdfast.LocalModel:
     if not (real_models_folder() / REAL_MODELS["smollm2"]).exists():
         pytest.skip("smollm2 is not installed; `make real-models` installs it")
-    return load("smollm2")
+    return load("smollm2", dtype="float32")
 
 
 @pytest.mark.slow

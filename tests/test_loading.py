@@ -244,7 +244,7 @@ def test_a_gated_model_says_how_to_get_in(monkeypatch):
 @pytest.mark.parametrize(
     ("dtype", "words"),
     (
-        ("int8", "'int8'; known are: bfloat16, float16, float32, float64."),
+        ("int8", "'int8'; known are: auto, bfloat16, float16, float32, float64."),
         ("banana", "'banana'; known are"),
         ("float3", "'float3'; did you mean 'float32'?"),
         ("bf16", "'bf16'; did you mean 'bfloat16'?"),
@@ -255,6 +255,25 @@ def test_a_gated_model_says_how_to_get_in(monkeypatch):
 )
 def test_a_dtype_that_models_do_not_have_is_refused(folder, dtype, words):
     assert f"There is no dtype {words}" in refusal(folder, UsageError, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "dtype", "why"),
+    [
+        (True, torch.bfloat16, "runs in bfloat16: this processor multiplies bfloat16"),
+        (False, torch.float32, "runs in float32: this processor has no bfloat16 instructions"),
+    ],
+)
+def test_a_large_model_on_a_cpu_has_the_dtype_of_the_processor(
+    folder, monkeypatch, instructions, dtype, why
+):
+    small = load(str(folder), "cpu", "auto").hf_model  # warnings are errors
+    assert small.dtype == torch.float32
+    monkeypatch.setattr(loading, "_LARGE", small.num_parameters() - 1)
+    monkeypatch.setattr(loading, "multiplies_bfloat16", lambda: instructions)
+    with pytest.warns(UserWarning, match=why):
+        assert load(str(folder), "cpu").hf_model.dtype == dtype
+    assert load(str(folder), "cpu", "float64").hf_model.dtype == torch.float64
 
 
 @pytest.mark.parametrize("dtype", ("float64", "torch.bfloat16", torch.float16))

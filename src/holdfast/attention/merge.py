@@ -50,6 +50,14 @@ def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor |
 # One query per row
 
 
+def attend_one(inputs: LayerInputs, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Attention of one query per row as it is, [B, H, 1, D], and its log-sum-exp, [B, H, 1]; heads
+    that share keys read them once. `bias` is the mask, additive.
+    """
+    output, lse = attend(inputs.packed, inputs.key, inputs.value, bias, False, inputs.scaling)
+    return output.reshape(inputs.query.shape), lse.reshape(inputs.query.shape[0], -1, 1)
+
+
 @dataclass(frozen=True)
 class StepPlan:
     """The two groups of a pass of one query; None where a group is empty in every row."""
@@ -152,14 +160,9 @@ def whole_mask(state: PassState, inputs: LayerInputs, dtype: torch.dtype) -> Ten
 
 def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
     """Attention of one query per row as it is, [B, H, 1, D]; notes the mass on the span."""
-    plan, rows = _plan(state, inputs), inputs.query.shape[0]
-    if inputs.mask is None:
-        output, lse = attend(inputs.query, inputs.key, inputs.value, None, False, inputs.scaling)
-    else:
-        mask = whole_mask(state, inputs, inputs.query.dtype)
-        output, lse = attend(inputs.packed, inputs.key, inputs.value, mask, False, inputs.scaling)
-        output, lse = output.reshape(inputs.query.shape), lse.reshape(rows, -1, 1)
-    state.note(_share(inputs, plan.proper, lse)[..., 0].float())
+    mask = None if inputs.mask is None else whole_mask(state, inputs, inputs.query.dtype)
+    output, lse = attend_one(inputs, mask)
+    state.note(_share(inputs, _plan(state, inputs).proper, lse)[..., 0].float())
     return output
 
 

@@ -140,7 +140,8 @@ class PlacementOptions(Options):
     device_map: Annotated[str | None, Arg("MAP")] = None
     """auto, balanced, ...: spread over several devices, in place of --device"""
     dtype: str | None = None
-    """float32, bfloat16, ... (default: float32 on the CPU, the checkpoint's elsewhere)"""
+    """float32, bfloat16, ... (default: auto: on the CPU bfloat16 for models of more than 50 million
+    parameters where the processor has it, else float32; elsewhere the checkpoint's)"""
     trust_remote_code: bool = False
     """allow code that comes with the model to run (default: never)"""
 

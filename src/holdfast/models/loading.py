@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import platform
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-DTYPES = ("float16", "bfloat16", "float32", "float64")
+DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
+_LARGE = 50_000_000  # parameters from which a step in bfloat16 is certainly faster
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 DeviceMap = str | Mapping[str, str | int | torch.device]
 
@@ -49,7 +51,7 @@ class Placement:
     device: torch.device | None  # the one that they are moved to; None where the map says it all
     # as transformers takes it; None where they are read on the CPU first
     device_map: DeviceMap | None
-    dtype: torch.dtype | str  # theirs, or "auto" for the checkpoint's
+    dtype: torch.dtype | str | None  # "auto": the checkpoint's; None: by size and processor
 
     def options(self) -> dict[str, Any]:
         """The arguments of `from_pretrained`."""
@@ -60,6 +62,20 @@ class Placement:
         """The same for a GGUF file, whose size is reported."""
         dtype = self.dtype if isinstance(self.dtype, torch.dtype) else gguf.dtype  # it was "auto"
         warnings.warn(gguf.size_line(dtype), stacklevel=3)
+        return replace(self, dtype=dtype)
+
+    def of_size(self, parameters: int, name: str) -> Placement:
+        """The same with a dtype for a model of this size on this processor, if none is given."""
+        if self.dtype is not None:
+            return self
+        if parameters <= _LARGE:
+            return replace(self, dtype=torch.float32)
+        dtype, why = torch.float32, "has no bfloat16 instructions, so that would be slower"
+        if multiplies_bfloat16():
+            dtype, why = torch.bfloat16, "multiplies bfloat16; float32 is slower and more exact"
+        chosen = str(dtype).removeprefix("torch.")
+        size = f"{parameters / 1e6:,.0f} million parameters"
+        warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=3)
         return replace(self, dtype=dtype)
 
     def settle(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
@@ -87,10 +103,10 @@ def placement_of(
     device_map: DeviceMap | None,
 ) -> Placement:
     """Reads what `load` is given; a `UsageError` for what is unknown or not available."""
-    wanted = None if dtype is None else _read_dtype(dtype)
+    wanted = _read_dtype(dtype)
     if device_map is None:
         chosen = _find_device(device)
-        usual = torch.float32 if chosen.type == "cpu" else "auto"
+        usual = None if chosen.type == "cpu" else "auto"
         # straight to the device where that is possible, without a copy on the CPU
         direct = chosen.type != "cpu" and _has_accelerate()
         return Placement(chosen, {"": chosen} if direct else None, wanted or usual)
@@ -106,16 +122,22 @@ def placement_of(
             f"The device map {device_map!r} needs accelerate, which is not installed; run `pip"
             " install accelerate`, or give one device."
         )
-    usual = torch.float32 if _on_cpu(device_map) else "auto"
+    usual = None if _on_cpu(device_map) else "auto"
     return Placement(None, device_map, wanted or usual)
 
 
-def _read_dtype(dtype: str | torch.dtype) -> torch.dtype:
-    name = str(dtype).removeprefix("torch.")
+def _read_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
+    name = "auto" if dtype is None else str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise UnknownName("dtype", name, DTYPES)
-    read: torch.dtype = getattr(torch, name)
-    return read
+    return None if name == "auto" else getattr(torch, name)
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this processor has instructions for products of bfloat16; else it emulates them."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _find_device(device: str | torch.device | None) -> torch.device:
@@ -166,8 +188,9 @@ def load(
             hub, or "smollm2" and "gemma-3-270m" after `make real-models`.
         device: where it runs; None takes CUDA if there is one. Weights are read straight to it
             where accelerate is installed.
-        dtype: "float16", "bfloat16", "float32" or "float64"; None takes float32 on the CPU and the
-            checkpoint's own elsewhere; a quantised GGUF is float32 everywhere.
+        dtype: "float16", "bfloat16", "float32" or "float64". None or "auto" on the CPU: bfloat16
+            for models of more than 50 million parameters where the processor has instructions for
+            it, else float32; elsewhere the checkpoint's own, float32 for a quantised GGUF.
         device_map: in place of a device, "auto" or another map of transformers, for models that
             one device does not hold; needs accelerate. On several devices a model chats one row at
             a time and its attention is not steered.
@@ -192,8 +215,6 @@ def load(
     source = find_source(_name_of(name_or_path))
     template = None if chat_template is None else read_template(chat_template)
     placement = placement_of(device, dtype, device_map)
-    if source.gguf is not None:
-        placement = placement.of_gguf(source.gguf)
     model, tokenizer = _read(source, placement, template, trust_remote_code)
     with explained(source, "model"):
         steerable, gguf = install(model.eval()), source.gguf
@@ -263,15 +284,22 @@ def _read_tokenizer(
 def _read_model(
     source: Source, location: str, options: dict[str, Any], placement: Placement
 ) -> PreTrainedModel:
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     name = source.name
     config = AutoConfig.from_pretrained(location, **options)
     check_kind(name, config)
     # a config.json may name a kernel on a hub, which is code: what attends is ours to say
     config._attn_implementation = config._experts_implementation = None
+    if placement.dtype is None:
+        code = {"trust_remote_code": options["trust_remote_code"]}
+        with torch.device("meta"):
+            parameters = AutoModelForCausalLM.from_config(config, **code).num_parameters()
+        placement = placement.of_size(parameters, name)
     if source.gguf is not None:
         from transformers import GgufConfig
+
+        placement = placement.of_gguf(source.gguf)
 
         source.gguf.scale_positions(config)
         options = {**options, "quantization_config": GgufConfig(dequantize=True)}
