@@ -14,14 +14,22 @@ A repetition runs all three, one after the other, so that they see the same mach
 medians over repetitions of (peer's seconds per generated token) / (ours). Replies are sampled, so
 their lengths differ; the ratio per conversation is reported too.
 
+The peers' model is a plain transformers model with the weights, dtype and stop tokens of ours. With
+--busy N, as many other processes keep the processors busy meanwhile.
+
     python benchmarks/drift_loop.py --out benchmarks/results/drift_loop.json
+    python benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7
+        --max-new-tokens 60 --peers lock_step --out FILE.json
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -93,6 +101,21 @@ def count(texts: Sequence[str], tokenizer) -> int:
     )
 
 
+def plain_copy(model) -> tuple:
+    """A transformers model with the weights and dtype of ours, and a tokenizer that pads."""
+    stock = transformers.AutoModelForCausalLM.from_config(
+        copy.deepcopy(model.hf_model.config), attn_implementation="sdpa"
+    ).to(model.hf_model.dtype)
+    stock.load_state_dict(model.hf_model.state_dict())
+    stock.generation_config = copy.deepcopy(model.hf_model.generation_config)
+    stock.generation_config.eos_token_id = sorted(model.stop_ids)
+    tokenizer = copy.deepcopy(model.tokenizer)
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token_id = tokenizer.eos_token_id
+    return stock.eval(), tokenizer
+
+
 def lock_step(model, tokenizer, sampling) -> Answer:
     """Answers all chats in one left-padded batch."""
 
@@ -154,13 +177,18 @@ def ours(model, suite, settings) -> tuple[Played, float]:
     return Played(len(records), seconds, count(texts, model.tokenizer)), forwarded / least
 
 
-def repetition(model, suite, settings, lock: Answer, pipe: Answer, share: range) -> dict:
-    """Everyone once: seconds, and the peers' over ours."""
-    everyone = range(settings.conversations)
+def repetition(model, suite, settings, answers: dict[str, Answer], share: range) -> dict:
+    """Everyone once: seconds, and the peers' over ours; the pipeline plays `share` alone."""
     played, excess = ours(model, suite, settings)
     peers = {
-        "lock_step": play(suite, settings, everyone, lock, model.tokenizer),
-        "pipeline": play(suite, settings, share, pipe, model.tokenizer),
+        name: play(
+            suite,
+            settings,
+            share if name == "pipeline" else range(settings.conversations),
+            answer,
+            model.tokenizer,
+        )
+        for name, answer in answers.items()
     }
     row = {"forwarded_over_least": excess}
     for name, who in {"ours": played, **peers}.items():
@@ -177,6 +205,11 @@ def repetition(model, suite, settings, lock: Answer, pipe: Answer, share: range)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="default")
+    parser.add_argument("--suite", default="starter")
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--max-new-tokens", type=int, default=400)
+    parser.add_argument("--peers", nargs="+", default=["lock_step", "pipeline"])
+    parser.add_argument("--busy", type=int, default=0, help="other processes that compute")
     parser.add_argument("--conversations", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--repetitions", type=int, default=4)
@@ -187,19 +220,24 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     transformers.utils.logging.set_verbosity_error()
 
-    model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
+    model, suite = holdfast.load(arguments.model), drift.load_suite(arguments.suite)
     torch.set_num_threads(arguments.threads)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model.hf_model.config._name_or_path)
-    tokenizer.padding_side = "left"
-    stock = transformers.AutoModelForCausalLM.from_pretrained(
-        model.hf_model.config._name_or_path, dtype=torch.float32
-    )
+    stock, tokenizer = plain_copy(model)
     pipeline = transformers.pipeline("text-generation", model=stock, tokenizer=tokenizer)
-    sampling = drift.Settings().sampling
-    lock, pipe = lock_step(stock, tokenizer, sampling), one_by_one(pipeline, sampling)
+    sampling = holdfast.Sampling(
+        temperature=arguments.temperature, max_new_tokens=arguments.max_new_tokens
+    )
+    answers = {
+        "lock_step": lock_step(stock, tokenizer, sampling),
+        "pipeline": one_by_one(pipeline, sampling),
+    }
+    answers = {name: answers[name] for name in arguments.peers}
     share = max(1, arguments.conversations // arguments.repetitions)
-    warm = drift.Settings(rounds=1, conversations=2, user_prompt="suite")
-    repetition(model, suite, warm, lock, pipe, range(1))
+    warm = drift.Settings(rounds=1, conversations=2, user_prompt="suite", sampling=sampling)
+    repetition(model, suite, warm, answers, range(1))
+    others = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.busy)
+    ]
     rows = []
     for index in range(arguments.repetitions):
         seed = arguments.seeds[index % len(arguments.seeds)]
@@ -208,15 +246,21 @@ def main() -> None:
             conversations=arguments.conversations,
             seed=seed,
             user_prompt="suite",
+            sampling=sampling,
         )
         slice_ = range(index * share, (index + 1) * share)
         torch.manual_seed(index)
-        row = repetition(model, suite, settings, lock, pipe, slice_)
+        row = repetition(model, suite, settings, answers, slice_)
         rows.append({"seed": seed, **row})
         print(json.dumps(rows[-1]), flush=True)
+    for other in others:
+        other.kill()
     result = {
         "benchmark": "drift_loop",
         "model": arguments.model,
+        "dtype": str(model.hf_model.dtype).removeprefix("torch."),
+        "busy": arguments.busy,
+        "max_new_tokens": sampling.max_new_tokens,
         "measured_on": measured_on(model),
         "conversations": arguments.conversations,
         "rounds": arguments.rounds,
@@ -224,7 +268,7 @@ def main() -> None:
         "repetitions": rows,
         "medians": {},
     }
-    for name in ("lock_step", "pipeline"):
+    for name in answers:
         result["medians"][name] = {
             key: statistics.median(row[name][key] for row in rows)
             for key in ("ratio", "ratio_per_token")
