@@ -40,7 +40,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.collapse import broken_share, collapse_of, without_collapsed
+from holdfast.analysis.collapse import broken_share, count_turns, without_collapsed
 from holdfast.analysis.decay import decay
 from holdfast.analysis.series import read_series
 from holdfast.drift.dialogs import read_user_turns
@@ -250,7 +250,7 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     run = drift.run(model, suite, folder, settings, cast=cast, running=drift.Running(traces=traces))
     series = read_series(run)[0]
     families = {r["conversation"]: family_of(r["agent"]["id"]) for r in series.records}
-    collapse = collapse_of(series)
+    collapse = count_turns(series.records)
     row = {"seed": seed, "user": side, **drift_row(series, families)}
     agents = [record["agent"]["category"] for record in series.records]
     row["categories"] = {}

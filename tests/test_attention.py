@@ -214,7 +214,8 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
 def test_the_neutral_knob_is_unsteered_attention(method, queries):
     q, k, v = drawn(queries, 14, 2, torch.float32)
     with torch.inference_mode():
-        plain, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
+        with steered(None):
+            plain, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
         with steered(SteeringSpec(spans("even", 14), [(method,)] * 3)):
             out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
         traced = SteeringSpec(spans("even", 14), [()] * 3, trace=True)

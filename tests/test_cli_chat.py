@@ -237,7 +237,7 @@ def test_without_its_packages_it_says_how_to_install_them(say, monkeypatch):
 
 
 def test_control_characters_do_not_reach_a_terminal():
-    assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc  "
+    assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc? "
 
 
 # Ctrl-C

@@ -53,7 +53,8 @@ def test_steps_of_a_small_model_take_one_thread_and_leave_the_number_as_it_was(m
     import torch
     from tiny import chat, model
 
-    from holdfast import Sampling, threads
+    from holdfast import Sampling
+    from holdfast.common import threads
     from holdfast.engine.decoder import Decoder
 
     seen, advance = {"admit": set(), "step": set()}, Decoder._advance

@@ -66,7 +66,8 @@ def holdfast_attention(
     layer = 0 if state is None else _enter(state, module)
     steers = state is not None and (state.spec.trace or state.spec.touches(layer))
     if extras is None and not steers:
-        if _shares_keys_in_step(query, key, value, attention_mask):
+        ours = current is not None and current.model is None  # the engine's pass, of no block
+        if ours and _shares_keys_in_step(query, key, value, attention_mask):
             inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
             mask = None if inputs.mask is None else additive(inputs.mask, query.dtype)
             return attend_one(inputs, mask)[0].transpose(1, 2).contiguous(), None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,6 +18,10 @@ from holdfast.common.progress import Watch
 # seconds until the title, the first plain line, and the next ones
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
+_CONTROL, _SURROGATE = (
+    re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"),
+    re.compile(r"[\ud800-\udfff]"),
+)
 
 
 def note(line: str) -> None:
@@ -26,9 +31,9 @@ def note(line: str) -> None:
 
 def printable(text: str) -> str:
     """Text in which control characters other than tabs and line breaks, which a terminal would
-    obey, and half pairs of surrogates are spaces.
+    obey, are spaces, and halves of surrogate pairs are question marks.
     """
-    return "".join(ch if ch in "\t\n" or ch.isprintable() else " " for ch in text)
+    return _SURROGATE.sub("?", _CONTROL.sub(" ", text))
 
 
 class Bar:
