@@ -42,12 +42,12 @@ def served(
     queue: int = 64,
     default=(),
     watched: int = 2,
-    suite=None,
+    prompts=(),
 ) -> Iterator[Served]:
     """Serves a model as "default" inside the block."""
     engine = EngineThread(model, queue)
     metrics = Metrics(engine)
-    service = Service(model, engine, "default", metrics, limits, default, "0", watched, suite)
+    service = Service(model, engine, "default", metrics, limits, default, "0", watched, prompts)
     bound = bind("127.0.0.1", 0)
     app = application(service, gate or AccessRules(), origins)
     config = uvicorn.Config(

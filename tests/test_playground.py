@@ -3,10 +3,8 @@ wrong or takes long, against a server that answers at once."""
 
 import json
 import re
-import time
 import urllib.error
 import urllib.request
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -31,11 +29,7 @@ from playground_server import KEY, quick_server
 from served import served
 
 import holdfast
-from holdfast.drift.dialog import Dialog
-from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.selfchat import opening
-from holdfast.drift.settings import Settings
-from holdfast.drift.suites import SHIPPED, load_suite
+from holdfast.cli.serve import playground_prompts
 from holdfast.models.requests import Request
 from holdfast.serve.app import page_files
 from holdfast.serve.service import Limits
@@ -182,8 +176,8 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     shades, labels, uniform = js(
         browser,
         "[document.querySelectorAll('.reply .t').length,"
-        " [...document.querySelectorAll('#dialog-chart .end')].map((text) => text.textContent[0]),"
-        " document.querySelector('#dialog-chart .uniform').getAttribute('d')]",
+        " [...document.querySelectorAll('#chart .end')].map((text) => text.textContent[0]),"
+        " document.querySelector('#chart .uniform').getAttribute('d')]",
     )
     assert shades > 20 and sorted(labels) == ["A", "B", "u"] and uniform.startswith("M")
     look(browser, "playground")
@@ -296,118 +290,6 @@ def test_a_third_column_answers_what_was_asked_before_it_came(browser, served):
     )
     click(browser, '[data-column="0"] .icon')
     assert number_of(browser, ".reply") == 4
-
-
-@needs_browser
-def test_the_model_talks_with_itself_and_is_scored(browser, served):
-    visit(browser, served)
-    write(browser, "selfchat-rounds", "2")
-    click(browser, "#talk")
-    wait(browser, "document.querySelector('#stop').checkVisibility()")
-    wait(browser, "!document.querySelector('#stop').checkVisibility()")
-    look(browser, "selfchat")
-    said, scores, labels = browser.execute_script(
-        "const texts = (where) => [...document.querySelectorAll(where)].map((node) => node.textContent);"
-        " return [texts('#selfchat-rounds-list .s0 .said .text'), texts('#selfchat-rounds-list .score'), texts('#selfchat-charts .end')]"
-    )
-    assert len(said) == 4 and len(scores) == 8 and len(labels) == 5
-    assert set(scores) <= {"0.00", "1.00", "0.50"}
-    assert said == [turn["text"] for turn in twin("none", 2).turns]
-    click(browser, '[data-column="1"] .icon')
-    assert len(js(browser, SCORES)) == 4
-    assert browser.get_log("browser") == []
-
-
-SCORES = (
-    "[...document.querySelectorAll('#selfchat-rounds-list .score')].map((node) => node.textContent)"
-)
-
-
-def test_a_selfchat_whose_client_goes_leaves_no_row_behind(served):
-    body = json.dumps({"rounds": 16, "conversation": 6}).encode()
-    headers = {"Content-Type": "application/json"}
-    answer = urllib.request.urlopen(urllib.request.Request(f"{served}v1/selfchat", body, headers))
-    assert b"start" in answer.readline()
-    assert open_requests(served) > 0
-    answer.close()
-    end = time.monotonic() + 10
-    while open_requests(served):
-        assert time.monotonic() < end, "its requests run on"
-        time.sleep(0.05)
-
-
-def open_requests(served):
-    """Requests of the engine that have not ended, as the metrics tell."""
-    with urllib.request.urlopen(f"{served}metrics") as answer:
-        return float(re.search(r"^holdfast_open (\S+)", answer.read().decode(), re.M)[1])
-
-
-class ByItself:
-    """A session whose requests see the dialog as text, as those of a server do."""
-
-    def run(self, job):
-        waiting = [job]
-        while waiting:
-            job = waiting.pop(0)
-            asked = job.request
-            text = replace(asked, thread=None, keep=False)
-            waiting += job.then(model().generate_batch([text])[0])
-
-
-@cache
-def twin(steering, rounds, longest=200):
-    """The conversation that the page begins with, held without a server."""
-    settings = Settings(rounds=rounds, sampling=holdfast.Sampling(1.0, 0.9, longest))
-    dialog = Dialog(draw_pairing(load_suite("starter"), settings, 6))
-    ByItself().run(opening(dialog, holdfast.methods.parse(steering), settings))
-    return dialog
-
-
-def selfchat(served, **body):
-    """The events of a self-chat."""
-    request = urllib.request.Request(
-        f"{served}v1/selfchat", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as answer:
-        lines = [line.decode().strip() for line in answer]
-    assert lines[-2] == "data: [DONE]"
-    return [json.loads(line[6:]) for line in lines[:-2] if line]
-
-
-def test_a_selfchat_is_the_benchmarks_own_conversation(served):
-    body = {"suite": "starter", "conversation": 6, "rounds": 2, "max_completion_tokens": 200}
-    start, *events, end = selfchat(served, **body, steering="boost:factor=4")
-    dialog = twin("boost:factor=4", 2)
-    assert start["agent"]["system_prompt"] == dialog.pairing.agent.system_prompt
-    turns = [event for event in events if event["type"] == "turn"]
-    assert [turn["text"] for turn in turns] == [turn["text"] for turn in dialog.turns]
-    masses = [turn["mass"] for turn in dialog.turns]
-    assert [turn["mass"] for turn in turns] == pytest.approx(masses, abs=1e-5)
-    for turn in turns[1::2]:
-        assert "".join(token["text"] for token in turn["tokens"]) == turn["text"]
-
-    def of(probe):
-        return probe["round"], probe["kind"], probe["reply"], probe["score"]
-
-    probes = [event for event in events if event["type"] == "probe"]
-    assert sorted(map(of, probes)) == sorted(map(of, dialog.probes)) and len(probes) == 4
-    assert end == {"type": "end"}
-
-
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ({"rounds": 17}, "rounds"),
-        ({"suite": "mine.yaml"}, "suite"),
-        ({"steering": "method.json"}, "method.json"),
-        ({"speed": 1}, "speed"),
-    ],
-)
-def test_a_selfchat_that_makes_no_sense_is_refused(served, body, named):
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        selfchat(served, **body)
-    answer = json.loads(refused.value.read())
-    assert refused.value.code == 400 and named in answer["error"]["message"]
 
 
 # Against a server that answers at once
@@ -524,8 +406,8 @@ def test_the_page_begins_with_the_servers_default_method_and_the_operators_promp
     pirate = {**french, "id": "pirate", "system_prompt": "Talk like a pirate."}
     file.write_text(json.dumps({"cases": [french, pirate]}))
     default = holdfast.methods.parse("split-softmax:exponent=0.4")
-    own = load_suite(str(file))
-    with served(model(), Limits(), default=default, suite=own) as running:
+    prompts = playground_prompts(str(file))
+    with served(model(), Limits(), default=default, prompts=prompts) as running:
         visit(browser, f"{running.url}/")
         chosen = "return [...document.querySelectorAll('[data-role=method]')].map((s) => s.value)"
         assert browser.execute_script(chosen) == ["none", "split-softmax"]
@@ -538,14 +420,4 @@ def test_the_page_begins_with_the_servers_default_method_and_the_operators_promp
         click(browser, "#examples button")
         assert js(browser, "document.querySelector('#system').value") == ("Reply in French.")
         assert js(browser, "document.querySelector('#draft').value") == ("How are you?")
-        suite = "const s = document.querySelector('#selfchat-suite'); return "
-        assert browser.execute_script(suite + "s.value") == "our_bot"
-        listed = browser.execute_script(suite + "[...s.options].map((o) => o.textContent)")
-        assert listed == ["our_bot", *SHIPPED]
-        write(browser, "selfchat-rounds", "1")
-        click(browser, "#talk")
-        wait(browser, "document.querySelector('#stop').checkVisibility()")
-        wait(browser, "!document.querySelector('#stop').checkVisibility()")
-        page = text_of(browser, "main")
-        assert "Reply in French." in page and "Talk like a pirate." in page
         look(browser, "default-method")

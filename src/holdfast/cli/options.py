@@ -156,7 +156,7 @@ class EndpointOptions(Options):
     concurrency: int = 8
     """with a URL: requests in flight per server"""
     timeout: Annotated[float, Arg("SECONDS")] = 120.0
-    """with a URL: the time limit of one answer"""
+    """with a URL: seconds that a server may stay silent while an answer is awaited"""
     requests_per_minute: Annotated[float | None, Arg("N")] = None
     """with a URL: the most requests per minute, with retries (default: no limit)"""
 

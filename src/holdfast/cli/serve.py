@@ -41,6 +41,7 @@ TRY = """Open that address in a browser for the playground, or ask:
       {{"role": "user", "content": "Do you like the garden?"}}], "steering": "boost:factor=2"}}'"""
 
 _NEEDS = ("fastapi", "uvicorn", "prometheus_client")
+_PROMPTS = 12  # of a suite, that the playground offers
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -71,7 +72,7 @@ class _ServeOptions(Options):
     """steering of requests that ask for none of their own: boost:factor=2, ..., or the method.json
     of `holdfast calibrate`"""
     suite: Annotated[str | None, Arg("FILE.yaml|NAME")] = None
-    """prompts that the playground offers, for chats and self-chats (default: examples)"""
+    """prompts that the playground offers (default: examples)"""
     fitted: Annotated[list[Path] | None, Arg("FILE.safetensors")] = None
     """what `holdfast fit` wrote, for requests that name it by its content; repeatable"""
     max_batch: Annotated[int | None, Arg("ROWS", dest="batch_size")] = None
@@ -128,7 +129,7 @@ def _service(arguments: argparse.Namespace) -> Service:
         fitted = read_any_fitted(path)
         print(f"{path}: {fitted.method}:file={fitted.digest}", flush=True)
     default = parse(arguments.default_method)
-    suite = load_suite(arguments.suite) if arguments.suite else None
+    prompts = playground_prompts(arguments.suite) if arguments.suite else ()
     limits = Limits(
         whole_number("serve", "max_tokens", arguments.max_tokens, 1),
         Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
@@ -156,7 +157,15 @@ def _service(arguments: argparse.Namespace) -> Service:
     engine = EngineThread(model, queue)
     name = Path(model.name).resolve().name if os.path.isdir(model.name) else model.name
     metrics = Metrics(engine)
-    return Service(model, engine, name, metrics, limits, default, __version__, watched, suite)
+    return Service(model, engine, name, metrics, limits, default, __version__, watched, prompts)
+
+
+def playground_prompts(suite: str) -> list[dict[str, str]]:
+    """The first prompts of a suite, each with its first probe as the message to begin with."""
+    return [
+        {"name": case.id, "system": case.system_prompt, "message": case.all_rules[0].probes[0]}
+        for case in load_suite(suite).cases[:_PROMPTS]
+    ]
 
 
 def _key(variable: str | None) -> str:

@@ -32,7 +32,7 @@ class Endpoint:
     url: str  # without credentials and query
     model: str  # its name there
     key_variable: str  # the environment variable the key is read from
-    timeout: float  # seconds for one answer
+    timeout: float  # seconds that the server may stay silent
     max_retries: int  # per request
     key: str = field(default="", repr=False, compare=False)  # empty where none is needed
 

@@ -16,8 +16,6 @@ from holdfast.models.requests import Request
 from holdfast.serve.service import Service
 from holdfast.serve.wire import Json
 
-_PROMPTS = 12  # of the operator's suite, that the playground offers
-
 
 def add_routes(app: FastAPI, service: Service) -> None:
     """Adds the routes without a body."""
@@ -77,7 +75,6 @@ def _steering(service: Service) -> dict[str, Any]:
         for method in methods.schema()
         if all(methods.Ability(need) in offered for need in method["needs"])
     ]
-    cases = service.suite.cases[:_PROMPTS] if service.suite else ()
     return {
         "model": service.name,
         "fingerprint": service.model.fingerprint,
@@ -85,11 +82,7 @@ def _steering(service: Service) -> dict[str, Any]:
         "methods": known,
         "attention": service.model.steerable,
         **_shape(service),
-        "suites": list(service.suites),
-        "prompts": [
-            {"name": c.id, "system": c.system_prompt, "message": c.all_rules[0].probes[0]}
-            for c in cases
-        ],
+        "prompts": list(service.prompts),
         "limits": {
             "max_model_len": service.model.context,
             "max_tokens": limits.tokens,

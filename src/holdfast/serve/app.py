@@ -35,7 +35,6 @@ from holdfast.serve.generating import Exchange
 from holdfast.serve.guard import AccessRules, Guard
 from holdfast.serve.refusals import refusal_of_problem
 from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
-from holdfast.serve.selfchat import SelfChatRoute, selfchat_body
 from holdfast.serve.service import Service
 from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import Json, Writing, read_json
@@ -175,11 +174,9 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         request = read_tokens(body, limits, parser)
         return Json(await asyncio.to_thread(about.tokens, service, request))
 
-    selfchat = selfchat_body(service), SelfChatRoute(service).answer
     for path, body, answer, summary, model in (
         ("/v1/chat/completions", ChatBody, chat, "Answers a chat.", ChatAnswer),
         ("/v1/completions", CompletionBody, completion, "Continues a text.", CompletionAnswer),
-        ("/v1/selfchat", *selfchat, "A conversation of the drift benchmark, as it is held.", None),
         ("/tokenize", TokenizeBody, tokens, "A chat's tokens, and its span.", TokensAnswer),
     ):
         streams = {} if body is TokenizeBody else {"responses": stream}

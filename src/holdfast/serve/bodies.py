@@ -466,21 +466,6 @@ class CompletionBody(GeneratingBody):
         return [self.prompt]
 
 
-class SelfChatBody(Body):
-    """The body of `/v1/selfchat`."""
-
-    suite: str = Field("starter", description="Whose prompts, probes and measures.")
-    conversation: Seed = Field(0, description="Which of a run's: its pair, starter and probes.")
-    seed: Seed = Field(0, description="Of pairs, starters, probes and every draw.")
-    rounds: int = Field(8, ge=1, le=16, description="A round is a turn of each side.")
-    steering: str | None = Field(
-        None, max_length=_MAX_SPEC, description="Of the agent; without, the server's default."
-    )
-    temperature: float = Field(1.0, ge=0, le=2, description="0 takes the likeliest token.")
-    top_p: float = Field(0.9, gt=0, le=1, description="Mass of the nucleus.")
-    max_completion_tokens: int = Field(400, ge=1, description="New tokens of a reply at most.")
-
-
 def within_limits(body: type[Model], limits: Limits) -> type[Model]:
     """A body whose numbers end where the limits of a server do."""
     most = {
@@ -493,8 +478,6 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
     for name in most.keys() & body.model_fields.keys():
         field = copy.copy(body.model_fields[name])
         field.metadata = [*field.metadata, most[name]]
-        if isinstance(field.default, int):
-            field.default = min(field.default, limits.tokens)
         fields[name] = (field.annotation, field)
     made: type[Model] = create_model(  # type: ignore[call-overload]
         body.__name__, __base__=body, __doc__=body.__doc__, **fields

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.drift.cases import Suite
-from holdfast.drift.suites import SHIPPED
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
 from holdfast.serve.engine_thread import EngineThread
@@ -38,11 +36,5 @@ class Service:
     default: Sequence[Method] = ()  # steering of requests that ask for none
     version: str = ""  # of this package
     watched: int = 8  # one request in so many is traced for the metrics, unless 0
-    # whose prompts the playground offers, beside those of the package; None: no other
-    suite: Suite | None = None
-
-    @property
-    def suites(self) -> tuple[str, ...]:
-        """The names of the suites that self-chats may draw from, the operator's own first."""
-        suite_names = () if self.suite is None else (self.suite.name,)
-        return tuple(dict.fromkeys((*suite_names, *SHIPPED)))
+    # that the playground offers in place of its own: name, system prompt, message
+    prompts: Sequence[Mapping[str, str]] = ()

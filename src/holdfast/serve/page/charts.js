@@ -1,56 +1,59 @@
-// Charts: mass by turn of the dialog; stability and mass by round of self-chats. A line per column,
-// which grows as they come.
+// The chart of the mass by turn of the dialog: a line per column, which grows as replies come.
 
-import { byId, draw, make } from "./dom.js";
-import { LETTERS, massOf, mean, roundsOf, uniformOf } from "./state.js";
+import { draw, make } from "./dom.js";
+import { LETTERS, massOf, mean, uniformOf } from "./state.js";
 import { share } from "./tokens.js";
 
+const TITLE = "Mass on the prompt, by turn";
 const [WIDTH, HEIGHT] = [336, 190];
 const EDGE = { left: 42, right: 62, top: 10, bottom: 26 };
 const APART = 14; // between labels
 const MAX_DOTS = 24; // points of a line; more of them are drawn without dots
 const TOPS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 
-/** A chart over turns or rounds; without `fixedTop` its axis fits the values.
+/** Fills a figure with the chart and its table of numbers; returns what draws them from the state.
  *
- * `update(lines, uniform)`: `lines` are {key, name, values, dashed}, `uniform` the values of the
- * thin line of reference; a value may be null. */
-function lineChart(parent, title, unit, fixedTop) {
+ * A line is {key, name, values}; a value is null where no mass was read. */
+export function massChart(figure) {
   const plot = draw("g");
   const svg = draw("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }, plot);
   const table = make("table");
   const details = make("details.numbers", { ontoggle: writeTable },
     make("summary", "Numbers"), make("div.scroll", table));
-  parent.append(make("figure", make("figcaption", title), svg, details));
-  let columns = [];
+  figure.append(make("figcaption", TITLE), svg, details);
+  let lines = []; // the uniform share is the last, if there is any
 
   function writeTable() {
     if (!details.open) return;
-    const count = Math.max(0, ...columns.map((line) => line.values.length));
-    const names = [unit, ...columns.map((line) => line.name)];
+    const count = Math.max(0, ...lines.map((line) => line.values.length));
+    const names = ["turn", ...lines.map((line) => line.name)];
     const rows = Array.from({ length: count }, (_, row) => make("tr",
       make("th", { scope: "row" }, String(row + 1)),
-      columns.map((line) => make("td", share(line.values[row])))));
+      lines.map((line) => make("td", share(line.values[row])))));
     table.replaceChildren(
       make("thead", make("tr", names.map((name) => make("th", { scope: "col" }, name)))),
       make("tbody", rows));
   }
 
-  return function update(lines, uniform = []) {
-    columns = uniform.length ? [...lines, { name: "uniform", values: uniform }] : lines;
-    const most = Math.max(0.05, ...columns.flatMap(({ values }) => values.filter(Number.isFinite)));
-    const top = fixedTop ?? TOPS.find((limit) => most <= limit) ?? 1;
-    const length = Math.max(4, ...columns.map((line) => line.values.length));
+  return function update({ columns, turns }) {
+    const masses = columns.map(({ key, steering }) => ({ key, name: `${LETTERS[key]} ${steering}`,
+      values: turns.map((turn) => massOf(turn.replies[key])) }));
+    const uniform = turns.map((turn) =>
+      mean(columns.map(({ key }) => uniformOf(turn.replies[key]))));
+    lines = uniform.length ? [...masses, { name: "uniform", values: uniform }] : masses;
+    const most = Math.max(0.05, ...lines.flatMap(({ values }) => values.filter(Number.isFinite)));
+    const top = TOPS.find((limit) => most <= limit) ?? 1;
+    const length = Math.max(4, turns.length);
     const wide = (WIDTH - EDGE.left - EDGE.right) / (length - 1);
     const high = HEIGHT - EDGE.top - EDGE.bottom;
     const scale = { length, top, x: (number) => EDGE.left + (number - 1) * wide,
       y: (value) => EDGE.top + (1 - Math.min(value, top) / top) * high };
     plot.replaceChildren(
-      ...axes(scale, unit),
+      ...axes(scale),
       draw("path", { class: "uniform", d: pathOf(scale, uniform) }),
-      ...lines.flatMap((line) => curve(scale, line)),
-      ...labels(scale, lines, uniform));
-    svg.setAttribute("aria-label", inWords(title, unit, lines));
+      ...masses.flatMap((line) => curve(scale, line)),
+      ...labels(scale, masses, uniform));
+    svg.setAttribute("aria-label", inWords(masses));
     writeTable();
   };
 }
@@ -61,7 +64,7 @@ function write(text, x, y, anchor, kind = "") {
   return node;
 }
 
-function axes({ length, top, x, y }, unit) {
+function axes({ length, top, x, y }) {
   const grid = [0, top / 2, top].flatMap((value) => [
     draw("line", { class: value ? "grid" : "axis", x1: x(1), x2: x(length), y1: y(value),
       y2: y(value) }),
@@ -70,7 +73,7 @@ function axes({ length, top, x, y }, unit) {
   const every = Math.ceil(length / 9);
   const numbers = Array.from({ length: Math.ceil(length / every) }, (_, index) =>
     write(String(index * every + 1), x(index * every + 1), HEIGHT - 9, "middle"));
-  return [...grid, ...numbers, write(unit, x(1) - 9, HEIGHT - 9, "end")];
+  return [...grid, ...numbers, write("turn", x(1) - 9, HEIGHT - 9, "end")];
 }
 
 /** The points of a line as a path, broken where a value is missing. */
@@ -82,10 +85,9 @@ function pathOf({ x, y }, values) {
   }).join("");
 }
 
-function curve(scale, { key, values, dashed }) {
-  const kind = `curve s${key}${dashed ? " dashed" : ""}`;
-  const path = draw("path", { class: kind, d: pathOf(scale, values) });
-  if (values.length > MAX_DOTS || dashed) return [path];
+function curve(scale, { key, values }) {
+  const path = draw("path", { class: `curve s${key}`, d: pathOf(scale, values) });
+  if (values.length > MAX_DOTS) return [path];
   return [path, ...values.flatMap((value, index) => Number.isFinite(value)
     ? [draw("circle", { class: `dot s${key}`, cx: scale.x(index + 1), cy: scale.y(value), r: 3 })]
     : [])];
@@ -93,9 +95,8 @@ function curve(scale, { key, values, dashed }) {
 
 /** Each line's letter and last value at its end; those that would meet are moved apart. */
 function labels({ x, y }, lines, uniform) {
-  const named = lines.filter((line) => !line.dashed).map(({ key, values }) =>
-    ({ kind: `s${key}`, values,
-      text: (value) => `${LETTERS[key]} ${value.toFixed(2).replace(/^0/, "")}` }));
+  const named = lines.map(({ key, values }) => ({ kind: `s${key}`, values,
+    text: (value) => `${LETTERS[key]} ${value.toFixed(2).replace(/^0/, "")}` }));
   named.push({ kind: "of-uniform", values: uniform, text: () => "uniform" });
   const placed = named.flatMap(({ kind, values, text }) => {
     const last = values.findLastIndex(Number.isFinite);
@@ -111,40 +112,11 @@ function labels({ x, y }, lines, uniform) {
     write(label.text, label.x, label.y + 4, "start", `end ${label.kind}`));
 }
 
-function inWords(title, unit, lines) {
+function inWords(lines) {
   const parts = lines.flatMap(({ name, values }) => {
     const known = values.filter(Number.isFinite);
     const [first, last] = [share(known[0]), share(known.at(-1))];
-    return known.length ? [`${name}: ${first} in the first ${unit}, ${last} in the last`] : [];
+    return known.length ? [`${name}: ${first} in the first turn, ${last} in the last`] : [];
   });
-  return parts.length ? `${title}. ${parts.join("; ")}.` : `${title}: nothing yet.`;
-}
-
-/** Makes the charts; returns what draws those of each mode from the state. */
-export function makeCharts() {
-  const turns = lineChart(byId("dialog-chart"), "Mass on the prompt, by turn", "turn");
-  const rounds = byId("selfchat-charts");
-  const stability = lineChart(rounds, "Stability (solid) and adoption (dashed)", "round", 1);
-  const mass = lineChart(rounds, "Mass on the prompt, by round", "round");
-  const nameOf = ({ key, steering }) => `${LETTERS[key]} ${steering}`;
-  return {
-    dialog({ columns, turns: all }) {
-      const lines = columns.map((column) => ({ key: column.key, name: nameOf(column),
-        values: all.map((turn) => massOf(turn.replies[column.key])) }));
-      turns(lines, all.map((turn) =>
-        mean(columns.map(({ key }) => uniformOf(turn.replies[key])))));
-    },
-    selfchat({ columns, selfchat: { runs } }) {
-      const read = columns.filter(({ key }) => runs[key])
-        .map((column) => ({ column, rounds: roundsOf(runs[column.key]) }));
-      const lines = (name, dashed = false) => read.map(({ column, rounds: values }) => ({
-        key: column.key, name: `${nameOf(column)}${dashed ? `, ${name}` : ""}`,
-        values: values[name], dashed }));
-      stability([...lines("stability"), ...lines("adoption", true).filter(({ values }) =>
-        values.some(Number.isFinite))]);
-      const longest = Math.max(0, ...read.map(({ rounds: { uniform } }) => uniform.length));
-      mass(lines("mass"), Array.from({ length: longest }, (_, round) =>
-        mean(read.map(({ rounds: { uniform } }) => uniform[round]))));
-    },
-  };
+  return parts.length ? `${TITLE}. ${parts.join("; ")}.` : `${TITLE}: nothing yet.`;
 }

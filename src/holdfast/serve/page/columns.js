@@ -1,7 +1,7 @@
 // The heads of the columns: the method that steers, its parameters, and how tokens are drawn.
 
-import { button, draw, labelled, make } from "./dom.js";
-import { LETTERS, MAX_COLUMNS } from "./state.js";
+import { button, labelled, make } from "./dom.js";
+import { LETTERS } from "./state.js";
 
 const BY_HAND = "(by hand)";
 const OPEN_END = 9; // above the least value, for sliders of numbers without an upper end
@@ -154,13 +154,4 @@ function drawingInput(column, { name, label, ...settings }, changed) {
     changed();
   };
   return labelled(label, input);
-}
-
-/** The button behind the last column; null where there is no room for another. */
-export function addButton(columns, add) {
-  if (columns.length >= MAX_COLUMNS) return null;
-  const plus = draw("svg", { viewBox: "0 0 12 12", "aria-hidden": "true", class: "plus" },
-    draw("path", { d: "M6 1V11M1 6H11" }));
-  return button("add", plus, add, { id: "add-column", "aria-label": "Add a column",
-    title: "Add a column" });
 }

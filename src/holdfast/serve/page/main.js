@@ -1,13 +1,12 @@
 // The page: reads what the server offers, draws the state, and wires what the reader can do.
 
 import { answering } from "./answering.js";
-import { makeCharts } from "./charts.js";
-import { addButton, columnHead } from "./columns.js";
+import { massChart } from "./charts.js";
+import { columnHead } from "./columns.js";
 import { announce, button, byId, make } from "./dom.js";
 import { emphasisBox, emphasisTool } from "./emphasis.js";
-import { selfchats } from "./selfchat.js";
 import { apiKey, getJson, keepApiKey } from "./server.js";
-import { LETTERS, newColumn, newState, passage } from "./state.js";
+import { LETTERS, MAX_COLUMNS, newColumn, newState, passage } from "./state.js";
 import { SHADES } from "./tokens.js";
 
 // in the manner of the starter suite, which the default model was trained to follow
@@ -25,9 +24,9 @@ const EXAMPLES = [
 const STEERINGS = ["none", "boost:factor=4", "split-softmax:exponent=0.5", "spotlight:target=0.3"];
 
 let state = newState(["none"]);
-const page = { state: () => state, list: byId("turns"), server: null, progressed, notice, keyWanted,
+const page = { state: () => state, list: byId("turns"), server: null, progressed, keyWanted,
   settled: () => drawEmphasis() }; // replies that were drawn anew have lost their highlights
-let chats, selves, drawEmphasis, drawBoxes, charts;
+let chats, drawEmphasis, drawBoxes, drawChart;
 let drawing = false;
 
 function notice(text) {
@@ -47,8 +46,7 @@ async function begin() {
     const [layers, heads] = [steering.layers ?? 0, steering.heads ?? 0];
     const other = steering.default ?? "none";
     state = newState(["none", other === "none" ? STEERINGS[1] : other]);
-    if (steering.prompts?.length) state.selfchat.suite = steering.suites[0];
-    drawChoices(steering);
+    drawExamples(steering.prompts?.length ? steering.prompts : EXAMPLES);
     page.server = { name: models.data[0].id, methods, layers, heads, traces };
   } catch (error) {
     notice(error.message);
@@ -59,13 +57,10 @@ async function begin() {
   const { name, layers, heads } = page.server;
   byId("model").textContent = layers ? `${name}, ${layers} layers of ${heads} heads` : name;
   chats = answering(page);
-  selves = selfchats(page);
   drawEmphasis = emphasisTool(page.state, drawTexts);
   drawBoxes = ["system", "draft"].map((box) => emphasisBox(box, page.state, () => drawEmphasis()));
-  charts = makeCharts();
+  drawChart = massChart(byId("chart"));
   drawColumns();
-  for (const name of ["suite", "conversation", "seed", "rounds"])
-    byId(`selfchat-${name}`).value = state.selfchat[name];
   drawTexts();
   progressed();
   byId("send").disabled = false;
@@ -82,8 +77,8 @@ function drawColumns() {
     remove: () => removeColumn(column),
     again: () => chats.anew(column),
   }));
-  const add = addButton(state.columns, addColumn);
-  byId("columns").replaceChildren(...heads, ...(add ? [add] : []));
+  byId("columns").replaceChildren(...heads);
+  byId("add-column").hidden = heads.length >= MAX_COLUMNS;
   document.documentElement.style.setProperty("--columns", state.columns.length);
 }
 
@@ -101,7 +96,6 @@ function addColumn() {
 function removeColumn(column) {
   if (state.columns.length === 1) return announce("The last column stays.");
   chats.drop(column.key);
-  selves.drop(column.key);
   state.columns = state.columns.filter((other) => other !== column);
   for (const turn of state.turns) delete turn.replies[column.key];
   drawColumns();
@@ -109,17 +103,16 @@ function removeColumn(column) {
   progressed();
 }
 
-/** Something came or ran out: charts and buttons are drawn once per frame. */
+/** Tokens came or a reply ended: the chart and the buttons are drawn once per frame. */
 function progressed() {
   if (drawing) return;
   drawing = true;
   requestAnimationFrame(() => {
     drawing = false;
-    const busy = chats.busy() || selves.busy();
+    const busy = chats.busy();
     byId("stop").hidden = !busy;
     byId("send").hidden = busy;
-    byId("talk").disabled = busy;
-    charts[state.mode](state);
+    drawChart(state);
     if ((busy || wasBusy) && atEnd) scrollTo({ top: endOfDialog() });
     wasBusy = busy;
   });
@@ -138,11 +131,6 @@ function noteScroll() {
   lastScroll = scrollY;
 }
 
-function stop() {
-  chats.stop();
-  selves.stop();
-}
-
 function send() {
   if (!state.draft.text.trim() || chats.busy()) return;
   state.turns.push({ user: state.draft, replies: {} });
@@ -153,35 +141,16 @@ function send() {
   drawTexts();
 }
 
-function choose(name) {
-  state.mode = name;
-  document.body.dataset.mode = name;
-  byId(`mode-${name}`).checked = true;
-  progressed();
-}
-
-function startSelfchat() {
-  if (!byId("selfchat-form").reportValidity()) return;
-  for (const name of ["conversation", "seed", "rounds"])
-    state.selfchat[name] = Number(byId(`selfchat-${name}`).value);
-  state.selfchat.suite = byId("selfchat-suite").value;
-  choose("selfchat");
-  atEnd = true;
-  selves.start();
-}
-
-/** The system prompts and suites to choose from: the operator's own, or those of the package. */
-function drawChoices({ prompts, suites = ["starter", "core"] }) {
+/** The system prompts to choose from. */
+function drawExamples(examples) {
   const use = ({ system, message }) => {
     state.system = passage(system);
     if (!state.turns.length && message) state.draft = passage(message);
     drawTexts();
     byId("draft").focus();
   };
-  const examples = prompts?.length ? prompts : EXAMPLES;
   byId("examples").replaceChildren(...examples.map((example) =>
     make("li", button("chip", example.name, () => use(example), { title: example.system }))));
-  byId("selfchat-suite").replaceChildren(...suites.map((name) => make("option", name)));
 }
 
 function clear() {
@@ -201,7 +170,6 @@ function wire() {
   byId("legend").append(...SHADES.map((least, shade) =>
     make(`span.m${shade}`, String(least).replace(/^0\./, "."))));
   onSubmit("composer", send);
-  onSubmit("selfchat-form", () => {});
   onSubmit("key-form", () => {
     keepApiKey(byId("key").value.trim());
     byId("key-details").open = false;
@@ -212,12 +180,9 @@ function wire() {
     event.preventDefault();
     send();
   });
-  byId("stop").onclick = stop;
+  byId("stop").onclick = () => chats.stop();
   byId("clear").onclick = clear;
-  byId("talk").onclick = startSelfchat;
-  byId("another").onclick = () =>
-    (byId("selfchat-conversation").value = Math.floor(Math.random() * 1000));
-  for (const name of ["dialog", "selfchat"]) byId(`mode-${name}`).onchange = () => choose(name);
+  byId("add-column").onclick = addColumn;
   byId("notice-close").onclick = () => notice("");
   byId("key").value = apiKey();
   addEventListener("scroll", noteScroll, { passive: true });

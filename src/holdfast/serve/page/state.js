@@ -15,9 +15,6 @@ export const newState = (steerings) => ({
   draft: passage(),
   columns: steerings.map((steering, key) => newColumn(key, steering)),
   turns: [], // {user: passage, replies: {key: reply}}
-  mode: "dialog", // or "selfchat": which of the two is shown
-  // what self-chats are drawn from, and by key their events
-  selfchat: { suite: "starter", seed: 0, conversation: 6, rounds: 8, runs: {} },
 });
 
 /** A reply on its way. `status`: running, done, stopped or failed; `tokens`: {text, mass, uniform,
@@ -80,23 +77,6 @@ function meanOver(reply, name) {
 /** Mean mass on the prompt over a reply's tokens; null where it was not read. */
 export const massOf = (reply) => meanOver(reply, "mass");
 export const uniformOf = (reply) => meanOver(reply, "uniform");
-
-/** Stability, adoption and mass of a self-chat by round, from its events; null where there is none
- * yet. */
-export function roundsOf(events) {
-  const count = Math.max(0, ...events.map((event) => event.round ?? 0));
-  const rounds = Array.from({ length: count }, (_, index) =>
-    events.filter((event) => event.round === index + 1));
-  const scores = (kind) => rounds.map((round) =>
-    mean(round.filter((event) => event.kind === kind).map(({ score }) => score)));
-  const turns = rounds.map((round) => round.find((event) => event.speaker === "agent"));
-  return {
-    stability: scores("stability"),
-    adoption: scores("adoption"),
-    mass: turns.map((turn) => turn?.mass ?? null),
-    uniform: turns.map(uniformOf),
-  };
-}
 
 /** Everything to hold on to on the page: [{name, passage, part}], by the names of passages. */
 export function allEmphasis(state) {
