@@ -24,7 +24,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast.common.seeds import seed_of
-from holdfast.drift.verifiable.instructions import measure_name
+from holdfast.drift.sys_ifeval import measure_name
 from holdfast.measures import build
 
 REPLIES, FROM_MODEL, BY_HAND = 1_000, 200, 200
@@ -164,7 +164,7 @@ def theirs(checkers: Any, id: str, arguments: dict[str, Any], reply: str) -> dic
 
 def ours(id: str, arguments: dict[str, Any], reply: str) -> dict[str, Any]:
     """Holdfast's verdicts, by scoring, and the strict one's reason."""
-    spec = {"name": measure_name(id, "ifeval"), **arguments}
+    spec = {"name": measure_name(id), **arguments}
     strict, loose = (
         build(spec).score(reply),
         build({"name": "loosely", "measure": spec}).score(reply),

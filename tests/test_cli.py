@@ -103,7 +103,7 @@ def test_lists(capsys):
     printed = capsys.readouterr().out
     first, *published = printed.split("\n\n")
     assert "at_most_sentences(count)" in first and "released_" not in first
-    assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "ifbench", "released"]
+    assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "released"]
     assert "relation: at least|less than" in printed and "colours" in published[0]
     assert main(["methods"]) == 0
     assert "upper_case" in printed and "language(code)" in printed

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from measure_rows import rows_of
 
-from holdfast.drift.verifiable.instructions import measure_name
+from holdfast.drift.sys_ifeval import measure_name
 from holdfast.errors import UsageError
 from holdfast.measures import build, catalogue
 from holdfast.measures.ifeval import count_sentences
@@ -18,12 +18,12 @@ TABLE = [tuple(row.values()) for row in rows_of("ifeval.jsonl")]
 def test_all_25_instructions_are_measures_and_in_the_table():
     names = {name for name, _, _ in catalogue() if name.startswith("ifeval_")}
     assert len(names) == 25
-    assert {measure_name(id, "ifeval") for id, *_ in TABLE} == names
+    assert {measure_name(id) for id, *_ in TABLE} == names
 
 
 @pytest.mark.parametrize(("id", "arguments", "follows", "breaks"), TABLE)
 def test_an_instruction_at_its_edge(id, arguments, follows, breaks):
-    measure = build({"name": measure_name(id, "ifeval"), **arguments})
+    measure = build({"name": measure_name(id), **arguments})
     assert [measure.score(reply).value for reply in follows] == [1.0] * len(follows)
     assert [measure.score(reply).value for reply in breaks] == [0.0] * len(breaks)
     assert measure.score("  \n").value == 0.0  # the paper's checkers refuse an empty reply, too
@@ -34,7 +34,7 @@ def test_an_instruction_at_its_edge(id, arguments, follows, breaks):
 def test_no_text_makes_an_instruction_raise(text):
     for id, arguments, *_ in TABLE:
         if id not in ("language:response_language",):  # has a test of its own, and is slow
-            spec = {"name": measure_name(id, "ifeval"), **arguments}
+            spec = {"name": measure_name(id), **arguments}
             loose = build({"name": "loosely", "measure": spec}).score(text).value
             assert build(spec).score(text).value <= loose <= 1.0
 
@@ -44,7 +44,7 @@ def test_no_text_makes_an_instruction_raise(text):
 )
 def test_no_text_takes_long(text):
     for id, arguments, *_ in TABLE:
-        spec = {"name": measure_name(id, "ifeval"), **arguments}
+        spec = {"name": measure_name(id), **arguments}
         assert build(spec).score(text).value in (0.0, 1.0)
 
 

@@ -57,13 +57,12 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
 
 
 def measured_here() -> set[str]:
-    """Names of the measures whose examples are in this file: IFEval's and IFBench's have tables in
-    tests of their own, as have `loosely` and those of turns; code is the user's, and a judge is a
-    model.
+    """Names of the measures whose examples are in this file: those of IFEval, `loosely` and
+    those of turns have tests of their own; code is the user's, and a judge is a model.
     """
     names = {name for name, _, _ in catalogue()} - {CODE, JUDGE, "loosely"}
     names -= {name for name, entry in REGISTRY.items() if entry.of_turn}
-    return {name for name in names if not name.startswith(("ifeval_", "ifbench_"))}
+    return {name for name in names if not name.startswith("ifeval_")}
 
 
 def test_every_measure_has_examples():

@@ -21,8 +21,7 @@ from holdfast.report.wording import aligned
 
 # measures of published benchmarks and studies, by the beginning of their names
 PUBLISHED = {
-    "ifeval_": "of IFEval and Multi-IF",
-    "ifbench_": "of IFBench",
+    "ifeval_": "of IFEval",
     "released_": "of Li et al. 2024, as their code scores",
 }
 # measures that are built from a spec of their own, as a suite has them

@@ -65,8 +65,7 @@ _NAMED = (
 
 class _DriftOptions(Options):
     suite: SuiteName = "starter"
-    """system prompts and probes (default: starter); li2024:hub reads the hub, and ifbench:PATH
-    and multi-if:PATH work as sys-ifeval:PATH does"""
+    """system prompts and probes (default: starter); li2024:hub reads the hub"""
     scoring: Literal["strict", "released", "loose"] = "strict"
     """for li2024: strict corrects the published measures, released keeps them; for verifiable
     instructions: loose takes the best of eight readings of a reply"""

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.common.files import ASSETS, read_text
-from holdfast.drift import li2024
+from holdfast.drift import li2024, sys_ifeval
 from holdfast.drift.cases import CATEGORIES, Case, Suite, generic_starters
 from holdfast.drift.suite_file import parse_suite
-from holdfast.drift.verifiable import instructions
-from holdfast.drift.verifiable.ifbench import load_ifbench
-from holdfast.drift.verifiable.multi_if import load_multi_if
-from holdfast.drift.verifiable.sys_ifeval import load_sys_ifeval
 from holdfast.errors import UnknownName, UsageError
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
@@ -32,9 +28,7 @@ class Published:
 
 PUBLISHED = {
     li2024.PREFIX: Published(li2024.load_li2024, li2024.SCORINGS, ("li2024:PATH", "li2024:hub")),
-    "sys-ifeval": Published(load_sys_ifeval, instructions.SCORINGS, ("sys-ifeval:PATH",)),
-    "ifbench": Published(load_ifbench, instructions.SCORINGS, ("ifbench:PATH",)),
-    "multi-if": Published(load_multi_if, instructions.SCORINGS, ("multi-if:PATH",)),
+    "sys-ifeval": Published(sys_ifeval.load_sys_ifeval, sys_ifeval.SCORINGS, ("sys-ifeval:PATH",)),
 }
 SCORINGS = tuple(dict.fromkeys(name for kind in PUBLISHED.values() for name in kind.scorings))
 
@@ -50,7 +44,7 @@ def load_suite(
             prompt of four rules), a published benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML
             file.
         scoring: of published benchmarks: `strict`; `released` for `li2024` (as published, defects
-            included); `loose` for those of verifiable instructions (the best of eight readings).
+            included); `loose` for `sys-ifeval` (the best of eight readings).
         allow_code: whether a YAML file may name measures that are Python functions of its own, in a
             module that stands beside it or that Python finds elsewhere.
         probed: whether its rules are to be probed; False also takes rules that only logs are scored

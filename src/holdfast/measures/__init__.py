@@ -11,7 +11,6 @@ from holdfast.measures import (  # noqa: F401  importing a themed file registers
     content,
     counting,
     grammar,
-    ifbench,
     ifeval,
     judging,
     language,

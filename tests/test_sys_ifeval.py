@@ -1,4 +1,4 @@
-"""Suites of verifiable instructions: rows, the rule that leaves instructions out, refusals."""
+"""S-IFEval as a suite: its rows, the instructions that are left out and why, refusals."""
 
 import gzip
 import json
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.drift import load_suite
-from holdfast.drift.verifiable.instructions import read_instructions
-from holdfast.drift.verifiable.prompts import (
+from holdfast.drift.exclusions import (
     ANOTHER_REQUEST,
     CONTRADICTION,
     NEVER_BROKEN,
@@ -16,6 +15,7 @@ from holdfast.drift.verifiable.prompts import (
     TOO_LONG,
     reasons_against,
 )
+from holdfast.drift.sys_ifeval import read_instructions
 from holdfast.errors import UnknownName, UsageError
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "data" / "sys_ifeval.jsonl.gz"
@@ -147,9 +147,7 @@ def test_loose_scoring_is_another_suite(tmp_path):
     ],
 )
 def test_what_is_left_out_and_why(instructions, reasons):
-    read = read_instructions(
-        [id for id, _ in instructions], [given for _, given in instructions], "row", "ifeval"
-    )
+    read = read_instructions(row(1, *instructions), "row")
     assert reasons_against(read, REQUEST) == reasons
 
 

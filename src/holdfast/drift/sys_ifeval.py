@@ -1,0 +1,194 @@
+"""S-IFEval: IFEval's prompts with their instructions moved into the system prompt.
+
+A file of JSON lines, gzipped or not. Each row has `key`, `instruction_id_list`, `kwargs` (the
+arguments of each instruction) and `messages`: the system prompt, which gives the instructions, and
+the user's request, which does not. The request is the probe. The file is the user's own, and
+nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou et al. 2023,
+Apache-2.0).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.common.files import read_text
+from holdfast.common.validation import shortened
+from holdfast.drift.cases import Case, Rule, Suite, generic_starters
+from holdfast.drift.exclusions import REASONS, Instruction, reasons_against
+from holdfast.errors import UsageError
+from holdfast.measures import build
+from holdfast.measures.registry import REGISTRY
+
+SCORINGS = ("strict", "loose")
+SEVERAL = "several"  # the category of a prompt with instructions of more than one group
+
+
+def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
+    """Loads S-IFEval from the JSON lines at a path: a case per row, with a rule for each of its
+    instructions that is not left out (`drift.exclusions`). Scored `strict`, or `loose` as Zhou et
+    al. 2023 define it.
+    """
+    path = Path(where)
+    lines_by_key: dict[str, str] = {}  # a conversation is known by its case
+    excluded: Counter[str] = Counter()
+    total, cases = 0, list[Case]()
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        at = f"{path}, line {number}"
+        row = read_row(line, at)
+        key = read_key(row, at)
+        if key in lines_by_key:
+            raise UsageError(
+                f"{at}: the key is {key!r}, taken by {lines_by_key[key]}; give every row its own."
+            )
+        lines_by_key[key] = at
+        system_prompt, probe = read_messages(row, at)
+        instructions = read_instructions(row, at)
+        total += len(instructions)
+        reasons = reasons_against(instructions, probe)
+        excluded.update(reason for reason in reasons if reason)
+        if rules := rules_of(instructions, reasons, probe, scoring):
+            groups = {str(rule.id).split(":")[0] for rule in rules}
+            category = groups.pop() if len(groups) == 1 else SEVERAL
+            cases.append(Case(key, category, system_prompt, rules=rules))
+    if not cases:
+        raise UsageError(
+            f"{path} holds {len(lines_by_key)} prompts, and none with an instruction that can be"
+            " measured; give the published file."
+        )
+    kept = sum(len(case.rules) for case in cases)
+    why = ", ".join(f"{excluded[reason]} {reason}" for reason in REASONS if excluded[reason])
+    how = "strictly" if scoring == "strict" else "loosely: the best of eight readings"
+    notes = (
+        "System prompts and probes of S-IFEval (IFEval's instructions as system prompts); the"
+        " conversation starters are Holdfast's own.",
+        f"{kept} of {total} instructions and {len(cases)} of {len(lines_by_key)} prompts are asked"
+        f" about{f'; left out: {why}' if why else ''}.",
+        f"Each instruction scores 0 or 1, {how}.",
+    )
+    name = "sys-ifeval" if scoring == "strict" else f"sys-ifeval-{scoring}"
+    return Suite(name, tuple(cases), generic_starters(), notes)
+
+
+def rules_of(
+    instructions: list[Instruction], reasons: list[str | None], probe: str, scoring: str
+) -> tuple[Rule, ...]:
+    """The instructions of a prompt that no reason excludes, as rules."""
+    times: Counter[str] = Counter()
+    rules = []
+    for instruction, reason in zip(instructions, reasons, strict=True):
+        times[instruction.id] += 1
+        if reason is None:
+            again = f" ({times[instruction.id]})" if times[instruction.id] > 1 else ""
+            measure = instruction.measure
+            if scoring == "loose":
+                measure = build({"name": "loosely", "measure": measure.spec})
+            rules.append(Rule(instruction.id + again, (probe,), measure))
+    return tuple(rules)
+
+
+def read_row(line: str, where: str) -> dict[str, Any]:
+    """One line as data, or a `UsageError` that names it."""
+    try:
+        row = normalised(json.loads(line))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{where} is not JSON ({error}): {shortened(line.strip())}; give the published file."
+        ) from error
+    if not isinstance(row, dict):
+        raise UsageError(
+            f"{where} is {shortened(row)}, not a JSON object; give the published file."
+        )
+    return row
+
+
+def normalised(value: Any) -> Any:
+    """JSON data with all texts in the Unicode form NFC, as measures read replies."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, list):
+        return [normalised(item) for item in value]
+    if isinstance(value, dict):
+        return {key: normalised(item) for key, item in value.items()}
+    return value
+
+
+def read_key(row: dict[str, Any], where: str) -> str:
+    """The row's `key`, a number or a text."""
+    key = row.get("key")
+    if isinstance(key, bool) or not isinstance(key, int | str) or not str(key).strip():
+        raise UsageError(
+            f"{where}: the key is {shortened(key)}, neither a number nor a text; give the"
+            " published file."
+        )
+    return str(key).strip()
+
+
+def read_messages(row: dict[str, Any], where: str) -> tuple[str, str]:
+    """The texts of the system prompt and of the request."""
+    messages = row.get("messages")
+    items = messages if isinstance(messages, list) else []
+    roles = [item.get("role") for item in items if isinstance(item, dict)]
+    if roles != ["system", "user"] or len(items) != len(roles):
+        raise UsageError(
+            f"{where}: 'messages' is {shortened(messages)}, not a system prompt and a request;"
+            " give the published file."
+        )
+    for item in items:
+        text = item.get("content")
+        if not isinstance(text, str) or not text.strip():
+            raise UsageError(
+                f"{where}: the field 'content' is {shortened(text)}, not a text; give the"
+                " published file."
+            )
+    system, user = (item["content"].strip() for item in items)
+    return system, user
+
+
+def measure_name(id: str) -> str:
+    """The measure of an instruction: "punctuation:no_comma" is `ifeval_punctuation_no_comma`."""
+    return f"ifeval_{id.replace(':', '_').replace('-', '_')}"
+
+
+def read_instructions(row: dict[str, Any], where: str) -> list[Instruction]:
+    """The instructions of a row, in its order."""
+    ids, arguments = row.get("instruction_id_list"), row.get("kwargs")
+    if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
+        raise UsageError(
+            f"{where}: 'instruction_id_list' is {shortened(ids)} and 'kwargs'"
+            f" {shortened(arguments)}, not two lists of one length; give the published file."
+        )
+    return [read_instruction(id, given, where) for id, given in zip(ids, arguments, strict=True)]
+
+
+def read_instruction(id: Any, given: Any, where: str) -> Instruction:
+    """One instruction, or a `UsageError` about its id or arguments."""
+    known = [name for name in REGISTRY if name.startswith("ifeval_")]
+    name = measure_name(id) if isinstance(id, str) else ""
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        cure = f"did you mean {near[0]!r}?" if near else "give the published file."
+        raise UsageError(f"{where}: no measure scores the instruction {shortened(id)}; {cure}")
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"{where}: the arguments of {id!r} are {shortened(given)}, not a mapping; give the"
+            " published file."
+        )
+    if "name" in given:  # which names the measure in a spec, and is no argument of one
+        raise UsageError(f"{where}: {id!r} has no argument 'name'; give the published file.")
+    arguments = {  # a whole number may be written as 5.0
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in given.items()
+        if value is not None
+    }
+    try:
+        return Instruction(id, build({"name": name, **arguments}))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
