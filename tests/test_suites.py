@@ -17,8 +17,7 @@ import pytest
 
 import holdfast
 from holdfast.drift.cases import Persona, Rule
-from holdfast.drift.suite_file import CaseEntry, SuiteDocument
-from holdfast.drift.suites import CATEGORIES, Case, load_suite
+from holdfast.drift.suites import CATEGORIES, Case, CaseEntry, SuiteDocument, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
 

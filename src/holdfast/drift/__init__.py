@@ -1,6 +1,4 @@
-"""The benchmark of Li et al. (2024): how well an agent holds on to its system prompt as a
-conversation grows.
-"""
+"""The benchmark of Li et al. (2024): how well an agent keeps to its prompt as it talks on."""
 
 from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.benchmark import run

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.common.seeds import seed_of
-from holdfast.drift.benchmark import identity_of, identity_of_given
+from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialog import places_of, scored
+from holdfast.drift.dialog import person_of, places_of, scored
 from holdfast.drift.judges import Judgements, Judges, load_judges
-from holdfast.drift.pairing import Pairing, Probe, draw, replayable, settled
+from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Failures, Name, answer_each
 from holdfast.models.protocol import ChatModel, told_of
@@ -30,7 +30,6 @@ from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, res
 FOLDER = "baseline"
 KIND = "baseline"
 UNSTEERED = "none"
-_UNPROMPTED = {"id": None, "category": None, "system_prompt": ""}
 _ASKED_BY = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")  # the questions
 
 
@@ -64,7 +63,7 @@ def ask_baseline(
     settings = settled(suite, settings, given)
     every = dataclasses.asdict(settings)
     asked_by = {name: every[name] for name in _ASKED_BY}
-    identity = identity_of(model, suite, [UNSTEERED], asked_by) | identity_of_given(given)
+    identity = identity_of(model, suite, [UNSTEERED], asked_by, given)
     if "default_system_prompt" in about:  # version 0.2 asked under the template's default
         identity["default_system_prompt"] = about["default_system_prompt"]
     judged = load_judges(suite, model, cast.judging)
@@ -115,43 +114,35 @@ def _ask(
         for (question, number), probe in probes.items()
     }
     replies: dict[Name, Reply] = {}
-    answer_each(
-        model.session(), requests, failures, lambda name, reply: replies.update({name: reply})
-    )
+    answer_each(model.session(), requests, failures, replies.__setitem__)
     records = {pairing.number: _record(pairing) for pairing in pairings}
     for name, probe in probes.items():
         if (reply := replies.get(name)) is None:
             records.pop(name[1], None)
         elif (record := records.get(name[1])) is not None:
             record["tokens"]["forwarded"] += reply.forwarded
-            record["probes"] += _probed(probe, reply)
+            record["probes"] += [
+                {
+                    **fields,
+                    "kind": KIND,
+                    "question": probe.question,
+                    "reply": reply.text,
+                    **scored(rule.measure, reply),
+                    "mass": None,
+                    "measure": rule.measure.name,
+                }
+                for rule, fields in places_of(1, probe)
+            ]
     seconds = round((time.monotonic() - began) / len(pairings), 3)
     for record in records.values():
         keep({**record, "seconds": seconds})
 
 
-def _probed(probe: Probe, reply: Reply) -> list[dict[str, Any]]:
-    """The record of a probe: an entry for each of its rules."""
-    return [
-        {
-            **fields,
-            "kind": KIND,
-            "question": probe.question,
-            "reply": reply.text,
-            **scored(rule.measure, reply),
-            "mass": None,
-            "measure": rule.measure.name,
-        }
-        for rule, fields in places_of(1, probe)
-    ]
-
-
 def _record(pairing: Pairing) -> dict[str, Any]:
-    agent = pairing.agent
     return {
         "conversation": pairing.number,
-        "agent": {"id": agent.id, "category": agent.category, "system_prompt": agent.system_prompt},
-        "user": _UNPROMPTED,
+        "agent": person_of(pairing.agent),
+        "user": person_of(None),
         "turns": [],
         "probes": [],
         "tokens": {"forwarded": 0, "least": 0},

@@ -100,13 +100,13 @@ def run(
         check_measurable(model, chosen.values())
     shared_out = replicas_of(model) if user_model is None else Local(_both(model, user_model))
     judged = load_judges(suite, model, cast.judging)
-    identity = {
-        **identity_of(model, suite, list(chosen), dataclasses.asdict(settings)),
-        **_identity_of_cast(user_model, given),
-    }
+    identity = identity_of(model, suite, chosen, dataclasses.asdict(settings), given, user_model)
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
-    about = _about(model, suite, given, running.command)
+    about = {"command": "drift", "argv": running.command, **told_of(model), "versions": _versions()}
+    left_out = given.left_out if isinstance(given, Dialogs) else ""
+    if notes := [*suite.notes, *([left_out] if left_out else [])]:
+        about["notes"] = notes
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(cast.judging)
@@ -123,16 +123,6 @@ def run(
     return read_run(out)
 
 
-def _about(
-    model: ChatModel, suite: Suite, given: Dialogs | UserTurns | None, command: str
-) -> dict[str, Any]:
-    notes = list(suite.notes)
-    if isinstance(given, Dialogs) and given.left_out:
-        notes.append(given.left_out)
-    about = {"command": "drift", "argv": command, **told_of(model), "versions": _versions()}
-    return about | ({"notes": notes} if notes else {})
-
-
 def check_folder(
     suite: Suite,
     out: Path | str,
@@ -141,13 +131,9 @@ def check_folder(
     given: Dialogs | UserTurns | None = None,
     command: str = "",
 ) -> None:
-    """Refuses a folder that holds another run, or something else, before a model is loaded; `given`
-    are dialogs that are replayed, or user turns.
-    """
-    of_prompts = _identity_of_prompts(
-        suite, list(_by_spelling(methods)), dataclasses.asdict(settled(suite, settings, given))
-    )
-    known = {**of_prompts, **_identity_of_cast(None, given)}
+    """Refuses a folder that holds another run, or something else, before a model is loaded."""
+    final = dataclasses.asdict(settled(suite, settings, given))
+    known = identity_of(None, suite, _by_spelling(methods), final, given)
     refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
@@ -196,38 +182,33 @@ def _keep(
 
 
 def identity_of(
-    model: ChatModel, suite: Suite, methods: Sequence[str], settings: Mapping[str, Any]
+    model: ChatModel | None,
+    suite: Suite,
+    methods: Iterable[str],
+    settings: Mapping[str, Any],
+    given: Dialogs | UserTurns | None = None,
+    user_model: ChatModel | None = None,
 ) -> dict[str, Any]:
-    """The facts that two commands must share to be the same run; methods as spec strings."""
-    return {
-        "model": model.name,
-        "model_fingerprint": model.fingerprint,
-        "runtime": model.runtime,
-        **_identity_of_prompts(suite, methods, settings),
-    }
-
-
-def _identity_of_prompts(
-    suite: Suite, methods: Sequence[str], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The part of a run's identity that does not depend on its models."""
-    return {
+    """The facts that two commands must share to be the same run, with methods as spec strings;
+    without a model, those that are known before it is loaded.
+    """
+    identity: dict[str, Any] = {}
+    if model is not None:
+        fingerprint, runtime = model.fingerprint, model.runtime
+        identity = {"model": model.name, "model_fingerprint": fingerprint, "runtime": runtime}
+    identity |= {
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,
         "methods": list(methods),
         "settings": dict(settings),
     }
-
-
-def _identity_of_cast(
-    user_model: ChatModel | None, given: Dialogs | UserTurns | None
-) -> dict[str, Any]:
-    """The rest of a run's identity: the user model, the dialogs or the user turns, if any."""
-    if user_model is None:
-        return identity_of_given(given)
-    name, fingerprint, runtime = user_model.name, user_model.fingerprint, user_model.runtime
-    user = {"name": name, "fingerprint": fingerprint, "runtime": runtime}
-    return {"user_model": user, **identity_of_given(given)}
+    if user_model is not None:
+        identity["user_model"] = {
+            "name": user_model.name,
+            "fingerprint": user_model.fingerprint,
+            "runtime": user_model.runtime,
+        }
+    return identity | identity_of_given(given)
 
 
 def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:

@@ -107,9 +107,7 @@ class Case:
 
     @property
     def rules_asked_together(self) -> tuple[tuple[Rule, ...], ...]:
-        """The rules in groups that have the same probes, in the order of the first of each: one
-        reply is drawn for a group, and scored by each of its rules.
-        """
+        """The rules grouped by their probes: each rule of a group scores the same reply."""
         groups: dict[tuple[str, ...], list[Rule]] = {}
         for rule in self.all_rules:
             groups.setdefault(rule.probes, []).append(rule)

@@ -52,13 +52,10 @@ class Dialog:
         """Remembers what the model had to read for `reply`, and what it did read."""
         self.forwarded += reply.forwarded
         self.usage.append(reply.usage)
-        if (
-            reply.prompt_ids is not None
-            and reply.token_ids is not None
-            and reply.stop_reason != "context"
-        ):
-            written = reply.token_ids if reply.stop_reason == "stop" else reply.token_ids[:-1]
-            self.sequences.append((view, reply.prompt_ids + written))
+        if reply.prompt_ids is None or reply.token_ids is None or reply.stop_reason == "context":
+            return
+        written = reply.token_ids if reply.stop_reason == "stop" else reply.token_ids[:-1]
+        self.sequences.append((view, reply.prompt_ids + written))
 
 
 def system_of(pairing: Pairing) -> str:
@@ -72,14 +69,10 @@ def _system(text: str) -> list[Message]:
 
 def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) -> list[Message]:
     """[s_B, a1, b1, ...] with all turns, or with those of the rounds before `before`."""
-    turns = [
-        turn
-        for turn in dialog.turns
-        if shown.first <= turn["round"] and (before is None or turn["round"] < before)
-    ]
     messages = _system(system_of(dialog.pairing))
-    for turn in turns:
-        messages += messages_of(turn)
+    for turn in dialog.turns:
+        if shown.first <= turn["round"] and (before is None or turn["round"] < before):
+            messages += messages_of(turn)
     return messages
 
 
@@ -90,9 +83,7 @@ def messages_of(turn: Mapping[str, Any]) -> list[Message]:
 
 
 def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:
-    """The dialog with roles swapped under s_A; the first message recaps a1 and b1, or the first
-    round that is shown.
-    """
+    """The dialog with roles swapped under s_A; the first message recaps the first round shown."""
     opening, first, *rest = (turn for turn in dialog.turns if shown.first <= turn["round"])
     recap = f"You asked: {opening['text']}\nI answered: {first['text']}"
     roles = {"user": "assistant", "agent": "user"}
@@ -121,9 +112,7 @@ def _prompt_tokens(reply: Reply) -> dict[str, int]:
 
 
 def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
-    """The fields that identify a probe in a record, for each of its rules; those behind the first
-    say whose reply they have.
-    """
+    """The fields that identify a probe in a record, by rule; all but the first share its reply."""
     places: list[tuple[Rule, dict[str, Any]]] = []
     for rule in probe.rules:
         name = {} if rule.id is None else {"rule": rule.id}
@@ -187,8 +176,8 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
 
     record = {
         "conversation": pairing.number,
-        "agent": _person(pairing.agent),
-        "user": _person(pairing.user),
+        "agent": person_of(pairing.agent),
+        "user": person_of(pairing.user),
         "turns": with_repetition(dialog.turns),
         "probes": sorted(dialog.probes, key=order),
         "tokens": _tokens(dialog),
@@ -216,10 +205,9 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
 
 def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The turns of a dialog, each with how much of it repeats (`measures.repetition`)."""
-    measured = repetitions([(turn["speaker"], turn["text"]) for turn in turns])
-    return [
-        turn | {"repeats": repeats.shares} for turn, repeats in zip(turns, measured, strict=True)
-    ]
+    repeats = repetitions([(turn["speaker"], turn["text"]) for turn in turns])
+    pairs = zip(turns, repeats, strict=True)
+    return [turn | {"repeats": repeated.shares} for turn, repeated in pairs]
 
 
 def _tokens(dialog: Dialog) -> dict[str, int]:
@@ -231,7 +219,7 @@ def _tokens(dialog: Dialog) -> dict[str, int]:
     return counts | ({"divergence": dialog.forwarded_again} if dialog.compared else {})
 
 
-def _person(person: Case | Persona | None) -> dict[str, Any]:
+def person_of(person: Case | Persona | None) -> dict[str, Any]:
     if person is None:
         return {"id": None, "category": None, "system_prompt": ""}
     category = person.category if isinstance(person, Case) else None
@@ -239,9 +227,7 @@ def _person(person: Case | Persona | None) -> dict[str, Any]:
 
 
 def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
-    """Tokens to forward when every token of every view is forwarded once: the nodes of the prefix
-    trees of the views.
-    """
+    """Tokens to forward if each is forwarded once: the nodes of the prefix trees of the views."""
     total, last_view = 0, ""
     last_ids: tuple[int, ...] = ()
     for view, ids in sorted(sequences):

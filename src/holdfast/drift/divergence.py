@@ -42,9 +42,8 @@ def check_measurable(model: ChatModel, settings: Iterable[Sequence[Method]]) -> 
 def note_reply(
     asking: Asking, number: int, reply: Reply, shown: Shown, before: Sequence[Message] = ()
 ) -> None:
-    """Remembers a reply of the agent that is to be compared, before it is part of its dialog;
-    `shown` is what of the dialog the agent saw, and `before` the tool calls and results of its
-    turn.
+    """Remembers a reply of the agent that is to be compared, before it is part of its dialog; its
+    turn's tool calls and results stand `before` it.
     """
     if not asking.settings.divergence:
         return

@@ -7,7 +7,7 @@ first, on the labelled replies of its rule, and one that agrees with them little
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,9 +128,7 @@ class Agreement:
 
 @dataclass
 class Judges:
-    """The judges of a suite at work in a run: their models by what measures call them, and what
-    they have answered.
-    """
+    """The judges of a run: their models, by what measures call them, and their answers."""
 
     suite: Suite
     models: Mapping[tuple[str, str | None], ChatModel]
@@ -181,17 +179,19 @@ class Judges:
             if index not in questions:
                 probes.append(probe)
             elif (verdict := self.judgements.verdict(questions[index])) is None:
-                unanswered.append(_unjudged(probe))
+                names = [name for name in ("round", "kind", "rule", "probe") if name in probe]
+                reason = f"The judge {probe['judge']} said neither yes nor no."
+                identity = {name: probe[name] for name in names}
+                unanswered.append({**identity, "why": "judge", "reason": reason})
             else:
                 reason = f"the judge {probe['judge']} says {'yes' if verdict else 'no'}"
                 probes.append({**probe, "score": float(verdict), "reason": reason})
         return {**record, "probes": probes, **({"unanswered": unanswered} if unanswered else {})}
 
     def _measure_of(self, record: Mapping[str, Any], probe: Mapping[str, Any]) -> Measure:
-        who = record["user" if probe["kind"] == "adoption" else "agent"]["id"]
-        case = next(case for case in self.suite.cases if case.id == who)
-        rule = next(rule for rule in case.all_rules if rule.id == probe.get("rule"))
-        return rule.measure
+        who = record["user" if probe["kind"] == "adoption" else "agent"]["id"], probe.get("rule")
+        rules = judged_rules(self.suite)
+        return next(rule.measure for case, rule in rules if (case.id, rule.id) == who)
 
     def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
         follows, breaks = (
@@ -205,8 +205,8 @@ class Judges:
             rule=rule.id,
             question=rule.measure.arguments["judge"],
             model=rule.measure.arguments["model"],
-            follows=_counts(follows),
-            breaks=_counts(breaks),
+            follows=(follows.count(True), follows.count(False), follows.count(None)),
+            breaks=(breaks.count(True), breaks.count(False), breaks.count(None)),
             kappa=kappa,
             forced=force and kappa < LEAST_KAPPA,
         )
@@ -287,14 +287,3 @@ def load_judge(model: str, endpoint_model: str | None) -> ChatModel:
 
 def _model_of(measure: Measure) -> tuple[str, str | None]:
     return measure.arguments["model"], measure.arguments.get("endpoint_model")
-
-
-def _counts(verdicts: Sequence[bool | None]) -> tuple[int, int, int]:
-    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
-
-
-def _unjudged(probe: Mapping[str, Any]) -> dict[str, Any]:
-    """A probe that was answered and not judged, as one that was not answered."""
-    identity = {name: probe[name] for name in ("round", "kind", "rule", "probe") if name in probe}
-    reason = f"The judge {probe['judge']} said neither yes nor no."
-    return {**identity, "why": "judge", "reason": reason}

@@ -42,10 +42,8 @@ class Binding:
 
 
 def load_li2024(where: str, scoring: str = "strict") -> Suite:
-    """Loads the published benchmark from the path of `hundred_system_prompts.py`, or from the
-    `hub`.
-
-    The scoring `released` scores as published, defects included; `strict` mends the defects.
+    """Loads `hundred_system_prompts.py` from a path or the `hub`, scored as published, defects
+    included (`released`), or with the defects mended (`strict`).
     """
     path = fetch() if where == "hub" else Path(where)
     try:
@@ -64,18 +62,18 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
 
 
 def notes(scoring: str) -> tuple[str, ...]:
-    """A note on the scoring, for readers of the results."""
+    """Notes for readers of the results."""
     mended = sum(bool(b.mends) for b in bindings().values())
     summary = {
         "released": f"Scored as published: {mended} of the 100 measures have known defects, which"
         " strict scoring mends.",
         "strict": f"Scored strictly: {mended} of the 100 published measures are mended; an empty"
         " reply follows nothing.",
-    }[scoring]
+    }
     return (
         "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's"
         " own.",
-        summary,
+        summary[scoring],
         "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by"
         " py3langid and wordfreq: offline and deterministic.",
     )
@@ -95,9 +93,7 @@ def fetch() -> Path:
 
 
 def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
-    """The published system prompts and probes by their keys, read from the file's syntax tree;
-    nothing in it is run.
-    """
+    """The published system prompts and probes by their keys, from the file's syntax tree."""
     cure = f"give the published {FILE_NAME}."
     try:
         with warnings.catch_warnings():
@@ -138,10 +134,7 @@ def text_of(node: ast.expr) -> str | None:
 
 
 def key_of(system_prompt: str, probe: str) -> str:
-    """SHA-256 of the words of an entry; case, spacing and punctuation do not count.
-
-    Both texts are needed: two entries have the same system prompt and different probes.
-    """
+    """SHA-256 of the words of an entry; two entries have the same system prompt, so of both."""
     joined = " | ".join(
         " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
         for text in (system_prompt, probe)
@@ -151,17 +144,9 @@ def key_of(system_prompt: str, probe: str) -> str:
 
 @cache
 def bindings() -> dict[str, Binding]:
-    """The shipped table: the hash of each published entry and its measures, in the paper's
-    order.
-    """
-    text = asset("suites/li2024.json")
-    return {
-        row["key"]: Binding(
-            row["id"],
-            row["category"],
-            row["released"],
-            row.get("strict", row["released"]),
-            row.get("mends", ""),
-        )
-        for row in json.loads(text)["entries"]
-    }
+    """The shipped table of measures, by the hash of each published entry, in the paper's order."""
+    table = {}
+    for row in json.loads(asset("suites/li2024.json"))["entries"]:
+        key = row.pop("key")
+        table[key] = Binding(**{"strict": row["released"], "mends": "", **row})
+    return table

@@ -120,9 +120,7 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
 
 
 def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None) -> Settings:
-    """The settings with who the user model is; where dialogs are replayed, with no more
-    conversations than there are dialogs.
-    """
+    """The settings with who the user is, and no more conversations than dialogs to replay."""
     if given is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))
     source = "scripted" if isinstance(given, UserTurns) else "replayed"

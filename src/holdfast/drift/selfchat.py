@@ -132,9 +132,7 @@ def _first(asking: Asking) -> Job:
 
 @dataclass(frozen=True)
 class SelfChat:
-    """The order of requests where models talk: turns one after the other, and probes beside
-    them.
-    """
+    """The order of requests where models talk: turns one by one, and probes beside them."""
 
     asking: Asking
 
@@ -229,9 +227,7 @@ class SelfChat:
 
 
 def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
-    """How many rounds of a dialog are probed: in place of a turn of the user, a probe stands behind
-    the last answer too.
-    """
+    """How many rounds of a dialog are probed; in place of a turn, a probe follows the last too."""
     return min(settings.rounds, len(dialog.rounds) + (settings.probe_at == "in-place"))
 
 
@@ -273,26 +269,22 @@ class Replay:
 
         def then(room: bool) -> list[Job]:
             if room:
-                jobs = [self._probe(number, probe) for probe in more]
+                questions = [self._probe(number, probe) for probe in more]
                 for earlier in range(1, number):
-                    jobs += [self._probe(earlier, probe) for probe in (first, *more)]
-                return jobs
+                    questions += [self._probe(earlier, probe) for probe in (first, *more)]
+                return list(map(self.asking.ask, questions))
             if number == 1:
                 raise _prompt_too_long(self.asking.dialog)
             self.asking.dialog.ended = {"round": number, "why": "context"}
             return [self._first(number - 1)]
 
-        question = probe_question(self.asking.dialog, number, first, self._before(number), then)
-        return self.asking.ask(replace(question, keep=True))
+        return self.asking.ask(replace(self._probe(number, first, then), keep=True))
 
-    def _probe(self, number: int, probe: Probe) -> Job:
-        return self.asking.ask(
-            probe_question(self.asking.dialog, number, probe, self._before(number))
-        )
-
-    def _before(self, number: int) -> int:
-        """The first round that a round's probe does not see."""
-        return number + (self.asking.settings.probe_at == "after-round")
+    def _probe(
+        self, number: int, probe: Probe, then: Callable[[bool], list[Job]] = lambda room: []
+    ) -> PendingReply:
+        before = number + (self.asking.settings.probe_at == "after-round")
+        return probe_question(self.asking.dialog, number, probe, before, then)
 
 
 def _prompt_too_long(dialog: Dialog) -> PromptError:

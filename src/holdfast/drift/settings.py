@@ -53,9 +53,7 @@ WHOLE = Shown()
 
 
 def with_summary(messages: Sequence[Message], shown: Shown) -> list[Message]:
-    """The chat with a summary in front of its first message that is not the system's, or in place
-    of the system prompt.
-    """
+    """The chat with a summary before its first message, or in place of the system prompt."""
     if not shown.summary:
         return list(messages)
     summary = f"{_LEAD} {shown.summary}"
@@ -164,20 +162,12 @@ class Settings:
         for name in ("rounds", "conversations", "probes_per_round", "batch"):
             ranges.whole_number("drift", name, getattr(self, name), 1)
         ranges.whole_number("drift", "seed", self.seed, 0)
-        for name, choices in (
-            ("user_prompt", USER_PROMPTS),
-            ("system_as", SYSTEM_AS),
-            ("probe_at", PROBE_AT),
-            ("pairs", PAIRS),
-            ("context", CONTEXTS),
-        ):
+        known = {"user_prompt": USER_PROMPTS, "system_as": SYSTEM_AS, "probe_at": PROBE_AT}
+        for name, choices in {**known, "pairs": PAIRS, "context": CONTEXTS}.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
                     f"drift takes {name} as {' or '.join(choices)}, not {getattr(self, name)!r}."
                 )
-        self._check_window()
-
-    def _check_window(self) -> None:
         if self.context == "slide" and self.window is None:
             raise UsageError(
                 "--context=slide needs the number of rounds that are shown; give it with --window."

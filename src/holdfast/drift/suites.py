@@ -1,16 +1,34 @@
-"""Which suite a run uses, by the name that `--suite` takes."""
+"""Suites by the name that `--suite` takes, and as YAML files (docs/suites.md shows the form)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, StringConstraints, ValidationError
 
 from holdfast.common.files import ASSETS, read_text
+from holdfast.common.validation import Path as FieldPath
+from holdfast.common.validation import StrictModel, problem_of, shortened, written
 from holdfast.drift import li2024, sys_ifeval
-from holdfast.drift.cases import CATEGORIES, Case, Suite, generic_starters
-from holdfast.drift.suite_file import parse_suite
+from holdfast.drift.cases import (
+    CATEGORIES,
+    NO_CATEGORY,
+    Case,
+    Rule,
+    Suite,
+    generic_starters,
+    personas_of,
+)
 from holdfast.errors import UnknownName, UsageError
+from holdfast.measures import build
+from holdfast.measures.judging import check_labels
+from holdfast.measures.turns import When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
@@ -23,7 +41,7 @@ class Published:
 
     load: Callable[[str, str], Suite]  # from the path, and one of the scorings
     scorings: tuple[str, ...]  # how its replies can be scored
-    spellings: tuple[str, ...]  # what `--suite` takes, for messages
+    forms: tuple[str, ...]  # of what `--suite` takes, for messages
 
 
 PUBLISHED = {
@@ -72,7 +90,7 @@ def load_suite(
         if not where:
             raise UsageError(
                 f"The suite {name!r} needs the published file: write"
-                f" {' or '.join(published.spellings)}."
+                f" {' or '.join(published.forms)}."
             )
         return published.load(where, scoring)
     if spec in SHIPPED:
@@ -81,8 +99,8 @@ def load_suite(
         path = Path(spec)
         text = read_text(path)
         return parse_suite(text, spec, path.stem, allow_code, path.parent, probed=probed)
-    spellings = [spelling for kind in PUBLISHED.values() for spelling in kind.spellings]
-    raise UnknownName("suite", spec, [*SHIPPED, *spellings, "FILE.yaml"])
+    forms = [form for kind in PUBLISHED.values() for form in kind.forms]
+    raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
 
 
 def load_shipped(name: str) -> Suite:
@@ -94,3 +112,264 @@ def load_shipped(name: str) -> Suite:
         )
     text = file.read_text(encoding="utf-8")
     return parse_suite(text, f"{name}.yaml", name, check=False)  # its tests check it
+
+
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Entry(dict[Any, Any]):
+    """A mapping of a document, with the line where it begins."""
+
+    line = 0
+
+
+class _Loader(_SafeLoader):
+    """Notes the lines of mappings, and refuses a repeated key, whose last value others keep."""
+
+    def construct_entry(self, node: yaml.MappingNode) -> Iterator[_Entry]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
+                raise _RepeatedKey(
+                    f"line {line}: the field {key.value!r} appears here and on line"
+                    f" {lines[key.value]}; remove one."
+                )
+        entry = _Entry()
+        entry.line = node.start_mark.line + 1
+        yield entry  # before its values, which may refer to it
+        entry.update(self.construct_mapping(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_entry)
+
+
+class _RepeatedKey(Exception):
+    pass
+
+
+def read_yaml(text: str, source: str) -> Any:
+    """The document as plain data, whose mappings know their lines."""
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise UsageError(
+            f"{source} is not valid YAML{where} ({problem}); correct that place: the fields of an"
+            " entry begin in the same column, and a text with a colon or a bracket needs quotes."
+        ) from error
+    except _RepeatedKey as error:
+        raise UsageError(f"{source}, {error}") from error
+    except ValueError as error:  # a date or a number that cannot be
+        raise UsageError(f"{source} cannot be read as YAML ({error}); correct it.") from error
+
+
+FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+
+
+class WhenEntry(StrictModel):
+    """The turns of a log that a rule is for (`measures.turns.When`)."""
+
+    user: Text = ""
+    reply: Text = ""
+    tool: Text = ""
+    role: Literal["user", "tool", ""] = ""
+
+
+class RuleEntry(StrictModel):
+    """An entry under 'rules'; a case with one rule has the same fields."""
+
+    id: Text
+    when: WhenEntry = Field(WhenEntry())
+    probe: Text = ""
+    probes: Texts = Field([])
+    measure: str | dict[str, Any] = ""
+    follows: Texts = Field([])
+    breaks: Texts = Field([])
+
+
+class CaseEntry(RuleEntry):
+    """An entry under 'cases'."""
+
+    category: Text = NO_CATEGORY
+    system_prompt: Text
+    rules: list[RuleEntry] = Field([], min_length=1)
+
+
+class SuiteDocument(StrictModel):
+    """A suite as its file has it."""
+
+    name: Text = ""
+    starters: Texts = Field([])
+    personas: Texts = Field([])
+    notes: Texts = Field([])
+    cases: list[CaseEntry] = Field(min_length=1)
+
+
+def _name(source: str, root: Any, path: FieldPath) -> str:
+    """A part of a document for messages: its file, line, case and rule, and the field there."""
+    value, line, names = root, None, list[str]()
+    rest: list[str | int] = []
+    for part in path:
+        known = isinstance(value, list) or (isinstance(value, dict) and part in value)
+        value = value[part] if known else None
+        if isinstance(part, int) and rest in (["cases"], ["rules"]):
+            given = value.get("id") if isinstance(value, _Entry) else None
+            line = value.line if isinstance(value, _Entry) else line
+            entry = repr(given) if isinstance(given, str) else str(part + 1)
+            names.append(f"{str(rest.pop())[:-1]} {entry}")
+        else:
+            rest.append(part)
+    where = ", ".join([source, *([f"line {line}"] if line else []), *names])
+    return f"{where}: the field {written(tuple(rest))!r}" if rest else where
+
+
+def parse_suite(
+    text: str,
+    source: str,
+    name: str,
+    allow_code: bool = False,
+    folder: Path | None = None,
+    check: bool = True,
+    probed: bool = True,
+) -> Suite:
+    """Reads a suite from YAML.
+
+    Args:
+        text: the YAML document.
+        source: what to call it in messages, usually a path.
+        name: the suite's name if the document gives none.
+        allow_code, probed: as of `load_suite`.
+        folder: where modules of the user's own functions are looked for first.
+        check: whether each measure is tried on its examples.
+    """
+    root = read_yaml(text, source)
+    if not isinstance(root, dict):
+        content = "is empty" if root is None else f"holds {shortened(root)}, not a suite"
+        raise UsageError(f"{source} {content}; it needs the field 'cases', a list.")
+
+    def where(*path: str | int) -> str:
+        return _name(source, root, path)
+
+    try:
+        document = SuiteDocument.model_validate(root)
+    except ValidationError as error:
+        problem = problem_of(error, SuiteDocument, root, lambda path: where(*path))
+        raise UsageError(problem.sentence) from None
+    cases = list[Case]()
+    with modules_in(folder if allow_code else None):
+        for number, entry in enumerate(document.cases):
+            if any(case.id == entry.id for case in cases):
+                raise UsageError(
+                    f"{where('cases', number)}: the id {entry.id!r} is taken by an earlier case;"
+                    " give every case its own."
+                )
+            case = _case(entry, number, where, allow_code)
+            cases.append(case)
+            for index, rule in enumerate(case.all_rules):
+                at = where("cases", number, *(("rules", index) if case.rules else ()))
+                if probed:
+                    _check_probed(rule, at)
+                if check:
+                    _check_examples(rule, at)
+    return Suite(
+        name=document.name or name,
+        cases=tuple(cases),
+        starters=tuple(document.starters) or generic_starters(),
+        notes=tuple(document.notes),
+        personas=personas_of(document.personas),
+    )
+
+
+@contextlib.contextmanager
+def modules_in(folder: Path | None) -> Iterator[None]:
+    """Inside, imports look into this folder first; its modules are forgotten on leaving, so that
+    another suite's module of the same name is not taken for one of them.
+    """
+    if folder is None:
+        yield
+        return
+    location, before = folder.resolve(), set(sys.modules)
+    sys.path.insert(0, str(location))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(location))
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and Path(file).is_relative_to(location):
+                del sys.modules[name]
+
+
+def _check_examples(rule: Rule, where: str) -> None:
+    """Refuses a measure that scores an example on the wrong side, and a judge with too few."""
+    if rule.measure.judged:
+        check_labels(rule.follows, rule.breaks, f"{where}: the judge")
+        return
+    for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
+        for reply in replies:
+            score = rule.measure.score(reply)
+            if (score.value >= FOLLOWED) != (field == "follows"):
+                limit = "at least" if field == "follows" else "below"
+                raise UsageError(
+                    f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f}"
+                    f" ({score.reason}), and needs {limit} {FOLLOWED}; correct the measure"
+                    f" {rule.measure.name!r} or the example."
+                )
+
+
+def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
+    if not entry.rules:
+        rule = _rule(entry, where("cases", number), allow_code)
+        parts = (rule.probes, rule.measure, rule.follows, rule.breaks)
+        return Case(entry.id, entry.category, entry.system_prompt, *parts, when=rule.when)
+    of_rules = [name for name in RuleEntry.model_fields if name != "id"]
+    if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
+        raise UsageError(
+            f"{where('cases', number)} has both 'rules' and {beside!r}; move {beside!r} into one of"
+            " the rules."
+        )
+    rules = list[Rule]()
+    for index, given in enumerate(entry.rules):
+        at = where("cases", number, "rules", index)
+        if any(rule.id == given.id for rule in rules):
+            raise UsageError(
+                f"{at}: the id {given.id!r} is taken by an earlier rule; give every rule its own."
+            )
+        rules.append(_rule(given, at, allow_code))
+    return Case(entry.id, entry.category, entry.system_prompt, rules=tuple(rules))
+
+
+def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
+    probes = (entry.probe,) if entry.probe else tuple(entry.probes)
+    if entry.probe and entry.probes:
+        raise UsageError(f"{where} has both 'probe' and 'probes'; give one of the two.")
+    if "measure" not in entry.model_fields_set:
+        raise UsageError(
+            f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
+        )
+    try:
+        measure = build(entry.measure, allow_code)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+    name = None if isinstance(entry, CaseEntry) else entry.id
+    when = When(**entry.when.model_dump())
+    return Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks), when)
+
+
+def _check_probed(rule: Rule, where: str) -> None:
+    """Refuses a rule that only logs can be scored by."""
+    if not rule.probes:
+        raise UsageError(
+            f"{where} has neither 'probe' nor 'probes'; give one of the two (only `holdfast logs`"
+            " scores rules without)."
+        )
+    if rule.measure.of_turn:
+        raise UsageError(
+            f"{where}: the measure {rule.measure.name!r} reads tool calls, which no reply to a"
+            " probe has; score it with `holdfast logs`."
+        )

@@ -1,6 +1,4 @@
-"""The attention mass of every head at every generated token of a run, one file beside each
-record.
-"""
+"""The attention mass of every head at every generated token of a run, a file per record."""
 
 from __future__ import annotations
 
@@ -36,16 +34,11 @@ class TurnTrace:
 
 
 def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
-    """Writes the turns of a conversation, by round, as float16; what was there is replaced in one
-    step.
-    """
-    arrays = {
-        f"round_{number}": np.asarray(turn.mass, dtype=np.float16) for number, turn in turns.items()
-    }
-    arrays |= {
-        f"even_{number}": np.asarray(turn.uniform, dtype=np.float32)
-        for number, turn in turns.items()
-    }
+    """Writes the turns of a conversation, by round, as float16; replaces them in one step."""
+    arrays = {}
+    for number, turn in turns.items():
+        arrays[f"round_{number}"] = np.asarray(turn.mass, dtype=np.float16)
+        arrays[f"even_{number}"] = np.asarray(turn.uniform, dtype=np.float32)
     packed = io.BytesIO()
     np.savez_compressed(packed, rounds=np.array(list(turns)), **arrays)  # type: ignore[arg-type]
     write_whole(_path(run, method, conversation), packed.getvalue())
