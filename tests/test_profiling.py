@@ -24,7 +24,7 @@ from holdfast.papers.zhang2024.profiling import (
     profile,
     read_samples,
 )
-from holdfast.papers.zhang2024.profiling.plan import read_material
+from holdfast.papers.zhang2024.profiling.samples import read_material
 from holdfast.papers.zhang2024.profiling.scoring import PlainPasses, SharedPasses, scorer_of
 
 # float32: the sums of a shared pass are taken in another order
@@ -177,7 +177,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
     tiny, plan = model(), ProfilingPlan()
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
-    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.layout._PASS", 0)
+    monkeypatch.setattr("holdfast.papers.zhang2024.profiling.head_passes._PASS", 0)
     groups = scorer(tiny, samples, plan).groups(range(8))
     assert len(groups) > 1
     score, calls = SharedPasses.score, []

@@ -27,7 +27,7 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, RecordsError, UnknownName, UsageError
 from holdfast.methods import Pasta, Repetition
-from holdfast.papers.zhang2024 import data, files, metrics, synthetic
+from holdfast.papers.zhang2024 import catalogue, data, files, synthetic
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
 from holdfast.papers.zhang2024.settings import demonstrations, draw_samples, request_of
@@ -115,16 +115,16 @@ def test_any_reply_has_the_json_that_its_substrings_have():
     rng = random.Random(0)
     pieces = ('{"a": ', '"b": ', ": ", ", ", " ", "null", "\\", *'{}"1[]x', "{}")
     replies = ["".join(rng.choices(pieces, k=rng.randint(1, 9))) for _ in range(600)]
-    found = [metrics.first_object(reply) is not None for reply in replies]
+    found = [catalogue.first_object(reply) is not None for reply in replies]
     assert found == [json_by_substrings(reply) for reply in replies] and 20 < sum(found) < 580
-    assert metrics.first_object('{"a":' * 100_000) is None
+    assert catalogue.first_object('{"a":' * 100_000) is None
 
 
 def test_an_occupation_of_several_words_is_found_whole():
-    assert metrics.holds_target({"occupation": "Senior Software_Engineer"}, "software engineer")
-    assert not metrics.holds_target({"occupation": "engineer of software"}, "software engineer")
-    assert not metrics.holds_target({"occupation": "adjunct"}, "dj")
-    assert not metrics.holds_target({"occupation": None}, "dj")
+    assert catalogue.holds_target({"occupation": "Senior Software_Engineer"}, "software engineer")
+    assert not catalogue.holds_target({"occupation": "engineer of software"}, "software engineer")
+    assert not catalogue.holds_target({"occupation": "adjunct"}, "dj")
+    assert not catalogue.holds_target({"occupation": None}, "dj")
 
 
 @pytest.mark.parametrize(("reply", "changed", "every"), PRONOUN_REPLIES)
@@ -153,16 +153,16 @@ def test_pronouns_are_changed_in_any_text(text, changed):
 
 def test_fluency_is_the_weighted_entropy_of_n_grams():
     words = "the old town is far from the river and the garden is far from the old town".split()
-    assert metrics.fluency(" ".join(words)) == pytest.approx(entropy_by_hand(words), abs=EXACT)
-    assert metrics.fluency(
+    assert catalogue.fluency(" ".join(words)) == pytest.approx(entropy_by_hand(words), abs=EXACT)
+    assert catalogue.fluency(
         "They're here, aren't they? They're here, aren't they?"
     ) == pytest.approx(
         entropy_by_hand("They're here , aren't they ? They're here , aren't they ?".split()),
         abs=EXACT,
     )
-    assert metrics.fluency("no " * 50) == 0
-    assert metrics.fluency("one two three four five six seven eight nine") is None
-    ten = metrics.fluency(
+    assert catalogue.fluency("no " * 50) == 0
+    assert catalogue.fluency("one two three four five six seven eight nine") is None
+    ten = catalogue.fluency(
         "one two three four five six seven eight nine ten"
     )  # all different: log2 of 9 bigrams and of 8 trigrams
     assert ten == pytest.approx((2 / 3 * math.log2(9) + 4 / 3 * 3) / 2, abs=EXACT)
@@ -245,8 +245,8 @@ def test_the_generator_draws_the_same_and_its_splits_share_nothing():
             assert person.text.count(person.first) == 1
             assert person.first.count(person.occupation) == 1
             assert "{" not in person.text + person.changed
-            assert metrics.SUBJECTS & set(metrics.words_of(person.text))
-            assert metrics.all_pronouns_changed(person.changed)
+            assert catalogue.SUBJECTS & set(catalogue.words_of(person.text))
+            assert catalogue.all_pronouns_changed(person.changed)
     for split in SPLITS:
         assert all(
             fact.old != fact.new and fact.paraphrases and fact.subject not in fact.aside
@@ -268,10 +268,10 @@ def test_shape_decides_length_and_distraction():
         others = [
             job
             for job in synthetic.OCCUPATIONS
-            if job in metrics.words_of(short.text) and job != short.occupation
+            if job in catalogue.words_of(short.text) and job != short.occupation
         ]
         assert short.text.count(".") == 3 and not others and long.text.count(".") == 17
-        assert sum(metrics.words_of(long.text).count(job) for job in synthetic.OCCUPATIONS) >= 8
+        assert sum(catalogue.words_of(long.text).count(job) for job in synthetic.OCCUPATIONS) >= 8
         assert synthetic.changed_fact(rng, "test", synthetic.TextShape(asides=0)).aside == ""
     for wrong in (
         lambda: synthetic.TextShape((3, 2)),
@@ -312,10 +312,10 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
             assert asked["content"]
             assert reply["content"]
             said = asked["content"] + reply["content"]
-            assert not held & set(metrics.words_of(said)) and "{person}" not in said
+            assert not held & set(catalogue.words_of(said)) and "{person}" not in said
             assert not held & {word.strip(".,:?'\"") for word in said.split()}
             if task == "pronouns" and "they" in asked["content"]:
-                assert metrics.all_pronouns_changed(reply["content"])
+                assert catalogue.all_pronouns_changed(reply["content"])
                 scored += 1
             elif task == "json" and "json" in asked["content"]:
                 found = json.loads(reply["content"])
@@ -715,7 +715,7 @@ def test_few_shot_shows_training_samples_and_draws_differ():
     train = {person.text for person in made.items[BIOGRAPHIES]["train"]}
     for asked, reply in zip(shown[0][::2], shown[0][1::2], strict=True):
         assert any(asked["content"].startswith(text) for text in train)
-        assert metrics.first_object(reply["content"])["name"] in asked["content"]
+        assert catalogue.first_object(reply["content"])["name"] in asked["content"]
     within = tasks.Settings(tasks=("json",), samples=300, split="train", baselines=("few-shot",))
     made = synthetic.make_data(0, "train", 300)
     asked = {sample.prompts[0] for sample in draw_samples(made, task, within)}

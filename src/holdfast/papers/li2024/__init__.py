@@ -1,17 +1,11 @@
-"""Figures 3 to 9 of Li et al. 2024, on any model, with the paper's claims judged.
-
-setup.py      the scales, and the refusal of models that cannot be used
-figures.py    the figures, from the runs that they need
-geometry.py   the quantities of the theory in a real model
-"""
+"""Figures 3 to 9 of Li et al. 2024, on any model, with the paper's claims judged."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from holdfast.papers.findings import publish
-from holdfast.papers.li2024.figures import make_figures
-from holdfast.papers.li2024.setup import SCALES, Li2024Setup, check
+from holdfast.papers.li2024.figures import SCALES, Li2024Setup, check, make_figures
 
 __all__ = ["SCALES", "Li2024Setup", "check", "reproduce"]
 

@@ -1,9 +1,9 @@
-"""Figures 3 to 9 of Li et al. 2024, in the order of their runs."""
+"""Figures 3 to 9 of Li et al. 2024, in the order of their runs, and the scales of these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,13 @@ from holdfast.analysis.statistics import (
     row_means,
 )
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
+from holdfast.common.progress import Watch, unwatched
+from holdfast.errors import UsageError
+from holdfast.models.capabilities import require_layers
+from holdfast.models.protocol import ChatModel
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run, pngs
 from holdfast.papers.li2024.geometry import embedding_norms
-from holdfast.papers.li2024.setup import Li2024Setup
-from holdfast.records import read_run
+from holdfast.records import RunData, read_run
 from holdfast.report.figures import write_figures
 from holdfast.report.study_figures import (
     write_calibration_figures,
@@ -40,6 +43,84 @@ from holdfast.study.capability import load_capability
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
+
+
+@dataclass(frozen=True)
+class Li2024Scale:
+    """How much is run."""
+
+    conversations: int  # of Figures 3 and 9
+    traced: int  # conversations of Figures 4 and 8
+    rounds: int  # of all of them
+    # of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each category
+    prompts: int
+    draws: int  # conversations of each of these pairs, per setting
+    questions: int  # of the capability, per setting
+    # of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate --sweep`
+    # takes them; () leaves out both figures, which cost the most
+    sweeps: tuple[str, ...]
+
+
+def _sweeps(*values: str) -> tuple[str, ...]:
+    swept = ("split-softmax:exponent", "repetition:probability", "guidance:scale")
+    return tuple(f"{name}={some}" for name, some in zip(swept, values, strict=True))
+
+
+_SMALLEST = _sweeps("0.9,0.5", "0.5,1", "1.5,2")
+_SMALL = _sweeps("0.9,0.7,0.5,0.3", "0.25,0.5,1", "1.1,1.25,1.5")
+_PAPER = _sweeps("0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3", "0.1,0.25,0.5,0.75,1", "1.05,1.1,1.25,1.5,2")
+SCALES = {
+    "smallest": Li2024Scale(4, 3, 3, 2, 2, 8, _SMALLEST),
+    "brief": Li2024Scale(24, 24, 8, 1, 1, 1, ()),
+    "small": Li2024Scale(100, 40, 8, 5, 2, 120, _SMALL),
+    "paper": Li2024Scale(200, 40, 8, 5, 5, 500, _PAPER),
+}
+
+
+@dataclass(frozen=True)
+class Li2024Setup:
+    """The model, the scale and the folder of a reproduction."""
+
+    model: LocalModel
+    suite: drift.Suite  # its prompts
+    out: Path  # the folder of all runs, figures and the page
+    scale: Li2024Scale
+    seed: int = 0
+    # what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it
+    capability: str = "knowledge"
+    # the model before its chat training, for Figure 8; None leaves that figure undecided
+    base: LocalModel | None = None
+    # the model of Figure 9, an endpoint as in the paper, or None for `model` itself
+    other: ChatModel | None = None
+    tell: Callable[[str], None] = lambda line: None  # takes one line per step
+    watch: Watch = unwatched  # told of every step that takes long, in rounds
+
+    def figures(self, number: str) -> Path:
+        """The folder of a figure's images."""
+        return self.out / "figures" / number
+
+    def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:
+        """Self-chats in a folder named after the step, with some fields of the settings changed."""
+        settings = drift.Settings(
+            rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed
+        )
+        settings = replace(settings, **changed)
+        with self.watch(step, settings.conversations * settings.rounds) as progress:
+            running = drift.Running(progress=progress)
+            return drift.run(model, self.suite, self.out / step, settings, running=running)
+
+
+def check(setup: Li2024Setup) -> None:
+    """Refuses what cannot be reproduced, before anything runs."""
+    require_layers(setup.model, "attention and embeddings")
+    if setup.base is not None and setup.base.fingerprint == setup.model.fingerprint:
+        raise UsageError(
+            f"The base model is {setup.model.name} itself; give the model it was before its chat"
+            " training."
+        )
+    if setup.scale.sweeps:
+        load_capability(setup.capability, setup.scale.questions, setup.seed)
+
 
 _PLACES = {"role": "in the system role", "first-user": "before the first user message"}
 

@@ -56,9 +56,7 @@ _Key = tuple[int, str, str]  # round, quantity, group
 def read_dialogs(
     model: LocalModel, records: Sequence[dict[str, Any]], seed: int, done: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """Per round, both quantities of every group of tokens, averaged over layers and dialogs; `done`
-    is called after every dialog.
-    """
+    """Per round, both quantities of every group of tokens, averaged over layers and dialogs."""
     totals: dict[_Key, list[float]] = {}
     for record in sorted(records, key=lambda record: record["conversation"]):
         for key, value in _measure(model, record, seed):
@@ -150,10 +148,7 @@ def study(
     watch: Watch = unwatched,
     command: str = "",
 ) -> dict[str, Any]:
-    """Reads the model's geometry and writes it into the folder `out`; its dialogs are resumed.
-
-    A `ModelError` if the model does not show its hidden states.
-    """
+    """Reads the model's geometry and writes it into the folder `out`; its dialogs are resumed."""
     require_layers(model, "embeddings and hidden states")
     out = Path(out)
     record = {
@@ -198,8 +193,7 @@ def hidden_geometry(
     command: str = "",
 ) -> list[dict[str, Any]]:
     """Per round, effective dimension and opening angle of hidden states, averaged over layers and
-    dialogs; "all" takes every token so far, the others equally many each, as both quantities grow
-    with their number.
+    dialogs; "all" takes every token so far, others equally many, as both grow with their number.
     """
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress, command=command)

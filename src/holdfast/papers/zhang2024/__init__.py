@@ -1,9 +1,9 @@
 """Zhang et al. 2024 (PASTA): JSON formatting, pronouns changing, Bias in Bios and CounterFact.
 
-catalogue.py     the four tasks, in the paper's words
+catalogue.py     the four tasks, in the paper's words, and how replies are scored
 data.py          biographies, changed facts, samples; synthetic.py and files.py make and read them
 settings.py      the settings of a run, the rows of its table, its samples
-evaluate.py      the run; metrics.py scores replies
+evaluate.py      the run
 profiling/       heads ranked by steering each alone
 reproduction/    the paper's tables and figures on your model
 """

@@ -22,8 +22,8 @@ from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
+from holdfast.papers.zhang2024.catalogue import fluency
 from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
-from holdfast.papers.zhang2024.metrics import fluency
 from holdfast.papers.zhang2024.settings import (
     CATALOGUE,
     TaskSettings,
@@ -61,108 +61,84 @@ class TaskBatch:
 
 def _ask(
     generate: bool,
-    model: ChatModel,
+    model: Any,
     batch: TaskBatch,
     failures: Failures,
-    keep: Callable[[Any], None],
+    keep: Callable[[dict[str, Any]], None],
 ) -> None:
-    asker = Asker(model, batch, failures, keep)
-    if asker.task.chooses:
-        asker.choose(generate)
-    else:
-        asker.write()
+    """Asks the samples of a batch; one that is not answered has no record, but a failure."""
+    task = CATALOGUE[batch.task]
+    last = time.monotonic()
 
-
-@dataclass(frozen=True)
-class Asker:
-    """Asks the samples of a batch."""
-
-    model: Any
-    batch: TaskBatch
-    # of the run; a sample that is not answered is reported there, and has no record
-    failures: Failures
-    keep: Callable[[dict[str, Any]], None]  # takes the records
-
-    @property
-    def task(self) -> Task:
-        return CATALOGUE[self.batch.task]
-
-    def write(self) -> None:
-        """Has replies written, and keeps each record as its reply comes."""
-        last = time.monotonic()
-
-        def keep(number: int, reply: Reply) -> None:
-            nonlocal last
-            now = time.monotonic()
-            scores = {"scores": self.task.score(self.batch.samples[number], reply.text)}
-            self._keep(number, now - last, scores, reply)
-            last = now
-
-        self._answer(keep)
-
-    def choose(self, generate: bool) -> None:
-        """Compares continuations under every prompt; with `generate`, also has replies written."""
-        began = time.monotonic()
-        samples, replies = self.batch.samples, dict[int, Reply]()
-        if generate:
-            self._answer(replies.__setitem__)
-            samples = {number: samples[number] for number in samples if number in replies}
-        prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
-        requests = [self._request(sample, prompt) for sample, prompt in prompts]
-        options = [sample.options for sample, _ in prompts]
-        scored = iter(self.model.session().score(requests, options))
-        seconds = (time.monotonic() - began) / max(len(samples), 1)
-        for number, sample in samples.items():
-            values = [next(scored).log_probabilities for _ in sample.prompts]
-            scores = {
-                "log_probabilities": [list(map(_round, row)) for row in values],
-                "scores": self.task.score(sample, values),
-            }
-            self._keep(number, seconds, scores, replies.get(number))
-
-    def _answer(self, keep: Callable[[int, Reply], None]) -> None:
-        name = self.batch.variant.key(self.batch.task)
+    def answer(on_reply: Callable[[int, Reply], None]) -> None:
+        key = batch.variant.key(batch.task)
         requests = {
-            (name, number): self._request(sample, sample.prompts[0])
-            for number, sample in self.batch.samples.items()
+            (key, number): _request(batch, sample, sample.prompts[0])
+            for number, sample in batch.samples.items()
         }
-        session = self.model.session()
-        answer_each(session, requests, self.failures, lambda key, reply: keep(key[1], reply))
+        answer_each(model.session(), requests, failures, lambda key, reply: on_reply(key[1], reply))
 
-    def _keep(
-        self, number: int, seconds: float, scores: Mapping[str, Any], reply: Reply | None
-    ) -> None:
-        sample, variant = self.batch.samples[number], self.batch.variant
-        fields: dict[str, Any] = {}
-        if reply is not None:
-            fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
-            if reply.usage is not None:
-                fields["tokens"] = dict(zip(("read", "written"), reply.usage, strict=True))
-            if self.task.fluent:
-                fields["fluency"] = _round(fluency(reply.text))
-        self.keep(
-            {
-                "conversation": number,
-                "task": self.batch.task,
-                "variant": variant.name,
-                "draw": variant.draw,
-                "prompt": sample.prompts[0],
-                "target": sample.target,
-                **scores,
-                **fields,
-                "seconds": round(seconds, 4),
-            }
-        )
+    def write(number: int, reply: Reply) -> None:
+        nonlocal last
+        now = time.monotonic()
+        scores = {"scores": task.score(batch.samples[number], reply.text)}
+        keep(_record(batch, number, now - last, scores, reply))
+        last = now
 
-    def _request(self, sample: Sample, prompt: str) -> Request:
-        """Asks one of a sample's prompts behind the demonstrations."""
-        variant = self.batch.variant
-        signed = variant.name in _SIGNS
-        shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
-        emphasis = sample.emphasis if variant.methods else ()  # which an endpoint could not serve
-        sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=self.task.max_new_tokens)
-        messages = [*self.batch.before, user_message(shown)]
-        return request_of(messages, emphasis, variant.methods, sampling, 0)
+    if not task.chooses:
+        answer(write)
+        return
+    samples, replies = batch.samples, dict[int, Reply]()
+    if generate:
+        answer(replies.__setitem__)
+        samples = {number: samples[number] for number in samples if number in replies}
+    prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
+    requests = [_request(batch, sample, prompt) for sample, prompt in prompts]
+    scored = iter(model.session().score(requests, [sample.options for sample, _ in prompts]))
+    seconds = (time.monotonic() - last) / max(len(samples), 1)
+    for number, sample in samples.items():
+        values = [next(scored).log_probabilities for _ in sample.prompts]
+        scores = {
+            "log_probabilities": [list(map(_round, row)) for row in values],
+            "scores": task.score(sample, values),
+        }
+        keep(_record(batch, number, seconds, scores, replies.get(number)))
+
+
+def _record(
+    batch: TaskBatch, number: int, seconds: float, scores: Mapping[str, Any], reply: Reply | None
+) -> dict[str, Any]:
+    sample, variant = batch.samples[number], batch.variant
+    fields: dict[str, Any] = {}
+    if reply is not None:
+        fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
+        if reply.usage is not None:
+            fields["tokens"] = dict(zip(("read", "written"), reply.usage, strict=True))
+        if CATALOGUE[batch.task].fluent:
+            fields["fluency"] = _round(fluency(reply.text))
+    return {
+        "conversation": number,
+        "task": batch.task,
+        "variant": variant.name,
+        "draw": variant.draw,
+        "prompt": sample.prompts[0],
+        "target": sample.target,
+        **scores,
+        **fields,
+        "seconds": round(seconds, 4),
+    }
+
+
+def _request(batch: TaskBatch, sample: Sample, prompt: str) -> Request:
+    """Asks one of a sample's prompts behind the demonstrations."""
+    variant, tokens = batch.variant, CATALOGUE[batch.task].max_new_tokens
+    signed = variant.name in _SIGNS
+    shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
+    emphasis = sample.emphasis if variant.methods else ()  # which an endpoint could not serve
+    sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens)
+    return request_of(
+        [*batch.before, user_message(shown)], emphasis, variant.methods, sampling, seed=0
+    )
 
 
 def _round(value: float | None) -> float | None:
@@ -216,14 +192,11 @@ def run(
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
-    before = {
-        variant.key(task.name): (
-            task.name,
-            variant,
-            demonstrations(data, task, settings, variant.draw) if variant.draw else [],
-        )
-        for task, variant in itertools.product(tasks, variants)
-    }
+    whole = {}
+    for task, variant in itertools.product(tasks, variants):
+        shown = demonstrations(data, task, settings, variant.draw) if variant.draw else []
+        asked = dict(enumerate(samples[task.name]))
+        whole[variant.key(task.name)] = TaskBatch(task.name, variant, shown, asked)
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -235,15 +208,13 @@ def run(
     with open_run(Path(out), identity, about, COMPATIBILITY) as record:
         groups = batches(range(settings.samples), settings.batch)
         pending = (
-            batch
-            for key in before
-            for batch in resume(record, key, groups, alone=model.independent)
+            batch for key in whole for batch in resume(record, key, groups, alone=model.independent)
         )
 
         def material(batch: PendingBatch) -> TaskBatch:
-            name, variant, shown = before[batch.name]
-            some = {number: samples[name][number] for number in batch.again}
-            return TaskBatch(name, variant, shown, some)
+            every = whole[batch.name]
+            some = {number: every.samples[number] for number in batch.again}
+            return dataclasses.replace(every, samples=some)
 
         work = BatchWork(functools.partial(_ask, settings.generate), "sample")
         ask_batches(model, work, pending, material, running.progress)

@@ -18,8 +18,13 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Units, replicas_of
-from holdfast.papers.zhang2024.profiling.plan import Material, ProfilingPlan, read_material
-from holdfast.papers.zhang2024.profiling.samples import Question, Samples, check_samples
+from holdfast.papers.zhang2024.profiling.samples import (
+    ProfilingPlan,
+    Question,
+    Samples,
+    check_samples,
+    read_material,
+)
 from holdfast.papers.zhang2024.profiling.scoring import Scorer, scorer_of
 from holdfast.records import RunData, open_run, read_run, refuse_early, resume
 
@@ -68,10 +73,13 @@ def profile(
 ) -> Profile:
     """Steers every head of a model alone on every sample, and ranks the heads.
 
-    Finished samples in the folder `out` are not scored again. Errors name the
-    sample, what the model lacks, or the other run in `out`.
+    Finished samples in the folder `out` are not scored again. Errors name the sample, what the
+    model lacks, or the other run in `out`.
     """
-    plan = _checked(model, samples, plan)
+    require_layers(model, "layers, whose heads are to be steered one by one")
+    plan = replace(plan, method=with_heads(plan.method, None))
+    model.check([plan.method])
+    check_samples(samples, compared=plan.by == "accuracy")
     replicas, scoring = replicas_of(model), Scoring(samples, plan)
     identity, heads, groups = replicas.ask(_prepare, scoring)
     about = {"command": "profile", "argv": running.command, **told_of(model)}
@@ -99,21 +107,22 @@ def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command
     refuse_early(out, known, {"command": "profile", "argv": command})
 
 
-def _checked(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> ProfilingPlan:
-    """The plan with a method that can be put on any head; refuses what cannot be profiled."""
-    require_layers(model, "layers, whose heads are to be steered one by one")
-    plan = replace(plan, method=with_heads(plan.method, None))
-    model.check([plan.method])
-    check_samples(samples, compared=plan.by == "accuracy")
-    return plan
-
-
 def _prepare(
     model: LocalModel, scoring: Scoring
 ) -> tuple[dict[str, Any], list[Head], list[list[int]]]:
     """The identity of a run, the heads that are scored, and the groups of samples."""
-    scorer, count = scoring.scorer(model), len(scoring.samples)
-    return _identity(scorer.material), _steerable_heads(model), scorer.groups(range(count))
+    scorer, samples = scoring.scorer(model), scoring.samples
+    identity = {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "runtime": model.runtime,
+        "layers": model.shape.layers,
+        "heads": model.shape.heads,
+        "samples": len(samples),
+        "samples_fingerprint": scorer.material.fingerprint,
+        **_identity_of_plan(scoring.plan),
+    }
+    return identity, _steerable_heads(model), scorer.groups(range(len(samples)))
 
 
 def _steerable_heads(model: LocalModel) -> list[Head]:
@@ -143,20 +152,6 @@ def _check_scores(run: RunData, samples: Samples) -> None:
                     f" scored {there:g} there and {here:g} by this command; choose another folder"
                     " with --out, or score as before."
                 )
-
-
-def _identity(material: Material) -> dict[str, Any]:
-    model = material.model
-    return {
-        "model": model.name,
-        "model_fingerprint": model.fingerprint,
-        "runtime": model.runtime,
-        "layers": model.shape.layers,
-        "heads": model.shape.heads,
-        "samples": len(material.samples),
-        "samples_fingerprint": material.fingerprint,
-        **_identity_of_plan(material.plan),
-    }
 
 
 def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:

@@ -1,9 +1,7 @@
-"""Scores samples under every head.
+"""Scores samples, by their numbers, under every head.
 
-A scorer calls samples by their numbers. It divides them into groups whose members do not depend on
-what is done already, and scores a group unsteered and under each head: by passes that the heads
-share, or one head at a time. Its `score` returns the scores of each sample, and the tokens that it
-forwarded.
+A scorer divides samples into groups whose members do not depend on what is done already, and scores
+a group unsteered and under each head; `score` also returns how many tokens it forwarded.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from holdfast.errors import ModelError
 from holdfast.methods import ShiftsAttention
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
-from holdfast.papers.zhang2024.profiling.plan import Material
-from holdfast.papers.zhang2024.profiling.samples import Choice, Question
+from holdfast.papers.zhang2024.profiling.samples import Choice, Material, Question
 
 # of log-probabilities: what a model that computes something else between its layers would exceed by
 # far
@@ -110,7 +107,11 @@ def _find_passes(material: Material) -> HeadPasses | None:
     except _UNFIT:
         return None
     limit = _APART if model.hf_model.dtype.itemsize >= 4 else _APART_IN_HALF
-    apart = max(_apart(shared[head][0], plain[head][0]) for head in plain)
+    apart = max(
+        abs(value - other) / max(1.0, abs(other))  # relative where numbers are greater than 1
+        for head in plain
+        for value, other in zip(shared[head][0], plain[head][0], strict=True)
+    )
     return passes if apart <= limit else None
 
 
@@ -146,12 +147,6 @@ def _choice(material: Material, number: int) -> Choice:
     return sample
 
 
-def _apart(values: Sequence[float], others: Sequence[float]) -> float:
-    """The greatest difference, relative where numbers are greater than 1."""
-    pairs = zip(values, others, strict=True)
-    return max(abs(value - other) / max(1.0, abs(other)) for value, other in pairs)
-
-
 @dataclass(frozen=True)
 class Replies:
     """Questions: the replies under all heads are one batch, forwarded from the span on."""
@@ -165,12 +160,18 @@ class Replies:
         self, numbers: Sequence[int], heads: Sequence[Head]
     ) -> tuple[list[SampleScores], int]:
         scored, tokens = [SampleScores() for _ in numbers], 0
-        for (position, head), text, forwarded in self._write(list(self._rows(numbers, heads))):
-            question = self.material.samples[numbers[position]]
-            assert isinstance(question, Question)
-            scored[position].replies[head_name(head)] = text
-            scored[position].scores[head_name(head)] = float(question.score(text))
-            tokens += forwarded
+        model, rows = self.material.model, list(self._rows(numbers, heads))
+        scheduler = model.scheduler()
+        tickets = {scheduler.submit(row): ticket for ticket, row in rows}
+        while tickets:
+            for handle in scheduler.step():
+                (position, head), reply = tickets.pop(handle), handle.result()
+                text = model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True)
+                question = self.material.samples[numbers[position]]
+                assert isinstance(question, Question)
+                scored[position].replies[head_name(head)] = str(text)
+                scored[position].scores[head_name(head)] = float(question.score(str(text)))
+                tokens += reply.forwarded
         return scored, tokens
 
     def _rows(self, numbers: Sequence[int], heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
@@ -195,17 +196,6 @@ class Replies:
             model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size
         )
         return Prefix(stream.token_ids, stream.span, (), computed)
-
-    def _write(self, rows: Sequence[tuple[_Ticket, Row]]) -> Iterator[tuple[_Ticket, str, int]]:
-        """The replies as they end: their text, and the tokens forwarded."""
-        model = self.material.model
-        scheduler = model.scheduler()
-        tickets = {scheduler.submit(row): ticket for ticket, row in rows}
-        while tickets:
-            for handle in scheduler.step():
-                reply = handle.result()
-                text = model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True)
-                yield tickets.pop(handle), str(text), reply.forwarded
 
 
 Scorer: TypeAlias = SharedPasses | PlainPasses | Replies

@@ -1,11 +1,4 @@
-"""Tables and figures of Zhang et al. 2024 (PASTA), on any model, with the paper's claims judged.
-
-setup.py        the scales; refuses models that cannot be used
-study.py        the runs that the tables share: profiles, choices, answers
-tables.py       Tables 1, 5 and 7; differences, claims and cells of all tables
-robustness.py   Tables 4, 11 and 14
-figures.py      Figures 2 to 6
-"""
+"""Tables and figures of Zhang et al. 2024 (PASTA), on any model, with the paper's claims judged."""
 
 from __future__ import annotations
 
@@ -13,10 +6,22 @@ from pathlib import Path
 
 from holdfast.papers.findings import publish
 from holdfast.papers.zhang2024.reproduction.figures import figure_2, figure_3
-from holdfast.papers.zhang2024.reproduction.robustness import table_4, table_11, table_14
-from holdfast.papers.zhang2024.reproduction.setup import SCALES, TASKS, Scale, Setup, check
-from holdfast.papers.zhang2024.reproduction.study import Study
-from holdfast.papers.zhang2024.reproduction.tables import table_1, table_5, table_7
+from holdfast.papers.zhang2024.reproduction.study import (
+    SCALES,
+    TASKS,
+    Scale,
+    Setup,
+    Study,
+    check,
+)
+from holdfast.papers.zhang2024.reproduction.tables import (
+    table_1,
+    table_4,
+    table_5,
+    table_7,
+    table_11,
+    table_14,
+)
 from holdfast.report.tasks import write_profile
 
 __all__ = ["SCALES", "TASKS", "Scale", "Setup", "check", "reproduce"]

@@ -1,11 +1,13 @@
-"""Tables 1, 5 and 7 of the paper, and the differences, claims and cells of all tables."""
+"""Tables 1, 4, 5, 7, 11 and 14 of the paper: their differences, claims and cells."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from holdfast.analysis.profile import rank_first
 from holdfast.analysis.statistics import (
     NOTHING,
     Estimate,
@@ -14,12 +16,19 @@ from holdfast.analysis.statistics import (
     paired_difference,
     resampled_means,
 )
-from holdfast.analysis.tasks import LEAST_FLUENCY, Result
-from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, all_of, within
+from holdfast.analysis.tasks import LEAST_FLUENCY, ZERO_SHOT, Result
+from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, UNDECIDED, all_of, within
+from holdfast.methods import Pasta, spell
 from holdfast.papers import zhang2024 as tasks
-from holdfast.papers.findings import Claim, Figure, claim_that, judged
-from holdfast.papers.zhang2024.reproduction.setup import pasta_on
-from holdfast.papers.zhang2024.reproduction.study import BOOST, CHOSEN_BOOST, Study, values_of
+from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, not_run
+from holdfast.papers.zhang2024.reproduction.study import (
+    BOOST,
+    CHOSEN_BOOST,
+    Study,
+    pasta_on,
+    values_of,
+)
+from holdfast.records import read_run
 from holdfast.report.wording import with_interval
 
 
@@ -126,16 +135,12 @@ _PASTA = "PASTA, multi-task"
 _CLAIMS_1: tuple[tuple[str, str, str, int], ...] = (
     (
         "multi-task PASTA beats zero-shot prompting on the average of the tasks.",
-        _PASTA,
-        "zero-shot",
-        +1,
+        *(_PASTA, "zero-shot", +1),
     ),
     ("it beats few-shot prompting too.", _PASTA, "few-shot", +1),
     (
         "task-agnostic PASTA, profiled on the three other tasks, beats few-shot prompting.",
-        "PASTA, task-agnostic",
-        "few-shot",
-        +1,
+        *("PASTA, task-agnostic", "few-shot", +1),
     ),
     ("few-shot is a stronger baseline than zero-shot.", "few-shot", "zero-shot", +1),
     ("asterisks around what matters make it worse.", "*-marked", "zero-shot", -1),
@@ -144,15 +149,11 @@ _CLAIMS_1: tuple[tuple[str, str, str, int], ...] = (
 _CLAIMS_5: tuple[tuple[str, str, str, int], ...] = (
     (
         "heads that all tasks share (multi-task) do better than the heads of any (union).",
-        _PASTA,
-        "PASTA, union",
-        +1,
+        *(_PASTA, "PASTA, union", +1),
     ),
     (
         "heads of the task itself do at least as well as shared ones.",
-        "PASTA, task-specific",
-        _PASTA,
-        +1,
+        *("PASTA, task-specific", _PASTA, +1),
     ),
 )
 _MODERATE = (0.02, 0.2)  # of all heads: the paper's 50 to 150 of LLaMA's 1,024 are 0.05 to 0.15
@@ -220,3 +221,108 @@ def _share(study: Study, name: str, count: int) -> Estimate:
     options = study.candidates("multi-task", name)
     values = [study.validated[name][pasta_on(heads)] for heads in options]
     return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
+
+
+_Row = tuple[str, ...]
+_WORDINGS = ("original", "shortened", "rephrased")
+_IMPROVES = "with the {} instruction, PASTA improves on zero-shot."
+_LESS_SENSITIVE = "PASTA makes a model less sensitive to how the instruction is worded."
+
+
+def table_4(study: Study) -> Figure:
+    """The instruction in other words."""
+    free, figure = study.setup.free, ("4", "the instruction in other words")
+    if not free:
+        texts = [*map(_IMPROVES.format, _WORDINGS), _LESS_SENSITIVE]
+        return not_run(figure, texts, "The task json was not run.", "Table")
+    rows: list[_Row] = [("instruction", "method", *map(head_of, free))]
+    claims: list[Claim] = []
+    every: list[Result] = []
+    means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
+    heads = {name: {"PASTA": pasta_on(study.heads["multi-task", name])} for name in free}
+    for wording in _WORDINGS:
+        answers = _answers(study, f"table-4-{wording}", heads, instruction=wording)
+        for row, results in answers.items():
+            rows.append((wording, row, *map(cell_of, results)))
+            means[row].append(float(np.mean([values_of(result).mean() for result in results])))
+            every += results
+        gain = _mean_gain(answers, "PASTA")
+        measured = f"Mean of {' and '.join(free)}:"
+        claims.append(claim_that(_IMPROVES.format(wording), gain, +1, measured))
+    ranges = {row: max(values) - min(values) for row, values in means.items()}
+    evidence = (
+        f"Best less worst wording: zero-shot {ranges['zero-shot']:.3f}, PASTA {ranges['PASTA']:.3f}"
+        " (two numbers have no interval)."
+    )
+    claims.append(Claim(_LESS_SENSITIVE, UNDECIDED, evidence))
+    judgements = judged(claims, beyond_reach(" and ".join(free), *map(values_of, every)))
+    return Figure(
+        *figure, "The heads of Table 1, multi-task.", (), judgements, "Table", tuple(rows)
+    )
+
+
+def _answers(
+    study: Study, folder: str, steered: Mapping[str, Mapping[str, Pasta]], **settings: Any
+) -> dict[str, list[Result]]:
+    """By row, the answers of all tasks: unsteered, and under methods, given by task and row."""
+    rows: dict[str, list[Result]] = {}
+    for name, methods in steered.items():
+        answers = study.ask(folder, name, methods.values(), **settings)
+        rows.setdefault("zero-shot", []).append(answers[ZERO_SHOT])
+        for row, method in methods.items():
+            rows.setdefault(row, []).append(answers[spell([method])])
+    return rows
+
+
+def _mean_gain(answers: Mapping[str, Sequence[Result]], row: str) -> Estimate:
+    """The mean over tasks of what a row has more than zero-shot, sample by sample."""
+    pairs = zip(answers[row], answers["zero-shot"], strict=True)
+    return estimate(
+        np.mean([values_of(ours) - values_of(theirs) for ours, theirs in pairs], axis=0)
+    )
+
+
+def table_11(study: Study) -> Figure:
+    """Few-shot prompting by draw of the demonstrations."""
+    figure = "11", "few-shot prompting by draw of the demonstrations"
+    varies = "few-shot prompting varies with its demonstrations."
+    if "pronouns" not in study.setup.tasks:
+        return not_run(figure, [varies], "The task pronouns was not run.", "Table")
+    result = study.tested["pronouns"]["few-shot"]
+    rows: list[_Row] = [("demonstrations", *result.scores)]
+    for number, draw in enumerate(result.draws, 1):
+        rows.append((str(number), *(f"{100 * draw[name]:.1f}" for name in result.scores)))
+    values = np.full((study.setup.scale.tested, len(result.draws)), np.nan)
+    for record in read_run(study.setup.out / "test" / "pronouns").records:
+        if record["variant"] == "few-shot":
+            score = np.mean(list(record["scores"].values()))
+            values[record["conversation"], record["draw"] - 1] = score
+    claim = claim_that(varies, best_less_worst(values), +1, f"{HALVES}:")
+    claims = judged([claim], beyond_reach("pronouns", values_of(result)))
+    return Figure(*figure, "Pronouns changing.", (), claims, "Table", tuple(rows))
+
+
+def table_14(study: Study) -> Figure:
+    """Fewer samples to profile on."""
+    scale, figure = study.setup.scale, ("14", "fewer samples to profile on")
+    text = (
+        f"profiled on {scale.fewer} samples instead of {scale.profiled}, PASTA still improves on"
+        " zero-shot."
+    )
+    if "json" not in study.setup.tasks:
+        return not_run(figure, [text], "The task json was not run.", "Table")
+    k = len(study.heads["task-specific", "json"])
+    fewer = rank_first(study.profile_folder("json"), scale.fewer)
+    steered = {
+        f"{scale.profiled} samples": pasta_on(study.rankings["json"].top(k)),
+        f"{scale.fewer} samples": pasta_on(fewer.top(k)),
+    }
+    answers = _answers(study, "table-14", {"json": steered})
+    rows: list[_Row] = [("profiled on", head_of("json"))]
+    rows += [(row, cell_of(result)) for row, (result,) in answers.items()]
+    zero, many, few = (values_of(result) for (result,) in answers.values())
+    lost = f" Less the heads of {scale.profiled} samples {in_words(paired_difference(few, many))}."
+    claim = claim_that(text, paired_difference(few, zero), +1, "Less zero-shot", lost)
+    claims = judged([claim], beyond_reach("json", zero, few, many))
+    how = f"JSON formatting, the best {k} heads."
+    return Figure(*figure, how, (), claims, "Table", tuple(rows))
