@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from measure_rows import rows_of
 
 import holdfast
 from holdfast.drift.cases import Persona, Rule
@@ -243,61 +244,13 @@ def test_a_case_with_rules_is_read(suite_file):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            ("id: signs", "id: proud"),
-            r"line 12, case 'pizza', rule 'proud': the id 'proud' is taken by an earlier rule",
-        ),
-        (
-            ("      - id: signs\n        probes", "      - probes"),
-            r"case 'pizza', rule 1: the field 'id' is missing; give a text",
-        ),
-        (
-            ("        probe: Why is it cold?\n", ""),
-            r"case 'pizza', rule 'proud' has neither 'probe' nor 'probes'",
-        ),
-        (
-            ("        measure: {name: never_contains, words: [sorry]}", ""),
-            r"rule 'proud' lacks the field 'measure'",
-        ),
-        (
-            ("name: ends_with", "name: end_with"),
-            r"case 'pizza', rule 'signs': There is no measure 'end_with'; did you mean 'ends_with'",
-        ),
-        (
-            ("        probe: Why", "        prob: Why"),
-            r"line 12, case 'pizza', rule 'proud' has a field 'prob', unknown here; did you mean",
-        ),
-        (
-            ("    rules:", "    probe: Hi?\n    rules:"),
-            r"case 'pizza' has both 'rules' and 'probe'; move 'probe' into one of the rules",
-        ),
-        (("    rules:", "    follows: [x]\n    rules:"), r"has both 'rules' and 'follows'"),
-        (
-            ('["You are Ada.", "You are Max."]', "You are Ada."),
-            r"the field 'personas' has to be a list of texts .*, not 'You are Ada.'",
-        ),
-        (
-            ('["Ciao, Tony"]', '["Tony, ciao"]'),
-            (
-                r"line 7, case 'pizza', rule 'signs': the reply 'Tony, ciao' under 'follows' scores"
-                r" 0.00 \(.*\), and needs at least 0.5"
-            ),
-        ),
-        (
-            ('["Ciao."]', '["Ciao. Tony"]'),
-            (
-                r"the reply 'Ciao. Tony' under 'breaks' scores 1.00 \(.*\), and needs below 0.5;"
-                r" correct the measure 'ends_with' or the example"
-            ),
-        ),
-    ],
+    ("suite", "change", "message"), [tuple(row.values()) for row in rows_of("bad_suites.jsonl")]
 )
-def test_bad_rule_is_named(suite_file, change, message):
-    assert BOT.replace(*change, 1) != BOT
+def test_a_mistake_in_a_case_or_rule_is_named_with_its_line(suite_file, suite, change, message):
+    text = {"BOT": BOT, "GOOD": GOOD}[suite]
+    assert text.replace(*change, 1) != text
     with pytest.raises(UsageError, match=message):
-        load_suite(suite_file(BOT.replace(*change, 1)))
+        load_suite(suite_file(text.replace(*change, 1)))
 
 
 def test_an_empty_list_of_rules_is_named(suite_file):
@@ -407,76 +360,6 @@ def test_a_case_needs_no_category_whatever_it_measures(suite_file):
 
 def swap(suite, case):
     return replace(suite, cases=(case, *suite.cases[1:]))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            ("probe: How are you?", "probe: [How are you?"),
-            r"mine.yaml is not valid YAML at line 9, column",
-        ),
-        (
-            ("    probe: How are you?", "   probe: How are you?"),
-            r"not valid YAML at line 8, .*the fields of an entry begin in the same column",
-        ),
-        (
-            ("    category: shop\n    system_prompt: A", "    category:\n    system_prompt: A"),
-            r"line 5, case 'one': the field 'category' has to be a text .*, not None",
-        ),
-        (
-            ("    system_prompt: SHOUT.\n", ""),
-            r"line 10, case 'two': the field 'system_prompt' is missing",
-        ),
-        (("    measure: one_sentence\n", ""), r"line 5, case 'one' lacks the field 'measure'"),
-        (("    probe: How are you?\n", ""), r"case 'one' has neither 'probe' nor 'probes'"),
-        (
-            ("    probes: [", "    probe: x\n    probes: ["),
-            r"case 'two' has both 'probe' and 'probes'",
-        ),
-        (
-            ("category: shop", "categry: shop"),
-            r"case 'one' has a field 'categry', unknown here; did you mean 'category'",
-        ),
-        (("name: mine", "nmae: mine"), r"has a field 'nmae', unknown here; did you mean 'name'"),
-        (("id: two", "id: one"), r"line 10, case 'one': the id 'one' is taken by an earlier"),
-        (("id: one", "id: 7"), r"line 5, case 1: the field 'id' has to be a text .*, not 7"),
-        (("- id: one\n    ", "- "), r"line 5, case 1: the field 'id' is missing"),
-        (
-            ("system_prompt: SHOUT.", "system_prompt: yes"),
-            r"case 'two': the field 'system_prompt' has to be a text .*, not True",
-        ),
-        (
-            ("system_prompt: SHOUT.", "system_prompt: ' '"),
-            r"the field 'system_prompt' has to be a text that is not empty, not ' '",
-        ),
-        (
-            ("measure: one_sentence", "measure: one_sentense"),
-            r"case 'one': There is no measure 'one_sentense'; did you mean 'one_sentence'",
-        ),
-        (
-            ("{name: upper_case}", "{name: upper_case, size: 3}"),
-            r"case 'two': The measure 'upper_case' has a field 'size', unknown here",
-        ),
-        (("{name: upper_case}", "{regex: '('}"), r"case 'two': "),
-        (("{name: upper_case}", "{python: os.getcwd}"), r"case 'two': .*--allow-code"),
-        (('["What now?", "Where to?"]', "[]"), r"the field 'probes' has to be .*, not a list of 0"),
-        (('["What now?", "Where to?"]', '["What now?", 3]'), r"'probes\[1\]' has to be .*, not 3"),
-        (
-            ('["Hello there."]', "Hello there."),
-            r"the field 'starters' has to be a list of texts .*, not 'Hello there.'",
-        ),
-        (
-            ("    category: shop\n", "    category: shop\n    category: pub\n"),
-            r"line 7: the field 'category' appears here and on line 6",
-        ),
-        (("measure: one_sentence", "measure: 2026-99-99"), r"cannot be read as YAML"),
-    ],
-)
-def test_bad_case_is_named(suite_file, change, message):
-    assert GOOD.replace(*change, 1) != GOOD
-    with pytest.raises(UsageError, match=message):
-        load_suite(suite_file(GOOD.replace(*change, 1)))
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,10 @@ def keyword(word, relation, count):
     return ("keywords:frequency", {"keyword": word, "relation": relation, "frequency": count})
 
 
+def sections(word):
+    return ("detectable_format:multiple_sections", {"section_spliter": word, "num_sections": 2})
+
+
 def repeat(request):
     return ("combination:repeat_prompt", {"prompt_to_repeat": request})
 
@@ -112,26 +116,8 @@ def test_loose_scoring_is_another_suite(tmp_path):
         ([QUOTES, TITLE, QUOTES], [None, None, REPEATED]),
         ([repeat(REQUEST), QUOTES], [CONTRADICTION, CONTRADICTION]),
         ([LOWER, UPPER, TITLE], [CONTRADICTION, CONTRADICTION, None]),
-        (
-            [
-                LOWER,
-                (
-                    "detectable_format:multiple_sections",
-                    {"section_spliter": "Part", "num_sections": 2},
-                ),
-            ],
-            [CONTRADICTION] * 2,
-        ),
-        (
-            [
-                UPPER,
-                (
-                    "detectable_format:multiple_sections",
-                    {"section_spliter": "PART", "num_sections": 2},
-                ),
-            ],
-            [None, None],
-        ),
+        ([LOWER, sections("Part")], [CONTRADICTION] * 2),
+        ([UPPER, sections("PART")], [None, None]),
         ([LOWER, ("language:response_language", {"language": "de"})], [CONTRADICTION] * 2),
         ([keyword("sea", "at least", 3), keyword("sea", "less than", 3)], [CONTRADICTION] * 2),
         ([keyword("sea", "at least", 3), keyword("sea", "less than", 4)], [None, None]),

@@ -187,19 +187,18 @@ def tool_not_called(
     any tool call do not count."""
     if not turn.calls:
         return None
-    done = _among(turn.calls, tool, arguments, arguments_schema)
-    return Score(float(not done), f"{tool} was {'called' if done else 'not called'}")
+    called = tool_called(turn, tool, arguments, arguments_schema)
+    return None if called is None else Score(1.0 - called.value, called.reason)
 
 
 @measure(check=lambda command: compiled(command, ""))
 def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """0 if a shell command begins as the regular expression says; turns without a command do not
     count."""
-    run = commands_of(turn.calls)
-    if not run:
+    if not commands_of(turn.calls):
         return None
-    broken = next((words for words in run if _matching(command, words)), None)
-    return Score(1.0, "not run") if broken is None else Score(0.0, f"ran {_short(broken)}")
+    run = command_run(turn, command)
+    return None if run is None else Score(1.0 - run.value, run.reason)
 
 
 @measure(check=lambda command: compiled(command, ""))

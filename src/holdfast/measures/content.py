@@ -210,9 +210,7 @@ def vader(text: str) -> dict[str, float]:
 
 @measure
 def sentiment(text: str, direction: Direction) -> Score:
-    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'; 0.5 is
-    neutral.
-    """
+    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'."""
     compound = vader(text)["compound"]
     signed = compound if direction == "positive" else -compound
     return Score((1 + signed) / 2, f"VADER compound {compound:+.2f}")

@@ -46,9 +46,7 @@ def one_word(text: str) -> Score:
 
 @measure
 def paragraph_count(text: str, count: Count) -> Score:
-    """1 for exactly `count` paragraphs (parted by blank lines), falling to 0 at none or twice as
-    many.
-    """
+    """1 for exactly `count` paragraphs (parted by blank lines), falling to 0 at none or double."""
     return closeness(
         sum(bool(words_of(block)) for block in re.split(r"\n\s*\n", text)), count, "paragraph"
     )
@@ -56,9 +54,7 @@ def paragraph_count(text: str, count: Count) -> Score:
 
 @measure
 def sentence_word_counts(text: str, counts: Counts) -> Score:
-    """Match of the words of each sentence with `counts`: 1 exact, 0.5 off by one; 0 for another
-    number of sentences.
-    """
+    """Mean over sentences: 1 for the words in `counts`, 0.5 off by one; 0 for too many or few."""
     seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
     if len(seen) != len(counts):
         return Score(0.0, f"{plural(len(seen), 'sentence')}, {len(counts)} asked for")

@@ -262,9 +262,7 @@ def commonest(number: int) -> frozenset[str]:
 
 @measure
 def rare_words(text: str, common: Count = 10_000, full: Share = 1.0) -> Score:
-    """Share of words that are not among the `common` commonest of English; `full` or more
-    scores 1.
-    """
+    """Share of words beyond the `common` commonest of English; `full` or more scores 1."""
     words = [word for word in folded_words(text) if any(character.isalpha() for character in word)]
     usual = commonest(common)
     rare = [word for word in words if word not in usual and word.removesuffix("'s") not in usual]

@@ -82,9 +82,7 @@ def listing(marks: list[bool], wanted: int | None, what: str) -> Score:
 
 @measure
 def comma_list(text: str, brackets: Flag = False) -> Score:
-    """Share of comma-separated items that are one word; with `brackets`, of those inside the first
-    [...].
-    """
+    """Share of comma-separated items that are one word; with `brackets`, of the first [...]."""
     if brackets:
         inside = re.search(r"\[([^\[\]]*)\]", text)
         if inside is None:
@@ -98,8 +96,7 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
 
 @measure
 def json_object(text: str, keys: MaybeTexts = None) -> Score:
-    """1 if the reply is a JSON object and nothing else, with just these keys in this order if
-    given.
+    """1 if the reply is just a JSON object, with just these keys in this order if given.
 
     A code fence around the object is allowed; text before or behind it, and other keys, are not.
     """

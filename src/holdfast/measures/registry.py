@@ -172,12 +172,10 @@ def measure(
 ) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
-    A function whose first argument is called `turn` scores a `measures.turns.Turn`, and returns
-    None where there is nothing to score. Each argument is annotated with one of the types of
-    `measures.arguments`. With `empty_is_zero` (the default) a reply without a visible character
-    scores 0 before the function is called: an empty reply follows no instruction. `check` is called
-    with the arguments of a spec and raises a
-    `UsageError` where they do not go together.
+    A function whose first argument is called `turn` scores an `AssistantTurn`, and returns None
+    where there is nothing to score. Each argument is annotated with one of the types of
+    `measures.arguments`. With `empty_is_zero` a reply without a visible character scores 0.
+    `check` raises a `UsageError` where the arguments of a spec do not go together.
     """
 
     def register(wrapped: F) -> F:
@@ -351,9 +349,7 @@ def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> Non
 
 @measure(check=lambda measures: _refuse_judges("every", measures))
 def every(text: str, measures: Specs) -> Score:
-    """The lowest of several measures: an instruction with several parts is kept as far as its worst
-    part.
-    """
+    """The lowest of several measures: an instruction is kept as far as its worst part."""
     results = [(measure.score(text), measure.name) for measure in map(build, measures)]
     worst, name = min(results, key=lambda result: result[0].value)
     return Score(worst.value, f"{name}: {worst.reason}")

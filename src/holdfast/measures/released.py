@@ -77,9 +77,7 @@ def released_starts_with(text: str, word: Text) -> Score:
 
 @measure(empty_is_zero=False)
 def released_every_sentence_starts_with(text: str, word: Text) -> Score:
-    """Share of sentences whose lower-cased first word is `word` as written; 0 if it holds a
-    capital.
-    """
+    """Share of sentences whose lower-cased first word is `word`; 0 if it holds a capital."""
     firsts = [words_of(sentence)[0].lower() for sentence in sentences_of(text)]
     return share(firsts.count(word), len(firsts), f"sentences start, lower-cased, with {word!r}")
 
@@ -179,9 +177,7 @@ def released_json_object(text: str, keys: Texts) -> Score:
 
 @measure(empty_is_zero=False)
 def released_comma_list(text: str) -> Score:
-    """Share of comma-separated items inside the first [...] that are one word; one item is a
-    list.
-    """
+    """Share of comma-separated items in the first [...] that are one word; one item is a list."""
     begin = text.find("[")
     end = text.find("]", begin)
     if begin < 0 or end < 0:

@@ -39,19 +39,14 @@ class When:
     role: str = ""  # of the message that the turn's last text answers: user or tool
 
     def applies(self, turn: AssistantTurn, user: str, role: str) -> bool:
-        """Whether a rule is for this turn, given the user's message before it and the answered
-        role.
-        """
+        """Whether a rule is for a turn behind this message of the user, answering this role."""
+        called = (call.name for call in turn.calls)
         return (
             (not self.user or matches(self.user, user, "i"))
             and (not self.reply or matches(self.reply, turn.text, "i"))
-            and (not self.tool or _calls(turn, self.tool))
+            and (not self.tool or any(fnmatch.fnmatchcase(name, self.tool) for name in called))
             and (not self.role or self.role == role)
         )
 
 
 EVERY_TURN = When()
-
-
-def _calls(turn: AssistantTurn, tool: str) -> bool:
-    return any(fnmatch.fnmatchcase(call.name, tool) for call in turn.calls)
