@@ -12,7 +12,7 @@ Three questions, on the default model, each to a server that runs as a process o
   in alternation; who does not serve is stopped (SIGSTOP) meanwhile. Replies are sampled, so the
   ratio is of tokens per second.
 
-    pip install 'holdfast[serve,benchmarks]'
+    pip install 'holdfast-llm[serve,benchmarks]'
     python benchmarks/serve.py --out benchmarks/results/serve.json
 """
 

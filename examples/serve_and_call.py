@@ -1,7 +1,7 @@
 """Starts `holdfast serve`, and calls it with the official OpenAI client, each request steered as it
 asks.
 
-    pip install 'holdfast[serve]'
+    pip install 'holdfast-llm[serve]'
     python examples/serve_and_call.py
 """
 

@@ -232,7 +232,7 @@ def test_without_its_packages_it_says_how_to_install_them(say, monkeypatch):
         "importlib.util.find_spec", lambda name: None if name == "prompt_toolkit" else find(name)
     )
     code, _, err = say("hello")
-    told = "holdfast: `holdfast chat` needs prompt_toolkit; pip install 'holdfast[chat]'.\n"
+    told = "holdfast: `holdfast chat` needs prompt_toolkit; pip install 'holdfast-llm[chat]'.\n"
     assert (code, err) == (2, told)
 
 

@@ -334,7 +334,7 @@ def test_a_split_of_text_that_transformers_does_not_know_is_said(whole, tmp_path
 def test_without_its_packages_the_command_that_installs_them_is_named(whole, monkeypatch):
     monkeypatch.setattr(gguf.importlib.util, "find_spec", lambda name: None)
     said = refusal(whole)
-    assert "gguf and accelerate" in said and "pip install 'holdfast[gguf]'" in said
+    assert "gguf and accelerate" in said and "pip install 'holdfast-llm[gguf]'" in said
 
 
 def test_a_folder_of_gguf_files_names_the_file(whole, tmp_path):

@@ -401,6 +401,11 @@ def test_the_batch_size_is_that_of_the_model(folder):
     assert load(str(folder)).batch_size == 192
 
 
+def test_a_large_model_on_the_cpu_has_smaller_batches(folder, monkeypatch):
+    monkeypatch.setattr("holdfast.models.loading._LARGE", 0)
+    assert load(str(folder), dtype="float32").batch_size == 48
+
+
 @pytest.mark.parametrize(
     "hostile",
     (

@@ -84,7 +84,7 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    names = zipfile.ZipFile(next(tmp_path.glob("holdfast-*.whl"))).namelist()
+    names = zipfile.ZipFile(next(tmp_path.glob("holdfast_llm-*.whl"))).namelist()
     for wanted in (
         "assets/model/model.safetensors",
         "assets/model/tokenizer.json",

@@ -126,4 +126,4 @@ def test_what_cannot_be_served_is_said_before_the_model_is_loaded(
 def test_without_the_extra_it_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["serve"]) == 2
-    assert "pip install 'holdfast[serve]'" in capsys.readouterr().err
+    assert "pip install 'holdfast-llm[serve]'" in capsys.readouterr().err

@@ -30,7 +30,7 @@ def check_extra(extra: str, packages: Sequence[str]) -> None:
     """Refuses a command whose packages are not installed."""
     if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
         raise UsageError(
-            f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast[{extra}]'."
+            f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast-llm[{extra}]'."
         )
 
 

@@ -183,7 +183,7 @@ def run_fit(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
     if arguments.gguf is not None:
         if find_spec("gguf") is None:
-            raise UsageError("--gguf needs the package gguf; pip install 'holdfast[gguf]'.")
+            raise UsageError("--gguf needs the package gguf; pip install 'holdfast-llm[gguf]'.")
         if arguments.method != "vector":
             raise UsageError(
                 f"--gguf {arguments.gguf} takes a vector, and {arguments.method} is no direction"

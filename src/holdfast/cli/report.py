@@ -41,13 +41,13 @@ class _ExportFormat(Options):
     csv: Annotated[Path | None, Arg("FILE")] = None
     """a table as CSV"""
     parquet: Annotated[Path | None, Arg("FILE")] = None
-    """a table as Parquet (holdfast[parquet])"""
+    """a table as Parquet (holdfast-llm[parquet])"""
     inspect: Annotated[Path | None, Arg("FILE.eval|DIR")] = None
-    """a log of each method for `inspect view` (holdfast[inspect])"""
+    """a log of each method for `inspect view` (holdfast-llm[inspect])"""
     wandb: Annotated[str | None, Arg("PROJECT")] = None
-    """log to Weights & Biases (holdfast[wandb])"""
+    """log to Weights & Biases (holdfast-llm[wandb])"""
     mlflow: Annotated[str | None, Arg("URI|DIR")] = None
-    """log to an MLflow server, or into a folder (holdfast[mlflow])"""
+    """log to an MLflow server, or into a folder (holdfast-llm[mlflow])"""
 
 
 def run_export(arguments: argparse.Namespace) -> None:

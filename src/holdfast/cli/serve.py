@@ -76,7 +76,8 @@ class _ServeOptions(Options):
     fitted: Annotated[list[Path] | None, Arg("FILE.safetensors")] = None
     """what `holdfast fit` wrote, for requests that name it by its content; repeatable"""
     max_batch: Annotated[int | None, Arg("ROWS", dest="batch_size")] = None
-    """replies generated together at most (default: 192)"""
+    """replies generated together at most (default: as many rows as `--batch-size` of `drift`:
+    192, or 48 of large models on the CPU)"""
     queue: Annotated[int, Arg("REQUESTS")] = 64
     """waiting beside those at most; more are told to come back"""
     max_tokens: Annotated[int, Arg("TOKENS")] = 4096

@@ -115,7 +115,7 @@ def read_gguf(source: str) -> GGUF:
     if missing := [name for name in ("gguf", "accelerate") if not importlib.util.find_spec(name)]:
         raise ModelError(
             f"{source!r} is read with {' and '.join(missing)}, not installed here; pip install"
-            " 'holdfast[gguf]'."
+            " 'holdfast-llm[gguf]'."
         )
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:

@@ -116,7 +116,7 @@ def package(name: str, extra: str, needed_by: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise UsageError(
-            f"{needed_by} needs {name}; pip install 'holdfast[{extra}]' ({error})."
+            f"{needed_by} needs {name}; pip install 'holdfast-llm[{extra}]' ({error})."
         ) from error
 
 

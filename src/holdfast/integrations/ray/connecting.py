@@ -44,7 +44,9 @@ def connect(
             or has other versions of the software than there are here.
     """
     if importlib.util.find_spec("ray") is None:
-        raise UsageError("--ray needs ray, which is not installed; pip install 'holdfast[ray]'.")
+        raise UsageError(
+            "--ray needs ray, which is not installed; pip install 'holdfast-llm[ray]'."
+        )
     for name, number in (("replicas", replicas), ("processors", processors)):
         if number is not None:
             ranges.whole_number("a run on Ray", name, number, 1)
