@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import random
@@ -492,3 +493,11 @@ def test_all_pairs_with_personas_are_every_case_with_every_persona():
     suite = replace(SUITE, personas=PERSONAS)
     drawn = [draw_pairing(suite, replace(BRIEF, pairs="all"), number) for number in range(6)]
     assert len({(pairing.agent.id, pairing.user.id) for pairing in drawn}) == 6
+
+
+def test_all_pairs_go_through_the_permutations_of_the_cases():
+    cases = tuple(replace(SUITE.cases[0], id=name) for name in "abcd")
+    suite, settings = replace(SUITE, cases=cases), replace(BRIEF, pairs="all")
+    drawn = [draw_pairing(suite, settings, number) for number in range(13)]
+    pairs = list(itertools.permutations("abcd", 2))
+    assert [(pairing.agent.id, pairing.user.id) for pairing in drawn] == [*pairs, pairs[0]]

@@ -178,9 +178,8 @@ def probe_question(
     before: int,
     then: Callable[[bool], list[Job]] = lambda room: [],
 ) -> PendingReply:
-    """A probe of the round `number`, which forks the dialog before the round `before`; its reply is
-    scored and recorded there. `then` takes whether the model's context had room for it, and returns
-    what follows.
+    """A probe of the round `number`, which forks the dialog before the round `before`; `then` takes
+    whether the model's context had room for it, and returns what follows.
     """
 
     def messages(shown: Shown) -> list[Message]:

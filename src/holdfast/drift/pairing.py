@@ -33,9 +33,7 @@ class Probe:
     rule: Rule  # what it asks about; its measure scores the reply
     index: int  # from 0, among the probes of this rule
     question: str
-    # further rules of the same prompt that have the same probes; their measures score the same
-    # reply
-    more: tuple[Rule, ...] = ()
+    more: tuple[Rule, ...] = ()  # further rules with the same probes, which score the same reply
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -53,15 +51,11 @@ class Probe:
 class Pairing:
     """One conversation before it begins: who talks, and what is asked."""
 
-    # counted from 0; draws depend on it and on the seed alone, so longer runs begin like shorter
-    # ones
-    number: int
+    number: int  # from 0; draws depend on it and the seed alone, so longer runs begin like shorter
     agent: Case  # whose prompt is s_B
-    # whose prompt the user model has (s_A): another case or a persona; None: none
-    user: Case | Persona | None
+    user: Case | Persona | None  # whose prompt the user model has (s_A); None: none
     starter: str  # a_1
-    # the probes of a round: of every rule of the agent, and of every rule of the user
-    every_probe: tuple[Probe, ...]
+    every_probe: tuple[Probe, ...]  # of a round: of every rule of the agent, and of the user
     dialog: RecordedDialog | None = None  # that was held, and is replayed; None: the agent answers
     script: Script | None = None  # the user's messages; None: a user model talks
     canary: str = ""  # a sentence behind the agent's system prompt, with a fact that is asked

@@ -1,5 +1,4 @@
-"""Self-chat of two models under two system prompts, probed at every round (Li et al. 2024, section
-3.1).
+"""Self-chat of two models under two prompts, probed at every round (Li et al. 2024, section 3.1).
 
 The agent sees [s_B, a1, b1, ..., ai]. The user model sees the same dialog with the roles swapped
 under s_A; chats begin with a user message, so its first one recaps a1 and b1. Round i's probe forks
@@ -110,18 +109,16 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
         raise UsageError(
             "Divergences are measured by `holdfast drift` alone; leave divergence=True out here."
         )
-    rules = [rule for probe in dialog.pairing.every_probe for rule in probe.rules]
-    judged = next((rule for rule in rules if rule.measure.judged), None)
-    if judged is not None:
-        raise UsageError(
-            f"The judge of {dialog.pairing.agent.id!r}, {judged.measure.arguments['judge']!r},"
-            " is asked by `holdfast drift` alone; take a suite without judges here."
-        )
+    for rule in (rule for probe in dialog.pairing.every_probe for rule in probe.rules):
+        if rule.measure.judged:
+            raise UsageError(
+                f"The judge of {dialog.pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
+                " is asked by `holdfast drift` alone; take a suite without judges here."
+            )
     failures = Failures(lambda dialog: None, "conversation")
-    asking = Asking(
-        dialog, tuple(methods), settings, failures, lambda rounds, tokens: None, lambda ended: []
+    return _first(
+        Asking(dialog, tuple(methods), settings, failures, lambda *progress: None, lambda ended: [])
     )
-    return _first(asking)
 
 
 def _first(asking: Asking) -> Job:

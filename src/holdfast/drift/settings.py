@@ -103,33 +103,27 @@ class Settings:
         conversations: how many, each between an agent under a prompt of the suite and a user model.
         seed: of pairs, starters and every draw.
         sampling: of all replies.
-        user_prompt: "suite" (the user model has another system prompt of the suite), "persona" (it
-            has one of the suite's personas, which nothing measures) or "empty" (it has none: Figure
-            3 B). "auto": personas where the suite has some, else the suite where it has two
-            prompts, else none. "replayed", where dialogs are: nobody knows. "scripted", where the
-            user's messages are given: nobody.
+        user_prompt: of the user model: "suite" (another system prompt of the suite), "persona" (one
+            of the suite's personas, which nothing measures), "empty" (none: Figure 3 B) or "auto"
+            (the first of persona, suite and empty that the suite has). A run of dialogs has
+            "replayed", and one of user turns "scripted".
         system_as: "role", or "first-user" for models and endpoints without a system role.
         probes_per_round: of each rule and kind; the same questions at every round.
         probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or
             "after-round" (it follows the i-th agent turn, as in the released code).
         adoption: whether the agent is asked the user's probe too.
-        trace: whether the attention mass on the agent's prompt is recorded, where the model shows
-            it.
-        divergence: whether it is recorded how far the distributions of the agent's replies lie from
-            those under a fresh dialog (`drift.divergence`), where the model tells them.
+        trace: whether the attention mass on the agent's prompt is recorded, where it is known.
+        divergence: whether the divergence of the agent's replies from those under a fresh dialog is
+            recorded (`drift.divergence`).
         pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
-            equally often from the start); "all" (the same pairs, with the agent's prompt
-            changing last); or "in-turn" (the prompts are the agent's in turn, and the user model is
-            drawn, so that the conversations of one prompt are drawn alike).
-        context: what happens where the model's context leaves no room for a reply: "stop" (the
-            dialog ends), "cut" (as many of the oldest rounds are left out as it takes), "slide"
-            (all but the last `window` rounds are left out, and more where it takes more) or
-            "summarise" (the model summarises the older half of the rounds). The system prompt
-            always stays, except with "compact", which is as "summarise", but for the agent the
-            system prompt is summarised too, and the summary takes its place.
-        window: rounds that "slide" shows, the one that is spoken included; with "summarise" and
-            "compact" rounds that may be shown before the older half is summarised, None: as many as
-            the model's context has room for.
+            equally often from the start); "all" (the same pairs, the agent's prompt changing last);
+            or "in-turn" (each prompt is the agent's in turn, and the user model is drawn).
+        context: where the model's context leaves no room for a reply, "stop" ends the dialog, "cut"
+            leaves out as many of the oldest rounds as it takes, "slide" all but the last `window`
+            rounds, and more if need be; "summarise" has the model summarise the older half of the
+            rounds, and "compact" the agent's system prompt with them.
+        window: rounds that "slide" shows, the one that is spoken included, or that "summarise" and
+            "compact" show before they summarise; None: as many as there is room for.
         summary_prompt: what "summarise" and "compact" ask; None: `SUMMARY_PROMPT`.
         canary: whether a harmless fact is added to the agent's system prompt and asked in every
             round, as a server that cuts the prompt off loses it at once.

@@ -2,8 +2,7 @@
 
 Rows have the field names of Bias in Bios's release (https://github.com/microsoft/biosbias): `raw`,
 `title`, `start_pos` and, if present, `name`. The release is a pickle, which may run any code when
-it is read; it is never read here. Its records are
-taken from JSON, JSON lines or CSV.
+it is read; here its records are read from JSON, JSON lines or CSV.
 """
 
 from __future__ import annotations
@@ -164,19 +163,13 @@ _SPLIT_NAMES = {"train": "train", **_VALIDATION, "test": "test"}
 
 
 def load_files(where: str, seed: int = 0) -> Data:
-    """Reads a file or a folder of files.
+    """Reads a file or a folder of files; `seed` draws the order of each split.
 
     Files whose names say train, dev, valid or test are those splits; the rows of others are divided
-    1 : 1 : 5 by whom they are about (the paper's proportions, Table 6). The order of a split is
-    drawn from `seed`.
-
-    Args:
-        where: a path.
-        seed: of the order.
+    1 : 1 : 5 by whom they are about (the paper's proportions, Table 6).
 
     Raises:
-        UsageError: nothing that can be read, a pickle, or a row that lacks a field (row and field
-            are named).
+        UsageError: nothing that can be read, a pickle, or a row that lacks a field.
     """
     items: dict[str, list[Any]] = {split: [] for split in SPLITS}
     kind, digest = "", hashlib.sha256()
@@ -191,23 +184,18 @@ def load_files(where: str, seed: int = 0) -> Data:
             raise UsageError(
                 f"{path} holds {kind_here} and the files before it {kind}; give them as two --data."
             )
-        kind, split = kind_here, _named_split(path)
+        name = path.name.lower()
+        named = (to for word, to in _SPLIT_NAMES.items() if re.search(rf"(?<![a-z]){word}", name))
+        kind, split = kind_here, next(named, None)
         for number, row in enumerate(rows, 1):
-            named = f"{path}, row {number}"
-            refuse_surrogates(row, named)
-            for key, item in parse(DataRow(row, named)):
+            at = f"{path}, row {number}"
+            refuse_surrogates(row, at)
+            for key, item in parse(DataRow(row, at)):
                 items[split or _split_of(key)].append(item)
         digest.update(path.read_bytes())
     for split in SPLITS:
         random.Random(seed_of("order", seed, split)).shuffle(items[split])
     return Data(where, digest.hexdigest()[:16], {kind: items}, OCCUPATIONS)
-
-
-def _named_split(path: Path) -> str | None:
-    """The split that a file's name says; None where it says none."""
-    name = path.name.lower()
-    named = (to for word, to in _SPLIT_NAMES.items() if re.search(rf"(?<![a-z]){word}", name))
-    return next(named, None)
 
 
 def _split_of(key: str) -> str:

@@ -159,9 +159,7 @@ SYNTHETIC = "synthetic"
 def load_data(
     wheres: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()
 ) -> Data:
-    """Loads what the samples are made of: "synthetic", or paths. Files hold each kind of item
-    once at most; "synthetic" supplies the kind that they lack.
-    """
+    """Loads what the samples are made of, from paths; "synthetic" supplies what they lack."""
     if wheres.count(SYNTHETIC) > 1:
         raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")
     files = [where for where in wheres if where != SYNTHETIC]
