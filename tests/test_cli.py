@@ -257,12 +257,6 @@ def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, cap
     assert "pytorch_model.bin" in printed and "safetensors" in printed
 
 
-def test_the_folder_of_another_run_is_refused(folder, suite, tmp_path, capsys):
-    assert main(drift(folder, suite, tmp_path / "run")) == 0
-    printed = says(capsys, drift(folder, suite, tmp_path / "run", "--seed", "7"), 2)
-    assert "seed" in printed and "7" in printed and "0" in printed
-
-
 def test_a_full_disk_is_said(folder, suite, tmp_path, capsys, monkeypatch):
     def full(file, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

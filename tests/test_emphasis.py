@@ -71,11 +71,6 @@ def test_parts_of_any_role_are_found_where_they_are_written(emphasis, expected):
     assert replace(request, seed=3).emphasis == request.emphasis
 
 
-def test_the_occurrence_tells_which():
-    assert Request(TALK, emphasis=[("The river", 1)]).emphasis == ((1, 19, 28),)
-    assert Request(TALK, emphasis=[("The river", 2)]).emphasis == ((2, 0, 9),)
-
-
 def test_a_text_that_the_template_or_another_message_also_holds_is_found_once():
     messages = chat("user", "Be kind to the user", "user")
     template = (

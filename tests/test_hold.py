@@ -10,7 +10,7 @@ from test_scheduler import LONG, Broken
 from tiny import chat, model
 
 import holdfast
-from holdfast import Boost, Hold, Repetition, Request, Sampling, Spotlight
+from holdfast import Boost, Hold, Request, Sampling, Spotlight
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import Floors, HeadSet, parse, read_methods, spell
@@ -177,20 +177,6 @@ def test_the_request_that_caused_a_rehearsal_pays_for_it():
     assert first.forwarded - again.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
 
 
-def test_a_dialog_that_goes_on_forwards_only_what_is_new():
-    tiny = model()
-    held, free = [], []
-    for methods, forwarded in ((Hold(), held), ((), free)):
-        session, talk = tiny.session(), TALK[:2]
-        for turn in range(3):
-            request = Request(talk, methods, LONG, turn, thread="t", keep=True)
-            (reply,) = session.generate_batch([request])
-            forwarded.append(reply.forwarded - len(reply.token_ids))
-            answer = {"role": "assistant", "content": reply.text}
-            talk = (*talk, answer, {"role": "user", "content": "so?"})
-    assert max(held[1:]) < 20 and max(free[1:]) < 20
-
-
 def test_one_that_is_given_up_while_it_waits_leaves_the_others():
     tiny = model()
     session = tiny.session()
@@ -254,10 +240,3 @@ def test_rehearsed_methods_steer_a_block():
 def _rehearsed(tiny):
     request = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
     return tiny.generate_batch([request])[0].trace.mass[..., :24]
-
-
-def test_repetition_and_hold_together_serve_a_dialog():
-    tiny = model()
-    reply = tiny.generate(TALK, [Repetition(1.0), Hold()], LONG, 5)
-    again = tiny.generate(TALK, [Repetition(1.0), Hold()], LONG, 5)
-    assert reply.token_ids == again.token_ids

@@ -309,19 +309,6 @@ def test_infinite_log_odds_stay_and_chosen_heads_alone_move(method):
     assert torch.equal(chosen[:, [0, 2, 3]], log_odds[:, [0, 2, 3]])
 
 
-@pytest.mark.parametrize("listed", ["[[3, 0], [3, 5], [12, 1]]", '{"3": [0, 5], "12": [1]}'])
-def test_heads_are_read_from_a_file(listed, tmp_path):
-    path = tmp_path / "heads.json"
-    path.write_text(listed)
-    assert methods.parse(f"pasta:alpha=0.01,heads={path}") == (
-        Pasta(0.01, {(3, 0), (3, 5), (12, 1)}),
-    )
-    for wrong in ("[]", "[[1]]", "3", "{", '{"a": [1]}'):
-        path.write_text(wrong)
-        with pytest.raises(UsageError, match=r"heads\.json"):
-            methods.parse(f"pasta:alpha=0.01,heads={path}")
-
-
 # Repetition
 
 

@@ -210,24 +210,6 @@ def test_the_cure_is_not_what_was_done_already():
         )
 
 
-def test_a_place_that_does_not_exist_is_named():
-    with pytest.raises(UsageError, match="system_as is role or first-user, not 'user'"):
-        render(chat("be kind", "hello"), tokenizer(), system_as="user")
-
-
-def test_a_span_that_is_certain_is_rendered_once(monkeypatch):
-    from holdfast.chat import prompt
-
-    rendered = []
-    monkeypatch.setattr(
-        prompt, "render_text", lambda *given: rendered.append(given) or render_text(*given)
-    )
-    held(TEMPLATE, chat("Talk about bread.", "the garden", "the river", "the old town"))
-    assert len(rendered) == 1
-    held(TEMPLATE, chat("the", "the garden"))
-    assert len(rendered) == 3
-
-
 def test_tokens_of_every_span_are_marked():
     text, spans = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
     prompt = tokenize([text], [spans], tokenizer())[0]

@@ -7,9 +7,7 @@ import copy
 import itertools
 import json
 import re
-import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -214,20 +212,6 @@ def test_langchain_is_answered(url):
     expected = offline(FRENCH, "boost:factor=2", seed=1)
     assert chat.invoke(talk).content == expected
     assert "".join(chunk.content for chunk in chat.stream(talk)) == expected
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl_is_answered(url):
-    body = {"messages": FRENCH, "seed": 1, "max_tokens": 40, "stream": True}
-    command = ["curl", "-sN", f"{url}/v1/chat/completions", "-H", "Content-Type: application/json"]
-    told = subprocess.run(
-        [*command, "-d", json.dumps(body)], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
-    events = told.split("\n\n")
-    assert events[-2:] == ["data: [DONE]", ""]
-    chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
-    text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
-    assert text == offline(FRENCH, seed=1)
 
 
 def test_text_is_continued_without_a_template(client):
