@@ -182,8 +182,7 @@ def run(
     Raises:
         UsageError: methods that tasks cannot use, or the same twice; data that does not fit.
         ModelError: a task that compares continuations, of a model that does not tell their
-            probability; or requests of several samples failed in a row. A single one that fails is
-            noted in the folder, and asked again by the next command.
+            probability; or several requests failed in a row. One alone is asked again next time.
         RecordsError: `out` holds another run, or cannot be written.
     """
     if isinstance(methods, str):
@@ -195,8 +194,8 @@ def run(
     whole = {}
     for task, variant in itertools.product(tasks, variants):
         shown = demonstrations(data, task, settings, variant.draw) if variant.draw else []
-        asked = dict(enumerate(samples[task.name]))
-        whole[variant.key(task.name)] = TaskBatch(task.name, variant, shown, asked)
+        numbered = dict(enumerate(samples[task.name]))
+        whole[variant.key(task.name)] = TaskBatch(task.name, variant, shown, numbered)
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
