@@ -93,7 +93,6 @@ RECORDS = (
     Record("truncation_smollm2", "benchmarks/truncation.py --runs {runs} --out {out}", False, 10),
     Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
-    Record("divergence", "benchmarks/divergence.py --runs {runs} --out {out}", True, 7),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),

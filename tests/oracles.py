@@ -37,12 +37,6 @@ def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
         return float((raised / (1 - raised)).ln())
 
 
-def divergence(logits: list[float], others: list[float]) -> float:
-    """KL(q || p) in nats of the distributions that two rows of logits give: sum of q log(q / p)."""
-    q, p = softmax(logits), softmax(others)
-    return math.fsum(one * math.log(one / other) for one, other in zip(q, p, strict=True) if one)
-
-
 def guidance(
     with_prompt: list[float], without: list[float], scale: float, plausibility: float
 ) -> list[float]:

@@ -163,7 +163,6 @@ def conversation(
     empty_user: bool,
     nasty: bool,
     prompts: int = 0,
-    divergence: bool = False,
 ) -> dict:
     """One record; the pair of prompts depends on the number alone, so methods and controls are
     paired.
@@ -172,7 +171,6 @@ def conversation(
     agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
     strength = pairs.gauss(0, 0.6)
     draw = random.Random(f"text {seed} {number} {method} {empty_user}")
-    apart = random.Random(f"divergence {seed} {number} {method}")
     hard = {
         "pattern": 1.0,
         "multiple_choice": 0.5,
@@ -242,7 +240,7 @@ def conversation(
                 "text": text(agent[1], draw.random() < keep),
                 "stop_reason": "length" if draw.random() < 0.02 else "stop",
                 "mass": mass,
-                **({"divergence": 0.05 * (round - 1) * apart.random()} if divergence else {}),
+                "divergence": 0.5,  # as versions before 0.3 could measure it
             }
         )
     person = (
@@ -293,7 +291,6 @@ def write_run(
     nasty: bool = False,
     probe_at: str = "in-place",
     prompts: int = 0,
-    divergence: bool = False,
 ) -> Path:
     """A finished run folder, of so many prompts where a number is given; returns it."""
     identity = {
@@ -310,7 +307,6 @@ def write_run(
             "system_as": "role",
             "probes_per_round": 1,
             "probe_at": probe_at,
-            "divergence": divergence,
             "batch": 48,
             "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
         },
@@ -341,7 +337,6 @@ def write_run(
                 empty_user=empty_user,
                 nasty=nasty,
                 prompts=prompts,
-                divergence=divergence,
             )
         )
         for number in range(conversations)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from scripted_model import ScriptedModel
+from synthetic_run import write_run
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
@@ -330,6 +331,22 @@ def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
     path.write_text(json.dumps(manifest))
     with pytest.raises(RecordsError, match=r"its adoption is true, this command.s is false"):
         drift.run(Scripted(), SUITE, tmp_path / "run", dataclasses.replace(QUICK, adoption=False))
+
+
+def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp_path):
+    folder = write_run(tmp_path / "run", conversations=2, rounds=2)
+    page = report.write([folder], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "ivergence" not in page
+    for measured in (False, True):
+        drift.run(Scripted(), SUITE, tmp_path / str(measured), QUICK)
+        path = tmp_path / str(measured) / "manifest.json"
+        manifest = json.loads(path.read_text())
+        manifest = {k: v for k, v in manifest.items() if "crc32" not in k}
+        manifest["identity"]["settings"]["divergence"] = measured
+        path.write_text(json.dumps(manifest))
+    assert len(drift.run(Scripted(), SUITE, tmp_path / "False", QUICK).records) == 5
+    with pytest.raises(RecordsError, match=r"its divergence is true, this command.s is false"):
+        drift.run(Scripted(), SUITE, tmp_path / "True", QUICK)
 
 
 def test_half_a_surrogate_is_recorded_read_back_and_shown(tmp_path):

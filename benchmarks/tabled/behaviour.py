@@ -179,45 +179,6 @@ def ifeval_table() -> str:
     return "\n".join(lines)
 
 
-def divergence_table() -> str:
-    """How divergence moves beside stability and mass."""
-    record = read("divergence")
-    seeds = record["seeds"]
-    count = next(iter(seeds.values()))["conversations"]
-    cost = record["cost"]
-    # an earlier version forked processes
-    forked = f", {record['replicas']} replicas" if "replicas" in record else ""
-    ratios = [row["ratio"] for row in cost["repetitions"]]
-    more = [100 * seed["tokens_for_divergence_over_others"] for seed in seeds.values()]
-
-    def row(name: str, cell) -> str:
-        cells = (cell(each) for each in seeds.values())
-        return f"| {name} | " + " | ".join(cells) + " |"
-
-    def by_round(kind: str, *rounds: int):
-        return lambda each: " / ".join(f"{each[kind][number - 1]['mean']:.3f}" for number in rounds)
-
-    lines = [
-        (
-            f"`python benchmarks/divergence.py`: the default model on the starter suite, {count}"
-            f" conversations of {record['rounds']} rounds per seed, no method; 95 % bootstrap"
-            " intervals over conversations. A run takes"
-            f" {cost['median_ratio']:.2f} times as long with divergences as without (median of"
-            f" {len(ratios)}, from {min(ratios):.2f} to {max(ratios):.2f},"
-            f" {cost['conversations']} conversations{forked}), and forwards"
-            f" {max(more):.0f} % more tokens."
-        ),
-        "",
-        "| | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
-        "| --- " * (len(seeds) + 1) + "|",
-        row("divergence in rounds 2 / 4 / 8, nats per token", by_round("divergence", 2, 4, 8)),
-        row("its change from round 2 to 8", lambda each: interval(each["divergence_change"])),
-        row("stability in rounds 1 / 8", by_round("stability", 1, 8)),
-        row("mass in rounds 1 / 8", by_round("mass", 1, 8)),
-    ]
-    return "\n".join(lines)
-
-
 def checking_table() -> str:
     """How often `holdfast check` errs, and how long it takes."""
     record = read("checking")

@@ -155,14 +155,6 @@ def test_records_are_those_of_one_process_and_the_folder_goes_on_with_either(
     assert same(longer, alone(further, methods))
 
 
-def test_divergences_are_those_of_one_process(exact, alone, tmp_path):
-    settings = replace(QUICK, divergence=True)
-    run = drift.run(exact, SUITE, tmp_path / "run", settings)
-    assert same(run, alone(settings))
-    turns = [turn for record in run.records for turn in record["turns"]]
-    assert {turn["divergence"] > 0 for turn in turns if turn["speaker"] == "agent"} == {False, True}
-
-
 def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
     settings = tasks.Settings(("json", "counterfact"), samples=6, batch=2)
     data = tasks.load_data([tasks.SYNTHETIC], settings)

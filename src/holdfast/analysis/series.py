@@ -14,7 +14,7 @@ from holdfast.errors import RecordsError
 from holdfast.records import RunData
 
 KINDS = ("stability", "adoption")  # what probes score
-MEASURED = (*KINDS, "mass", "divergence")  # what a round can have
+MEASURED = (*KINDS, "mass")  # what a round can have
 NO_FIX = "none"
 
 
@@ -22,7 +22,7 @@ NO_FIX = "none"
 class Series:
     """All conversations of one method in one run, ordered by conversation.
 
-    Several probes of a round are averaged; mass and divergence are those of the agent's turns.
+    Several probes of a round are averaged; the mass is that of the agent's turns.
     """
 
     run: str  # the label of its folder; "" where the report shows a single run
@@ -152,7 +152,6 @@ def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
         "stability": probe_means(records, rounds, lambda probe: probe["kind"] == "stability"),
         "adoption": probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
         "mass": _turn_values(records, rounds, "mass"),
-        "divergence": _turn_values(records, rounds, "divergence"),
     }
     return Series(label, method, tuple(records), numbers, matrices)
 

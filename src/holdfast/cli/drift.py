@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,7 +42,6 @@ EXAMPLES = """examples:
   holdfast drift --model vllm:meta-llama/Llama-3.2-1B-Instruct --engine max_model_len=8192
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
   holdfast drift --suite sys-ifeval:sys_ifeval.jsonl.gz --rounds 4 --conversations 8
-  holdfast drift --divergence                  drift without probes, beside stability and mass
   holdfast drift --user-model http://localhost:8000/v1     another model plays the user
   holdfast drift --user-turns everyday         scripted user messages, and no user model
   holdfast drift --suite my_bot.yaml --dialogs logs.jsonl  your own logs, replayed and probed
@@ -56,7 +54,7 @@ Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 # the settings that make another run; where they are not the default, its folder is named after them
 _NAMED = (
     *("device", "device_map", "dtype", "chat_template", "scoring", "rounds"),
-    *("user_prompt", "persona", "pairs", "no_adoption", "baseline", "divergence"),
+    *("user_prompt", "persona", "pairs", "no_adoption", "baseline"),
     *("system_as", "probes_per_round", "probe_at", "temperature", "top_p", "max_new_tokens"),
     *("batch", "user_model", "user_endpoint_model", "user_turns", "context", "window", "dialogs"),
     "canary",
@@ -82,9 +80,6 @@ class _DriftOptions(Options):
     baseline: bool = False
     """also ask the probes without a system prompt, to find rules that are never followed and those
     that score as well without it"""
-    divergence: bool = False
-    """record how far the token distributions of each reply are from those in a fresh dialog, in
-    nats per token: drift without probes, on local models"""
     dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
     """your own logs, one dialog per line (OpenAI's messages or ShareGPT, with tool calls where the
     model's chat template renders them), are replayed up to --rounds and probed at every round, in
@@ -96,7 +91,7 @@ class _DriftOptions(Options):
 
 def run(arguments: argparse.Namespace) -> None:
     check_prices(arguments)
-    settings = replace(settings_of(arguments), divergence=arguments.divergence)
+    settings = settings_of(arguments)
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint says its model's name, after which the folder is called; a local model loads last
     endpoint = load_model(arguments) if is_url(arguments.model) else None

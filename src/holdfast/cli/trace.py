@@ -42,8 +42,6 @@ class _TraceOptions(Options):
     """number of conversations"""
     method: Spec = "none"
     """applied to the agent"""
-    divergence: bool = False
-    """measure how far replies diverge from those of a fresh dialog too"""
     out: OutFolder = Path("runs/trace")
     """a folder"""
 
@@ -59,9 +57,7 @@ class _GeometryOptions(Options):
 
 def run(arguments: argparse.Namespace) -> None:
     page = page_path(arguments, arguments.out)
-    settings = decay.settings_for(
-        arguments.conversations, arguments.rounds, arguments.seed, arguments.divergence
-    )
+    settings = decay.settings_for(arguments.conversations, arguments.rounds, arguments.seed)
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
     refuse_other_command(arguments.out, "trace")
     folders = [arguments.out / name for name in MODELS[: 2 if arguments.compare else 1]]

@@ -15,7 +15,6 @@ from typing import Any
 from holdfast import methods as steering
 from holdfast.common.version import __version__
 from holdfast.drift.dialogs import Dialogs, UserTurns
-from holdfast.drift.divergence import check_measurable
 from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
@@ -41,7 +40,8 @@ from holdfast.records import (
 # Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
 # point, what runs beside a conversation can change a last digit, and now and then a token.
 COMPATIBILITY = Compatibility(
-    defaults={"settings": dataclasses.asdict(Settings())},
+    # "divergence" was a setting before 0.3
+    defaults={"settings": {**dataclasses.asdict(Settings()), "divergence": False}},
     joins={"model_fingerprint": same_served, "methods": union, "settings.conversations": max},
     reasons={
         "settings.rounds": (
@@ -96,8 +96,6 @@ def run(
     settings = settled(suite, settings, given)
     for setting in chosen.values():
         model.check(setting)
-    if settings.divergence:
-        check_measurable(model, chosen.values())
     shared_out = replicas_of(model) if user_model is None else Local(_both(model, user_model))
     judged = load_judges(suite, model, cast.judging)
     identity = identity_of(model, suite, chosen, dataclasses.asdict(settings), given, user_model)

@@ -13,7 +13,7 @@ from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Shown
 from holdfast.drift.traces import TurnTrace
 from holdfast.measures.repetition import repetitions
-from holdfast.models.requests import Compared, Reply
+from holdfast.models.requests import Reply
 
 if TYPE_CHECKING:
     from holdfast.measures import Measure, Score
@@ -40,8 +40,6 @@ class Dialog:
     shown: dict[str, Shown] = field(default_factory=dict)  # by view, in the last of its turns
     # by view, first round, and the round behind the last
     summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    compared: dict[int, Compared] = field(default_factory=dict)  # by round, for divergences
-    forwarded_again: int = 0  # tokens, for divergences
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -211,12 +209,12 @@ def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _tokens(dialog: Dialog) -> dict[str, int]:
-    """Tokens forwarded, the least possible, those read and written, and those for divergences."""
+    """Tokens forwarded, the least possible, and those read and written."""
     counts = {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)}
     known = [usage for usage in dialog.usage if usage is not None]
     if known and len(known) == len(dialog.usage):
         counts |= {"read": sum(read for read, _ in known), "written": sum(w for _, w in known)}
-    return counts | ({"divergence": dialog.forwarded_again} if dialog.compared else {})
+    return counts
 
 
 def person_of(person: Case | Persona | None) -> dict[str, Any]:

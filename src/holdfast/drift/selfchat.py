@@ -26,7 +26,6 @@ from holdfast.drift.dialog import (
     user_view,
 )
 from holdfast.drift.dialogs import RECORDED, SCRIPTED, RecordedDialog
-from holdfast.drift.divergence import measure, note_reply
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Settings, Shown, with_summary
 from holdfast.drift.traces import TurnTrace
@@ -63,7 +62,6 @@ def converse(
 
     def over(dialog: Dialog) -> None:
         nonlocal last
-        measure(session, dialog)
         now = time.monotonic()
         record = record_of(dialog, now - last)
         if (rows := getattr(session, "rows_at_most", None)) is not None:
@@ -103,12 +101,8 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
         methods, settings: as of `converse`.
 
     Raises:
-        UsageError: a probe is scored by a judge, which nobody asks here, or divergences are wanted.
+        UsageError: a probe is scored by a judge, which nobody asks here.
     """
-    if settings.divergence:
-        raise UsageError(
-            "Divergences are measured by `holdfast drift` alone; leave divergence=True out here."
-        )
     for rule in (rule for probe in dialog.pairing.every_probe for rule in probe.rules):
         if rule.measure.judged:
             raise UsageError(
@@ -206,8 +200,6 @@ class SelfChat:
                 raise _prompt_too_long(self.dialog)
             self.dialog.ended = {"round": number, "why": "context"}
             return False
-        if speaker == "agent":
-            note_reply(self.asking, number, reply, shown)
         self.dialog.turns.append(turn_of(number, speaker, reply, shown))
         if speaker == "agent":
             if reply.trace is not None and reply.trace.uniform is not None:
@@ -245,10 +237,6 @@ class Replay:
         for number, recorded in enumerate(self.dialog.rounds[: settings.rounds], start=1):
             question = Reply(recorded.user, None, RECORDED)
             self.asking.dialog.turns.append(turn_of(number, "user", question))
-            *before, last = recorded.messages
-            if last["role"] == "assistant" and not last.get("tool_calls"):
-                answer = Reply(last["content"], None, RECORDED)
-                note_reply(self.asking, number, answer, self._shown(number), before)
             turn = turn_of(number, "agent", Reply(recorded.answer, None, RECORDED))
             if uses_tools(recorded.messages):
                 turn["messages"] = list(recorded.messages)

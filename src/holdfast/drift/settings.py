@@ -113,8 +113,6 @@ class Settings:
             "after-round" (it follows the i-th agent turn, as in the released code).
         adoption: whether the agent is asked the user's probe too.
         trace: whether the attention mass on the agent's prompt is recorded, where it is known.
-        divergence: whether the divergence of the agent's replies from those under a fresh dialog is
-            recorded (`drift.divergence`).
         pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
             equally often from the start); "all" (the same pairs, the agent's prompt changing last);
             or "in-turn" (each prompt is the agent's in turn, and the user model is drawn).
@@ -144,7 +142,6 @@ class Settings:
     probe_at: str = "in-place"
     adoption: bool = True
     trace: bool = True
-    divergence: bool = False
     pairs: str = "random"
     batch: int = 48
     context: str = "stop"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import USER_VIEW, Dialog, record_of, turn_of
@@ -17,13 +17,10 @@ from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
-from holdfast.models.protocol import ChatModel, Compares, Job, Session, answer_all
+from holdfast.models.protocol import ChatModel, Job, Session, answer_all
 from holdfast.models.replicas import Listener, Units
-from holdfast.models.requests import Compared, Reply, Request
+from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, read_run
-
-if TYPE_CHECKING:
-    from holdfast.models.requests import Divergence
 
 Keep = Callable[[dict[str, Any], dict[int, TurnTrace]], None]
 
@@ -133,11 +130,6 @@ class TwoSessions:
         """Frees what was kept for a thread that is over."""
         self.agent.forget(thread)
         self.user.forget(thread)
-
-    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
-        """As `GivenReplies.diverge`, of the agent's replies."""
-        assert isinstance(self.agent, Compares), "the model offers distributions"
-        return self.agent.diverge(compared)
 
     @property
     def rows_at_most(self) -> int | None:

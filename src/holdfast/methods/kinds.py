@@ -55,7 +55,6 @@ class Ability(Enum):
     LOG_ODDS = "attention"
     SECOND_STREAM = "a second stream"  # one per reply
     REPLY_SCORES = "log-probabilities of given replies"
-    DISTRIBUTIONS = "distributions over the whole vocabulary"
     PIECES = "replies piece by piece"
     LAYERS = "hidden states and weights"
     KEYS = "keys before rotation"

@@ -18,7 +18,6 @@ LOCAL = frozenset(
         Ability.MESSAGES,
         Ability.SECOND_STREAM,
         Ability.REPLY_SCORES,
-        Ability.DISTRIBUTIONS,
         Ability.PIECES,
         Ability.LAYERS,
     }

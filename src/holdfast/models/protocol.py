@@ -13,12 +13,10 @@ from holdfast.chat.templates import default_system_prompt
 from holdfast.common.sampling import Sampling
 from holdfast.errors import RequestFailed
 from holdfast.methods import Ability, Method
-from holdfast.models.requests import Compared, Reply, Request
+from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-    from holdfast.engine.divergence import Divergence
 
 
 class Generates(Protocol):
@@ -113,14 +111,6 @@ class Session(Protocol):
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was kept for a thread; called when its dialog is over."""
-
-
-@runtime_checkable
-class Compares(Protocol):
-    """A session of a model that offers `Ability.DISTRIBUTIONS`."""
-
-    def diverge(self, compared: Sequence[Compared]) -> list[Divergence | None]:
-        """How far each reply's distributions lie from those behind another chat."""
 
 
 class Engine(Protocol):

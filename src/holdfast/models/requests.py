@@ -1,6 +1,4 @@
-"""Requests, and replies to them, whether the model runs here or behind an endpoint; and replies
-that are compared behind two chats.
-"""
+"""Requests, and replies to them, whether the model runs here or behind an endpoint."""
 
 from __future__ import annotations
 
@@ -13,11 +11,10 @@ from holdfast.chat.messages import SYSTEM_AS, Message, Tool, check_message, chec
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError
-from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, resamples, spell
+from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, spell
 
 if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
-    from holdfast.engine.divergence import Divergence as Divergence
 
 
 ReplyTokens = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
@@ -240,42 +237,3 @@ class Request:
     def editing_seed(self) -> int:
         """The seed for `methods.edit_messages`."""
         return self.seed if self.conversation_seed is None else self.conversation_seed
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A reply and two chats."""
-
-    # the chat that it answered; what its `thread` has computed is not forwarded again
-    request: Request
-    # the other chat, and the methods under which it is read; its thread plays no part
-    reference: Request
-    reply: Reply  # to `request`. Where its tokens are not known, its text is tokenized
-
-    @property
-    def alike(self) -> bool:
-        """Whether the two chats are the same."""
-        return (
-            self.request.messages == self.reference.messages
-            and self.request.methods == self.reference.methods
-        )
-
-    @property
-    def ended(self) -> bool:
-        """Whether the reply ended by itself."""
-        return self.reply.stop_reason != "length"
-
-
-def check_comparable(methods: Sequence[Method]) -> None:
-    """Refuses methods under which distributions cannot be compared, by a `UsageError`."""
-    if again := [method for method in methods if resamples(method)]:
-        raise UsageError(
-            f"{again[0].name} draws tokens again, so replies under it have no distribution to"
-            " compare; measure divergence without it."
-        )
-    for method in methods:
-        if (threshold := getattr(method, "plausibility", 0)) > 0:
-            raise UsageError(
-                f"{method.name} with plausibility={threshold:g} never draws some tokens, so a"
-                " divergence under it may be infinite; leave the threshold out."
-            )

@@ -34,8 +34,7 @@ class LocalSession:
         self._reader = Reader(model)
         self.check_weights = self._reader.check_weights
         given = GivenReplies(model, self._reader, functools.partial(_generate_apart, model))
-        self.score, self.diverge = given.score, given.diverge
-        self.spell, self.rehearse = given.spell, given.rehearse
+        self.score, self.spell, self.rehearse = given.score, given.spell, given.rehearse
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did

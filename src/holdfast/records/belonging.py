@@ -23,7 +23,6 @@ class _Turn(_Fields):
     speaker: str
     text: str
     mass: float | None = None
-    divergence: Annotated[float, Field(ge=0)] | None = None
 
 
 class _Probe(_Fields):

@@ -64,7 +64,7 @@ def as_current(manifest: Mapping[str, Any]) -> dict[str, Any]:
 class Compatibility:
     """How a run's identity may differ between two commands on one folder; names are dotted."""
 
-    # what a field means that a manifest of an earlier version lacks, in the form of the identity
+    # the value of a field that one version's manifest lacks, in the form of the identity
     defaults: Mapping[str, Any] = field(default_factory=dict)
     # by name, takes the folder's value and the command's and returns that of the extended run, or
     # None where the run cannot be extended so
@@ -90,7 +90,7 @@ def joined(
 ) -> dict[str, Any]:
     """The identity of the run that holds both what the folder has and what the command asks."""
     there = _completed(manifest["identity"], compatibility.defaults)
-    here = copy.deepcopy(dict(identity))
+    here = _completed(dict(identity), compatibility.defaults)
     for name, join in compatibility.joins.items():
         values = _get(there, name), _get(here, name)
         if _ABSENT not in values and (value := join(*values)) is not None:

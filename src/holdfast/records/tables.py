@@ -22,11 +22,11 @@ from holdfast.records.manifest import SCHEMA
 Columns = dict[str, list[Any]]
 
 _INTS = ("seed", "conversation", "round", "probe", "sample")
-_FLOATS = ("score", "mass", "turn_mass", "turn_divergence")
+_FLOATS = ("score", "mass", "turn_mass")
 _PROBES = (
     *("model", "suite", "seed", "method", "conversation", "agent", "category", "user"),
     *("user_category", "round", "kind", "rule", "probe", "question", "reply", "score", "reason"),
-    *("mass", "turn_mass", "turn_divergence", "stop_reason"),
+    *("mass", "turn_mass", "stop_reason"),
 )
 _SCORES = (
     *("model", "data", "method", "sample", "task", "variant", "target", "reply", "name", "score"),
@@ -139,8 +139,7 @@ def _rows_of_probes(run: RunLike) -> Iterator[dict[str, Any]]:
         turns = {turn["round"]: turn for turn in record["turns"] if turn["speaker"] == "agent"}
         for probe in record["probes"]:
             turn = turns.get(probe["round"], {})
-            values = {f"turn_{name}": turn.get(name) for name in ("mass", "divergence")}
-            yield {**of_run, **of_dialog, **values, **probe}
+            yield {**of_run, **of_dialog, "turn_mass": turn.get("mass"), **probe}
 
 
 def _rows_of_scores(run: RunLike) -> Iterator[dict[str, Any]]:

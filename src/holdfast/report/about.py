@@ -135,8 +135,6 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
         rows.append(
             ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
         )
-    if more := sum(token.get("divergence") or 0 for token in tokens):
-        rows.append(("tokens forwarded for divergences", f"{more:,}"))
     seconds = sum(record.get("seconds") or 0.0 for record in records)
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s for all conversations"))

@@ -28,7 +28,6 @@ CAPTIONS = {
         "Attention mass on the agent’s system prompt",
         "mean over heads, layers and tokens of its replies",
     ),
-    "divergence": ("Divergence from a fresh dialog", "nats per token of its replies"),
 }
 _NUMBERED = 12  # rounds, all of which an axis numbers
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)

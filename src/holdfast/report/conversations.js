@@ -148,10 +148,8 @@ function probeCard([, kind, question, reply, score, reason, mass, rule, note]) {
     make("p", { class: "reason" }, reason, mass !== null && ` · mass ${mass.toFixed(3)}`));
 }
 
-function turnBubble([, speaker, text, note, mass, divergence]) {
-  const told = [["mass", mass], ["divergence", divergence]].filter(([, value]) => value !== null);
-  const numbers = told.map(([name, value]) => `${name} ${value.toFixed(3)}`);
-  const notes = [speaker, note, ...numbers].filter(Boolean);
+function turnBubble([, speaker, text, note, mass]) {
+  const notes = [speaker, note, mass !== null && `mass ${mass.toFixed(3)}`].filter(Boolean);
   return make("div", { class: `turn ${speaker}` }, make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
 }
 

@@ -108,7 +108,7 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
-    """Turns as [round, speaker, text, note, mass, divergence], probes as [round, kind, question,
+    """Turns as [round, speaker, text, note, mass], probes as [round, kind, question,
     reply, score, reason, mass, rule, note], and why the dialog ended early; a note says what became
     of a reply.
     """
@@ -121,7 +121,6 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
                 turn["text"],
                 _note(turn, turn["speaker"], summed),
                 _mass(turn),
-                turn.get("divergence"),
             ]
             for turn in record["turns"]
         ],

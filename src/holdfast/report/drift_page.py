@@ -163,7 +163,6 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         agent_categories=categories,
         conversation_kinds=sorted({conversation_kind(run.manifest) for run in runs}),
         probe_places=sorted({str(setting(run.manifest, "probe_at", "in-place")) for run in runs}),
-        diverged=any(setting(run.manifest, "divergence") for run in runs),
         runs=about_runs(runs, labels),
         index=script_json(index),
         chunks=script_chunks(chunks),

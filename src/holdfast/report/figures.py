@@ -28,13 +28,9 @@ NAMES = {
     "stability": "keeps its own prompt (stability)",
     "adoption": "takes on the other’s prompt (adoption)",
     "mass": "attention mass on the prompt",
-    "divergence": "divergence from a fresh dialog, nats per token",
 }
 _BAND = "band: 95 % bootstrap interval"
-_OF_TURNS = {
-    "mass": "mean over heads, layers and tokens of the agent’s replies",
-    "divergence": f"mean over the tokens of the agent’s replies; {_BAND}",
-}
+_OF_TURNS = {"mass": "mean over heads, layers and tokens of the agent’s replies"}
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 9,
@@ -144,8 +140,7 @@ def legend_below(
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
-    """Writes drift, categories and, where recorded, mass and divergence, each as SVG and PNG;
-    returns the files.
+    """Writes drift, categories and, where recorded, mass, each as SVG and PNG; returns the files.
 
     With `whiskers`, all but the categories show one standard deviation, as the papers do. The bytes
     depend on the records alone: no date, fixed identifiers.

@@ -8,7 +8,6 @@ the records, `stability` and `capability`; both resume.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from holdfast import drift
 from holdfast import methods as steering
 from holdfast.analysis.summary import refuse_other_command
+from holdfast.drift.benchmark import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.pairing import settled
 from holdfast.errors import ModelError
@@ -47,7 +47,7 @@ def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
 
 
 COMPATIBILITY = Compatibility(
-    defaults={"plan": Plan().identity, "settings": dataclasses.asdict(drift.Settings())},
+    defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
     joins={"model_fingerprint": same_served, "methods": superset, "sweeps": _wider},
     reasons={
         "settings.conversations": "the questions are shared out among the conversations",

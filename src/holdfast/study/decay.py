@@ -41,15 +41,11 @@ def hold(
     ]
 
 
-def settings_for(
-    conversations: int = 40, rounds: int = 8, seed: int = 0, divergence: bool = False
-) -> drift.Settings:
+def settings_for(conversations: int = 40, rounds: int = 8, seed: int = 0) -> drift.Settings:
     """The protocol of the dialogs: at least 2, for an interval, of at least 2 rounds."""
     ranges.whole_number("trace", "conversations", conversations, 2)
     ranges.whole_number("trace", "rounds", rounds, 2)
-    return drift.Settings(
-        rounds=rounds, conversations=conversations, seed=seed, adoption=False, divergence=divergence
-    )
+    return drift.Settings(rounds=rounds, conversations=conversations, seed=seed, adoption=False)
 
 
 def check(model: LocalModel) -> None:

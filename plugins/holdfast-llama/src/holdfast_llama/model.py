@@ -51,7 +51,6 @@ _OFFERS = ENDPOINT | {
     Ability.REHEARSAL,
     Ability.SECOND_STREAM,
     Ability.REPLY_SCORES,
-    Ability.DISTRIBUTIONS,
 }
 
 

@@ -57,7 +57,6 @@ def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]
             shown.append(ChatMessageUser(content=turn["text"], metadata={"round": turn["round"]}))
         else:
             details = {name: turn.get(name) for name in ("round", "stop_reason", "mass")}
-            details |= {"divergence": turn["divergence"]} if "divergence" in turn else {}
             shown.append(
                 ChatMessageAssistant(content=turn["text"], model=model or None, metadata=details)
             )

@@ -29,11 +29,9 @@ from holdfast.models.requests import Reply, Request
 
 PROVIDER = "holdfast"
 _SAMPLING = tuple(field.name for field in fields(Sampling))
-# conversations side by side are Inspect's own --max-samples, and its models tell no distributions
+# conversations side by side are Inspect's own --max-samples
 _SETTINGS = tuple(
-    field.name
-    for field in fields(Settings)
-    if field.name not in ("sampling", "batch", "divergence")
+    field.name for field in fields(Settings) if field.name not in ("sampling", "batch")
 )
 
 
