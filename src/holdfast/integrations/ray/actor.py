@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 
-_PACKAGES = ("holdfast", "ray", "torch", "transformers", "tokenizers", "numpy")
+_PACKAGES = ("holdfast-llm", "ray", "torch", "transformers", "tokenizers", "numpy")
 
 Event = tuple[str, tuple[Any, ...]]  # the name of a field of `Listener`, or "error"; its arguments
 
