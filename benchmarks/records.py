@@ -89,6 +89,7 @@ RECORDS = (
         False,
         150,
     ),
+    Record("front_door", "benchmarks/front_door.py --out {out}", False, 8, ("front_door",)),
     Record("logs_smollm2", "benchmarks/logs_smollm2.py --runs {runs} --out {out}", False, 40),
     Record("truncation_smollm2", "benchmarks/truncation.py --runs {runs} --out {out}", False, 10),
     Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),

@@ -23,13 +23,12 @@ from tabled.behaviour import (
     demo_caption,
     drift_table,
     following_line,
-    headline,
     ifeval_table,
     lengths_table,
     quoted_dialog,
     screen_table,
 )
-from tabled.catalogue import catalogue_table, short_catalogue
+from tabled.catalogue import catalogue_table
 from tabled.costs import chosen_page, chosen_summary, stage_page, stage_tables
 from tabled.papers import (
     claims_page,
@@ -43,6 +42,8 @@ from tabled.papers import (
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_table,
+    front_door,
+    front_serve,
     logs_table,
     real_decay_table,
     real_drift_table,
@@ -71,6 +72,7 @@ RECORDED = {
     "smollm2_decay": "smollm2_drift",
     "quoted": "demo_real",
     "start-with": "smollm2_confirmed",
+    **dict.fromkeys(("front-measure", "front-logs", "front-serve"), "front_door"),
 }
 
 STAGES = (
@@ -114,8 +116,6 @@ def documents() -> dict[Path, str]:
         "profiling": profiling_table(),
         "chosen": chosen_summary(),
         "methods": catalogue_table(),
-        "methods-short": short_catalogue(),
-        "headline": headline(),
         "ifeval": ifeval_table(),
         "scaling": scaling_table(),
         "checking": checking_table(),
@@ -143,6 +143,9 @@ def documents() -> dict[Path, str]:
         ("smollm2_explored", functools.partial(settings_table, "smollm2_explored")),
         ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
         ("start-with", start_line),
+        ("front-measure", functools.partial(front_door, "measure")),
+        ("front-logs", functools.partial(front_door, "logs")),
+        ("front-serve", front_serve),
         ("window", window_table),
         ("logs_smollm2", logs_table),
         ("truncation_smollm2", truncation_table),

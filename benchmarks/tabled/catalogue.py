@@ -24,16 +24,6 @@ def catalogue_table() -> str:
     return "\n".join(lines)
 
 
-def short_catalogue() -> str:
-    """Every method on one line."""
-    lines = ["| method | what it does | works on | source |", "| --- " * 4 + "|"]
-    for method in METHODS:
-        does = summary(method).partition(":")[0].removesuffix(".")
-        source = linked(method.source.split(";")[0])
-        lines.append(row_of(f"`{method.name}`", f"{does}.", works_on(method), source))
-    return "\n".join(lines)
-
-
 def row_of(*cells: str) -> str:
     """A row of a table of methods, in whose cells an asterisk is an asterisk."""
     return "| " + " | ".join(cell.replace("*", r"\*") for cell in cells) + " |"

@@ -4,6 +4,8 @@ decodable.py.
 
 from __future__ import annotations
 
+import json
+
 from tabled.reading import interval, markdown, read
 
 from holdfast import methods
@@ -241,6 +243,29 @@ def start_line() -> str:
         f" {record['facts']:,} facts that the model completes"
         " ([all numbers](DOCS/real_models.md#which-fix-at-what-cost))."
     )
+
+
+def front_door(way: str) -> str:
+    """A command of the README, and what it prints: of a measurement, without most tables."""
+    told = read("front_door")[way]
+    parts = "\n".join(told["printed"]).split("\n\n")
+    if way == "measure":
+        (rules,) = (part for part in parts if part.startswith("Rule by rule"))
+        parts = [f"{parts[0]}\n[...]\n{rules}\n[...]"]
+    printed = "\n\n".join(parts)
+    return "\n".join(["```", told["command"], "```", "", "```text", printed, "```"])
+
+
+def front_serve() -> str:
+    """The server of the README, a request to it and its reply."""
+    told = read("front_door")["serve"]
+    address = "http://127.0.0.1:8000/v1/chat/completions"
+    body = json.dumps(told["request"], ensure_ascii=False).replace("'", "\\u0027")
+    request = f"curl {address} -H 'Content-Type: application/json' -d '{body}'"
+    steering = json.dumps(told["holdfast"], ensure_ascii=False)
+    printed = [told["reply"], f'"holdfast": {steering}']
+    shell = ["```", told["command"], request, "```"]
+    return "\n".join([*shell, "", "```text", *printed, "```"])
 
 
 def window_table() -> str:

@@ -1,0 +1,162 @@
+"""What the README shows of the product: what three commands print, and pictures of the page, the
+playground and the terminal.
+
+A bot is measured on SmolLM2 (`make real-models`), the dialogs of that run are scored as logs, and a
+server that steers answers one request. Pictures need chromium and chromedriver.
+
+    python benchmarks/front_door.py --out benchmarks/results/front_door.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+from stamp import ROOT, measured_on
+
+import holdfast
+from holdfast.records import read_run
+
+FIX = "split-softmax:exponent=0.7,heads=20-29.0-8"
+MEASURE = (
+    "holdfast drift --model smollm2 --suite examples/luna.yaml --user-turns everyday"
+    " --conversations 24 --temperature 0.7 --max-new-tokens 60 --out runs/luna"
+)
+LOGS = "holdfast logs runs/luna.jsonl --suite examples/luna.yaml --out runs/luna-logs"
+SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
+URL = "http://127.0.0.1:8000"
+CHAT = [
+    {"role": "system", "content": "You are a waiter. The dish of the day is moussaka."},
+    {"role": "user", "content": "What is the dish of the day?"},
+]
+WIDTH = 1100
+HEIGHTS = {"page": 1500, "terminal": 620, "playground": 820}
+MOST_BYTES = 300_000
+TERMINAL = """<body style="margin:0;background:#14181f;color:#d7dce2">
+<pre style="margin:18px 22px;white-space:pre-wrap;font:14px/1.45 monospace">{text}</pre>"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/front_door.json")
+    out = parser.parse_args().out
+    stamp = measured_on(holdfast.load("smollm2"))
+    shutil.rmtree(ROOT / "runs" / "luna-logs", ignore_errors=True)
+    measured = printed_by(MEASURE)
+    write_logs(ROOT / "runs" / "luna", ROOT / "runs" / "luna.jsonl")
+    scored = printed_by(LOGS)
+    with serving():
+        body = {"model": "smollm2", "messages": CHAT, "temperature": 0, "max_tokens": 40}
+        answer = httpx2.post(f"{URL}/v1/chat/completions", json=body, timeout=300).json()
+        take_pictures(out.with_suffix(""), measured)
+    record = {
+        "benchmark": "front_door",
+        "measured_on": stamp,
+        "measure": {"command": MEASURE, "printed": measured},
+        "logs": {"command": LOGS, "printed": scored},
+        "serve": {
+            "command": SERVE,
+            "request": body,
+            "reply": answer["choices"][0]["message"]["content"],
+            "holdfast": answer["holdfast"],
+        },
+        "pictures": sorted(path.name for path in out.with_suffix("").glob("*.png")),
+    }
+    out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+
+
+def printed_by(command: str) -> list[str]:
+    """The lines that a command writes to its standard output."""
+    words = [sys.executable, "-m", *shlex.split(command)]
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.replace(f"{ROOT}/", "").rstrip().split("\n")
+
+
+def write_logs(run: Path, logs: Path) -> None:
+    """The dialogs of a run's first method as OpenAI messages, one per line."""
+    roles = {"user": "user", "agent": "assistant"}
+    with logs.open("w", encoding="utf-8") as lines:
+        for record in read_run(run).records:
+            if record["method"] == "none":
+                system = {"role": "system", "content": record["agent"]["system_prompt"]}
+                turns = [
+                    {"role": roles[turn["speaker"]], "content": turn["text"]}
+                    for turn in record["turns"]
+                ]
+                lines.write(json.dumps({"messages": [system, *turns]}, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def serving() -> Iterator[None]:
+    """The server of `SERVE`, once it answers."""
+    process = subprocess.Popen([sys.executable, "-m", *shlex.split(SERVE)], cwd=ROOT)
+    try:
+        for _ in range(300):
+            try:
+                if httpx2.get(f"{URL}/ready").status_code == 200:
+                    break
+            except httpx2.TransportError:
+                time.sleep(1)
+        else:
+            raise SystemExit(f"{SERVE} did not answer within five minutes.")
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def take_pictures(folder: Path, terminal: list[str]) -> None:
+    """The page of the run, the playground after one message, and the terminal."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+
+    sys.path.insert(0, str(ROOT / "tests"))
+    from browsing import BROWSER, DRIVER, FLAGS
+
+    folder.mkdir(parents=True, exist_ok=True)
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (*FLAGS, f"--window-size={WIDTH},{HEIGHTS['page']}"):
+        options.add_argument(flag)
+    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+    try:
+        browser.get((ROOT / "runs" / "luna" / "report.html").as_uri())
+        save(browser, folder, "page")
+        page = ROOT / "runs" / "luna-terminal.html"
+        text = "\n".join([f"$ {MEASURE}", *terminal])
+        page.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
+        browser.get(page.as_uri())
+        save(browser, folder, "terminal")
+        browser.get(URL)
+        browser.find_element(By.CSS_SELECTOR, "textarea#system").clear()
+        browser.find_element(By.CSS_SELECTOR, "textarea#system").send_keys(CHAT[0]["content"])
+        browser.find_element(By.CSS_SELECTOR, "textarea#draft").send_keys(CHAT[1]["content"])
+        browser.find_element(By.CSS_SELECTOR, "#send").click()
+        time.sleep(20)  # two columns answer on a small machine
+        save(browser, folder, "playground")
+    finally:
+        browser.quit()
+
+
+def save(browser, folder: Path, name: str) -> None:
+    browser.set_window_size(WIDTH, HEIGHTS[name])
+    time.sleep(1)
+    path = folder / f"{name}.png"
+    browser.save_screenshot(str(path))
+    if path.stat().st_size > MOST_BYTES:
+        raise SystemExit(f"{path} has {path.stat().st_size} bytes, of at most {MOST_BYTES}.")
+
+
+if __name__ == "__main__":
+    main()
