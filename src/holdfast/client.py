@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message, check_message, shortened
-from holdfast.errors import UnknownName, UsageError
+from holdfast.chat.messages import Message, check_message
+from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods, spell
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME

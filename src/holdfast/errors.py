@@ -94,3 +94,12 @@ class AnotherRun(UsageError, RecordsError):
     """A folder that belongs to another run, or holds something else: command and folder do not go
     together.
     """
+
+
+def shortened(value: object) -> str:
+    """A value as an error shows it; a number of thousands of digits has no decimal form."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -11,8 +11,8 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from holdfast.chat.messages import Message, shortened
-from holdfast.errors import PromptError, UsageError
+from holdfast.chat.messages import Message
+from holdfast.errors import PromptError, UsageError, shortened
 
 Span = tuple[int, int]  # first and last character (exclusive)
 # message, counted from 0; first and last character (exclusive) of its content

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, shortened
 
 # A role and a text; an assistant may have `tool_calls`, whose arguments are objects, as chat
 # templates read them, and a tool's result the `tool_call_id` of its call.
@@ -76,9 +76,3 @@ def _function_of(value: object) -> dict[str, Any] | None:
     function = value.get("function") if isinstance(value, dict) else None
     named = isinstance(function, dict) and isinstance(function.get("name"), str)
     return function if named else None
-
-
-def shortened(value: object) -> str:
-    """A value as it is shown in an error."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"

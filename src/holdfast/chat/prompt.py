@@ -19,14 +19,14 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.messages import SYSTEM_AS, Message, Tool, shortened, uses_tools
+from holdfast.chat.messages import SYSTEM_AS, Message, Tool, uses_tools
 from holdfast.chat.templates import (
     check_tools,
     render_empty_system,
     render_text,
     render_without_default,
 )
-from holdfast.errors import PromptError, UsageError
+from holdfast.errors import PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

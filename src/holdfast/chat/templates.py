@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import unused_character
-from holdfast.chat.messages import Message, Tool, shortened, uses_tools
-from holdfast.errors import PromptError, UsageError
+from holdfast.chat.messages import Message, Tool, uses_tools
+from holdfast.errors import PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -17,6 +17,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from holdfast.errors import shortened
+
 Path = tuple[str | int, ...]
 Schema = Mapping[str, Any]
 
@@ -115,15 +117,6 @@ def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     if near := difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"
     return f"known are {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
-
-
-def shortened(value: object) -> str:
-    """A value as an error shows it; a number of thousands of digits has no decimal form."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:

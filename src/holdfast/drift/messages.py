@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.common.validation import shortened
+from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 
 ROLES = {  # of OpenAI, Anthropic and ShareGPT

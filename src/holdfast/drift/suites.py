@@ -14,7 +14,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from holdfast.common.files import ASSETS, read_text
 from holdfast.common.validation import Path as FieldPath
-from holdfast.common.validation import StrictModel, problem_of, shortened, written
+from holdfast.common.validation import StrictModel, problem_of, written
 from holdfast.drift import li2024, sys_ifeval
 from holdfast.drift.cases import (
     CATEGORIES,
@@ -25,7 +25,7 @@ from holdfast.drift.cases import (
     generic_starters,
     personas_of,
 )
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.turns import When

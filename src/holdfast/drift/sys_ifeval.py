@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.common.files import read_text
-from holdfast.common.validation import shortened
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
 from holdfast.drift.exclusions import REASONS, Instruction, reasons_against
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, shortened
 from holdfast.measures import build
 from holdfast.measures.registry import REGISTRY
 

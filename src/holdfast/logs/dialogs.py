@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.common.files import read_text
-from holdfast.common.validation import nearest, shortened
+from holdfast.common.validation import nearest
 from holdfast.drift.messages import LoggedMessage
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, shortened
 from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
 from holdfast.measures.turns import AssistantTurn, ToolCall
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.common.validation import shortened
 from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
+from holdfast.errors import shortened
 
 EVENTS = {"claude-code", "codex"}  # formats of which a value is an event of a session
 Values = list[tuple[str, Any]]  # each with its place

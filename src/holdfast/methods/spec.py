@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.validation import shortened
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spell_heads
 from holdfast.methods.kinds import Kind, kinds_of, members_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.chat.messages import shortened
+from holdfast.errors import shortened
 from holdfast.models.requests import Reply
 
 Fields = dict[str, Any]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
-from holdfast.chat.messages import SYSTEM_AS, Message, Tool, check_message, check_tool, shortened
+from holdfast.chat.messages import SYSTEM_AS, Message, Tool, check_message, check_tool
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
-from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.errors import ParameterOutOfRange, UsageError, shortened
 from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, spell
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
 from holdfast.attention.steering import SteeringSpec
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message, shortened
+from holdfast.chat.messages import Message
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, UsageError, shortened
 from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
 from holdfast.methods.protocols import InPass
 from holdfast.methods.registry import METHODS

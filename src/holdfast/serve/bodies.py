@@ -24,7 +24,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.common.validation import StrictModel, problem_of, shortened, written
+from holdfast.common.validation import StrictModel, problem_of, written
+from holdfast.errors import shortened
 from holdfast.serve.refusals import refusal_of_problem, refused_field
 from holdfast.serve.service import Limits
 

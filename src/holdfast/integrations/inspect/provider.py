@@ -30,8 +30,8 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from transformers.utils import logging
 
-from holdfast.chat.messages import Message, shortened
-from holdfast.errors import PromptTooLong, UsageError
+from holdfast.chat.messages import Message
+from holdfast.errors import PromptTooLong, UsageError, shortened
 from holdfast.integrations.inspect.speaking import PROVIDER, as_text, check_names, in_one_sentence
 from holdfast.methods import Method, parse
 from holdfast.models.loading import load

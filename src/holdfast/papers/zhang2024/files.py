@@ -20,8 +20,7 @@ from typing import Any
 
 from holdfast.common.files import read_json_lines, read_text
 from holdfast.common.seeds import seed_of
-from holdfast.common.validation import shortened
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, shortened
 from holdfast.papers.zhang2024.data import (
     BIOGRAPHIES,
     FACTS,
