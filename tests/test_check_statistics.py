@@ -130,15 +130,6 @@ def by_rule(values):
     return values.reshape(len(values), 2, -1).swapaxes(0, 1)
 
 
-def test_looking_without_correction_errs_far_oftener():
-    """What the method is there for: a 95 % interval looked at after every conversation."""
-    values = checks([0.8], seed=11)[..., 0]
-    counts = np.arange(1, BUDGET + 1)
-    means = np.cumsum(values, axis=1) / counts
-    upper = means + 1.645 * np.sqrt(means * (1 - means) / counts)
-    assert (upper[:, 7:] < 0.8).any(axis=1).mean() > 3 * ERROR
-
-
 @pytest.mark.parametrize(
     ("mean", "verdict", "at_most"),
     [(1.0, PASS, 45), (0.98, PASS, 125), (0.5, FAIL, 8), (0.2, FAIL, 5), (0.0, FAIL, 3)],

@@ -151,16 +151,16 @@ def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
     matrices = {
         "stability": probe_means(records, rounds, lambda probe: probe["kind"] == "stability"),
         "adoption": probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
-        "mass": _turn_values(records, rounds, "mass"),
+        "mass": _masses(records, rounds),
     }
     return Series(label, method, tuple(records), numbers, matrices)
 
 
-def _turn_values(records: Sequence[dict[str, Any]], rounds: int, name: str) -> np.ndarray:
-    """[conversation, round]: a number of the agent's turn; NaN where none was recorded."""
+def _masses(records: Sequence[dict[str, Any]], rounds: int) -> np.ndarray:
+    """[conversation, round]: the mass of the agent's turn; NaN where none was recorded."""
     values = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):
         for turn in record["turns"]:
-            if turn["speaker"] == "agent" and turn.get(name) is not None:
-                values[row, turn["round"] - 1] = turn[name]
+            if turn["speaker"] == "agent" and turn.get("mass") is not None:
+                values[row, turn["round"] - 1] = turn["mass"]
     return values

@@ -30,7 +30,6 @@ NAMES = {
     "mass": "attention mass on the prompt",
 }
 _BAND = "band: 95 % bootstrap interval"
-_OF_TURNS = {"mass": "mean over heads, layers and tokens of the agent’s replies"}
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 9,
@@ -160,9 +159,8 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
             drawn = _categories(looks, kind)
             if drawn is not None:
                 figures[f"categories_{kind}"] = drawn
-        for kind, note in _OF_TURNS.items():
-            if any(item.measured(kind) for item in series):
-                figures[kind] = _of_turns(looks, kind, note)
+        if any(item.measured("mass") for item in series):
+            figures["mass"] = _mass(looks)
         return save(figures, folder)
 
 
@@ -216,16 +214,15 @@ def _drift(looks: dict[Series, _Look]) -> Figure:
     return figure
 
 
-def _of_turns(looks: dict[Series, _Look], kind: str, note: str) -> Figure:
-    """A quantity of the agent's turns, by round."""
+def _mass(looks: dict[Series, _Look]) -> Figure:
     figure, (axis,) = panels(1, 1, 4.6, 3.2)
-    measured = [(look, item) for item, look in looks.items() if item.measured(kind)]
-    curves = [(look, row_of(item, kind).points) for look, item in measured]
-    _draw(axis, curves, NAMES[kind])
+    measured = [(look, item) for item, look in looks.items() if item.measured("mass")]
+    curves = [(look, row_of(item, "mass").points) for look, item in measured]
+    _draw(axis, curves, NAMES["mass"])
     points = [point for _, points in curves for point in points if point.mean is not None]
     top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
     axis.set(xlabel="round", ylim=(0, top))
-    _legend(figure, note)
+    _legend(figure, "mean over heads, layers and tokens of the agent’s replies")
     return figure
 
 
