@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.analysis.collapse import (
     MANY_BROKEN,
@@ -77,26 +76,18 @@ def _shares(collapse: Collapse, limit: str) -> str:
     return f"{', '.join(shares)} ({len(collapse.collapsed)} of {conversations} collapsed)"
 
 
-@dataclass(frozen=True)
-class CollapseTables:
+def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None:
     """How many turns are cut or repeated, and stability with and without collapsed conversations;
-    `readings` is None where no conversation has collapsed.
+    None where few are.
     """
-
-    turns: Table
-    readings: Table | None
-
-
-def collapse_section(series: Sequence[Series]) -> CollapseTables | None:
-    """The tables of the page; None where few turns are cut or repeated."""
     counted = [count_turns(item.records) for item in series]
     if not any(counts.collapsed or counts.notable for counts in counted):
         return None
     left = [without_collapsed(item, counts) for item, counts in zip(series, counted, strict=True)]
-    return CollapseTables(
-        Table("Turns that are cut or repeated", (_HEAD, *map(_row, series, counted))),
-        _readings(series, left) if any(counts.collapsed for counts in counted) else None,
-    )
+    return {
+        "turns": Table("Turns that are cut or repeated", (_HEAD, *map(_row, series, counted))),
+        "readings": _readings(series, left) if any(item.collapsed for item in counted) else None,
+    }
 
 
 _HEAD = (
