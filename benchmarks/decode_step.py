@@ -1,0 +1,215 @@
+"""A decode step of a real model against what the machine can do, and what a drift run holds.
+
+- floor: the time of a step over the longer of two: reading the weights at the measured bandwidth of
+  memory, or computing the products at the measured speed of a large one.
+- steered: a step in which a method moves every head of every row, over one without a method,
+  alternated.
+- share: of the processor's time in a drift run, what goes to neither products nor attention, by
+  torch's profiler.
+- memory: the peak of a drift run beyond what the loaded model takes, over the keys and values that
+  were live at once, each row's and each kept dialog's.
+
+    python benchmarks/decode_step.py --out benchmarks/results/decode_step.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from growth import memory
+from stamp import measured_on
+
+import holdfast
+from holdfast import drift
+from holdfast.common.sampling import Sampling
+from holdfast.engine import prefixes
+from holdfast.engine.decoder import Decoder
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.scheduler import Scheduler
+from holdfast.methods import parse
+
+ROWS = (16, 48)
+PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of it to hold on to
+STEPS = 24  # timed in one repetition
+METHODS = ("split-softmax:exponent=0.7", "boost:factor=4")
+PRODUCTS = ("mm", "addmm", "bmm", "mkldnn_linear", "_linear_pointwise", "baddbmm")
+ATTENTION = ("scaled_dot_product", "flash_attention")
+TALKS = {"conversations": 32, "rounds": 8}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--part", choices=("memory",), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    model = holdfast.load(arguments.model)
+    torch.set_num_threads(arguments.threads)
+    if arguments.part:
+        print(json.dumps(held(model)))
+        return
+    record = {
+        "benchmark": "decode_step",
+        "model": arguments.model,
+        "threads": arguments.threads,
+        "dtype": str(model.hf_model.dtype).removeprefix("torch."),
+        "measured_on": measured_on(model),
+        "prompt": PROMPT,
+        "steps": [timed(model, rows, arguments.repetitions) for rows in ROWS],
+        "share": share_outside(model),
+    }
+    words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
+    told = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+    record["memory"] = json.loads(told.splitlines()[-1])
+    print(json.dumps(record["memory"]))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def timed(model, rows: int, repetitions: int) -> dict:
+    """Steps of so many rows without a method and under each one, in turn, and their floor."""
+    taken: dict[str, list[float]] = {name: [] for name in ("none", *METHODS)}
+    bandwidth, speed = measured_bandwidth(), measured_speed(model.hf_model.dtype)
+    for _ in range(repetitions):
+        for name, seconds in taken.items():
+            seconds.append(step(model, rows, name))
+    parameters = sum(weight.numel() for weight in set(model.hf_model.parameters()))
+    size = sum(weight.nbytes for weight in set(model.hf_model.parameters()))
+    floor = max(size / bandwidth, 2 * parameters * rows / speed)
+    row = {
+        "rows": rows,
+        "seconds": statistics.median(taken["none"]),
+        "bytes_per_second": bandwidth,
+        "operations_per_second": speed,
+        "floor_seconds": floor,
+        "over_floor": statistics.median(taken["none"]) / floor,
+        "steered": {
+            name: statistics.median(
+                steered / plain for steered, plain in zip(taken[name], taken["none"], strict=True)
+            )
+            for name in METHODS
+        },
+    }
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def step(model, rows: int, method: str) -> float:
+    """Median seconds of a step in which every row reads one token."""
+    scheduler = Scheduler(model.runner, frozenset(), rows)
+    methods, draw = tuple(parse(method)), torch.Generator().manual_seed(0)
+    for number in range(rows):
+        ids = torch.randint(100, 5000, (PROMPT,), generator=draw).tolist()
+        span = (True,) * SPAN + (False,) * (PROMPT - SPAN)
+        stream = Stream(tuple(ids), span, methods)
+        scheduler.submit(Row((stream,), sampling=Sampling(max_new_tokens=STEPS + 8), seed=number))
+    scheduler.step()  # the prefill
+    scheduler.step()
+    seconds = []
+    for _ in range(STEPS):
+        began = time.perf_counter()
+        scheduler.step()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)
+
+
+def least(work: Callable[[], object], times: int = 7) -> float:
+    """Seconds of the fastest of some repetitions."""
+    work()
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def measured_bandwidth() -> float:
+    """Bytes that are read from memory per second."""
+    numbers = torch.ones(2**27)
+    return numbers.nbytes / least(numbers.sum)
+
+
+def measured_speed(dtype: torch.dtype) -> float:
+    """Floating-point operations per second of a large product."""
+    one = torch.randn(2048, 2048).to(dtype)
+    return 2 * 2048**3 / least(lambda: one @ one)
+
+
+def talks(model, conversations: int, rounds: int) -> None:
+    sampling = Sampling(temperature=0.7, max_new_tokens=60)
+    settings = drift.Settings(rounds, conversations, seed=1, sampling=sampling)
+    cast = drift.Cast(user_turns="everyday")
+    with tempfile.TemporaryDirectory() as folder:
+        drift.run(model, "everyday", folder, settings, cast=cast)
+
+
+def share_outside(model) -> dict:
+    """The shares of the processor's time in a drift run."""
+    from torch.profiler import ProfilerActivity, profile
+
+    talks(model, 2, 1)
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        began, busy = time.perf_counter(), time.process_time()
+        talks(model, 16, 2)
+        seconds, busy = time.perf_counter() - began, time.process_time() - busy
+    spent = {"products": 0.0, "attention": 0.0}
+    for event in profiled.key_averages():
+        kind = event.key.removeprefix("aten::").removeprefix("mkldnn::")
+        if kind in PRODUCTS:
+            spent["products"] += event.self_cpu_time_total / 1e6
+        elif any(name in kind for name in ATTENTION):
+            spent["attention"] += event.self_cpu_time_total / 1e6
+    told = {name: seconds_there / seconds for name, seconds_there in spent.items()}
+    told |= {"elsewhere": 1 - sum(told.values()), "seconds": seconds, "processor_seconds": busy}
+    print(json.dumps(told), flush=True)
+    return told
+
+
+def held(model) -> dict:
+    """The peak of memory of a drift run, and the keys and values live at once."""
+    talks(model, 2, 1)
+    before, live = memory("VmRSS"), 0
+    slots, kept = 0, 0
+    size_of_token = bytes_per_token(model)
+    step_of, keep_of = Decoder.step, prefixes.PrefixCache.keep
+
+    def counted_step(self):
+        nonlocal live, slots
+        slots = sum(self.slots.lengths) * size_of_token
+        live = max(live, slots + kept)
+        return step_of(self)
+
+    def counted_keep(self, thread, every):
+        nonlocal live, kept
+        keep_of(self, thread, every)
+        kept = self.size
+        live = max(live, slots + kept)
+
+    Decoder.step, prefixes.PrefixCache.keep = counted_step, counted_keep
+    talks(model, **TALKS)
+    peak = memory("VmHWM") - before
+    return {**TALKS, "peak_bytes": peak, "live_bytes": live, "ratio": peak / live}
+
+
+def bytes_per_token(model) -> int:
+    config = model.hf_model.config
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    numbers = 2 * config.num_hidden_layers * config.num_key_value_heads * size
+    return numbers * model.hf_model.dtype.itemsize
+
+
+if __name__ == "__main__":
+    main()
