@@ -39,6 +39,7 @@ from holdfast.methods import parse
 
 ROWS = (16, 48)
 PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of it to hold on to
+TEXT = Path(__file__).parents[1] / "docs" / "methods.md"
 STEPS = 24  # timed in one repetition
 METHODS = ("split-softmax:exponent=0.7", "boost:factor=4")
 PRODUCTS = ("mm", "addmm", "bmm", "mkldnn_linear", "_linear_pointwise", "baddbmm")
@@ -49,7 +50,7 @@ TALKS = {"conversations": 32, "rounds": 8}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=("memory",), help=argparse.SUPPRESS)
@@ -109,12 +110,14 @@ def timed(model, rows: int, repetitions: int) -> dict:
 def step(model, rows: int, method: str) -> float:
     """Median seconds of a step in which every row reads one token."""
     scheduler = Scheduler(model.runner, frozenset(), rows)
-    methods, draw = tuple(parse(method)), torch.Generator().manual_seed(0)
+    methods, sampling = tuple(parse(method)), Sampling(0.7, max_new_tokens=STEPS + 8)
+    text = model.tokenizer(TEXT.read_text())["input_ids"]
     for number in range(rows):
-        ids = torch.randint(100, 5000, (PROMPT,), generator=draw).tolist()
+        ids = text[number * SPAN :][:PROMPT]
         span = (True,) * SPAN + (False,) * (PROMPT - SPAN)
+        given = tuple(text[number * SPAN + PROMPT :][: STEPS + 8])
         stream = Stream(tuple(ids), span, methods)
-        scheduler.submit(Row((stream,), sampling=Sampling(max_new_tokens=STEPS + 8), seed=number))
+        scheduler.submit(Row((stream,), sampling=sampling, seed=number, given=given))
     scheduler.step()  # the prefill
     scheduler.step()
     seconds = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -25,7 +26,10 @@ from holdfast_vllm.wire import check_heads
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_CPU_PAGE = 32  # tokens; vLLM's 128 would share little between the turns of a dialog
+# On CPUs. Pages of 32 tokens: vLLM's 128 would share little between the turns of a dialog. By
+# itself vLLM takes most of the memory for its cache, and fills it with zeros for a minute; so many
+# rows of so many tokens are what a run has at once.
+_CPU_PAGE, _CPU_ROWS, _CPU_TOKENS = 32, 48, 2048
 
 
 @dataclass(frozen=True)
@@ -138,8 +142,11 @@ def load(
         **({"max_num_seqs": batch_size} if batch_size else {}),
     }
     source = str(DEFAULT_FOLDER) if name == DEFAULT else name
+    standard |= options
+    if current_platform.is_cpu() and "VLLM_CPU_KVCACHE_SPACE" not in os.environ:
+        standard.setdefault("kv_cache_memory_bytes", _cache_bytes(source, standard))
     try:
-        llm = LLM(source, **{**standard, **options})
+        llm = LLM(source, **standard)
     except Exception as error:  # of every kind; the engine's own log has the rest
         raise ModelError(
             f"vLLM does not start {name!r} ({shorten(error)}); see its log, and give its engine"
@@ -163,6 +170,30 @@ def load(
         stop_ids(told, tokenizer),
         _refusal(llm, name),
     )
+
+
+def _cache_bytes(source: str, options: dict[str, Any]) -> int | None:
+    """Bytes of keys and values for a run's rows, and at least for one whole context; None, which
+    leaves them to vLLM, where that is over half of the free memory or the shape is not known.
+    """
+    import psutil
+    import torch
+    from transformers import AutoConfig
+
+    try:
+        trust = options["trust_remote_code"]
+        shape = AutoConfig.from_pretrained(source, trust_remote_code=trust).get_text_config()
+        heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
+        size = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
+        context = options.get("max_model_len") or shape.max_position_embeddings
+        numbers = 2 * shape.num_hidden_layers * heads * size
+    except (AttributeError, OSError, ValueError):  # vLLM itself says what is wrong
+        return None
+    rows = options.get("max_num_seqs") or _CPU_ROWS
+    tokens = max(rows * min(context, _CPU_TOKENS), context + _CPU_PAGE)
+    dtype = getattr(torch, str(options["dtype"]), None) or shape.dtype or torch.float32
+    needed = int(tokens * numbers * dtype.itemsize)
+    return needed if needed < psutil.virtual_memory().available / 2 else None
 
 
 def _refusal(llm: Any, name: str) -> str:

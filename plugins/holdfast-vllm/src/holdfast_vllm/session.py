@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from vllm import SamplingParams
+from vllm import SamplingParams, envs
 from vllm.inputs import tokens_input
 from vllm.sampling_params import RequestOutputKind
+from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.engine.scheduler import name_error
@@ -206,7 +207,7 @@ class _Jobs:
         if not (self._open or self._ended):
             return None
         ended, self._ended = self._ended, []
-        for output in self._engine.step() if self._open else ():
+        for output in self._outputs() if self._open else ():
             asked, answer = self._open[output.request_id], output.outputs[0]
             drawn, reason = list(answer.token_ids), answer.finish_reason
             asked.token_ids += drawn
@@ -217,6 +218,18 @@ class _Jobs:
                 del self._open[output.request_id]
                 ended.append((asked.job, self._outcome(asked, reason, output)))
         return ended
+
+    def _outputs(self) -> list[Any]:
+        try:
+            return self._engine.step()
+        except EngineDeadError as error:
+            self._open.clear()  # there is nothing left that could be stopped
+            raise ModelError(
+                "vLLM's engine has ended, or has not answered for"
+                f" {envs.VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS} seconds"
+                " (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS), see its log; what was answered is kept:"
+                " repeat the command to go on from there."
+            ) from error
 
     def _outcome(self, asked: _Open, reason: str, output: Any) -> Reply | Exception:
         if reason in _ENDINGS:
