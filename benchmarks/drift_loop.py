@@ -205,6 +205,7 @@ def repetition(model, suite, settings, answers: dict[str, Answer], share: range)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="default")
+    parser.add_argument("--chat-template", help="as `holdfast drift` takes it")
     parser.add_argument("--suite", default="starter")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--max-new-tokens", type=int, default=400)
@@ -220,7 +221,8 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     transformers.utils.logging.set_verbosity_error()
 
-    model, suite = holdfast.load(arguments.model), drift.load_suite(arguments.suite)
+    model = holdfast.load(arguments.model, chat_template=arguments.chat_template)
+    suite = drift.load_suite(arguments.suite)
     torch.set_num_threads(arguments.threads)
     stock, tokenizer = plain_copy(model)
     pipeline = transformers.pipeline("text-generation", model=stock, tokenizer=tokenizer)

@@ -6,6 +6,7 @@ peak above what the process held once the model was loaded. An exponent is the s
 line through the logarithms of the points: 0 is constant, 1 is linear.
 
     python benchmarks/growth.py --out benchmarks/results/growth.json
+    python benchmarks/growth.py --model smollm2 --out benchmarks/results/growth_smollm2.json
 """
 
 from __future__ import annotations
@@ -23,13 +24,19 @@ from pathlib import Path
 import numpy as np
 from stamp import measured_on
 
-CONVERSATIONS = (8, 16, 32, 64, 128, 256, 512)
-ROUNDS = (2, 4, 8, 16, 32)
-CONTEXT = (512, 1024, 2048, 4096, 8192, 16384)
-POINTS = {"conversations": CONVERSATIONS, "rounds": ROUNDS, "context": CONTEXT}
+DEFAULT = {
+    "conversations": (8, 16, 32, 64, 128, 256, 512),
+    "rounds": (2, 4, 8, 16, 32),
+    "context": (512, 1024, 2048, 4096, 8192, 16384),
+}
+REAL = {
+    "conversations": (4, 8, 16, 32),
+    "rounds": (2, 4, 8),
+    "context": (512, 1024, 2048, 4096, 8000),
+}
 HELD = {  # what the other two are where one is varied
     "conversations": "2 rounds",
-    "rounds": "16 conversations",
+    "rounds": "{} conversations",
     "context": "a prompt of 150 tokens to hold on to, split-softmax 0.5; 8 tokens generated",
 }
 STEERING = "split-softmax:exponent=0.5"
@@ -40,33 +47,36 @@ def memory(name: str) -> int:
     return 1024 * int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0])
 
 
-def dialogs(conversations: int, rounds: int) -> dict:
-    """The default model's drift run: seconds, tokens and peak memory."""
+def of_default(name: str) -> bool:
+    return name == "default"
+
+
+def dialogs(name: str, conversations: int, rounds: int) -> dict:
+    """A drift run: seconds, tokens and peak memory."""
     import holdfast
     from holdfast import drift
 
-    model, suite = holdfast.load(), drift.load_suite("starter")
+    small = of_default(name)
+    model, suite = holdfast.load(name), drift.load_suite("starter" if small else "everyday")
     model.generate([{"role": "user", "content": "Hello."}])
-    settings = drift.Settings(conversations=conversations, rounds=rounds, seed=0)
+    sampling = holdfast.Sampling() if small else holdfast.Sampling(0.7, max_new_tokens=60)
+    settings = drift.Settings(rounds, conversations, seed=0, sampling=sampling)
+    cast = drift.Cast(user_turns=None if small else "everyday")
     held, began = memory("VmRSS"), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        records = drift.run(model, suite, folder, settings).records
+        records = drift.run(model, suite, folder, settings, cast=cast).records
     seconds = time.perf_counter() - began
     tokens = sum(record["tokens"]["forwarded"] for record in records)
     return {"seconds": seconds, "tokens": tokens, "bytes": memory("VmHWM") - held}
 
 
-def context(length: int) -> dict:
-    """A steered prompt of so many tokens and a short reply, by a small Llama of random weights."""
+def small_llama():
+    """A Llama of random weights, as the default model has no long context."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from holdfast.attention import install
-    from holdfast.common.sampling import Sampling
-    from holdfast.engine.rows import Row, Stream
     from holdfast.engine.runner import Runner
-    from holdfast.engine.scheduler import Scheduler
-    from holdfast.methods import read_methods
 
     torch.manual_seed(0)
     shape = LlamaConfig(
@@ -80,10 +90,24 @@ def context(length: int) -> dict:
     )
     model = LlamaForCausalLM(shape).eval()
     assert install(model)
+    return Runner(model)
+
+
+def context(name: str, length: int) -> dict:
+    """A steered prompt of so many tokens and a short reply."""
+    import torch
+
+    import holdfast
+    from holdfast.common.sampling import Sampling
+    from holdfast.engine.rows import Row, Stream
+    from holdfast.engine.scheduler import Scheduler
+    from holdfast.methods import read_methods
+
+    runner = small_llama() if of_default(name) else holdfast.load(name).runner
     ids = torch.randint(6, 2048, (length,), generator=torch.Generator().manual_seed(1)).tolist()
     span = tuple(5 <= place < 155 for place in range(length))
     stream = Stream(tuple(ids), span, read_methods(STEERING))
-    scheduler = Scheduler(Runner(model), frozenset(), 1)
+    scheduler = Scheduler(runner, frozenset(), 1)
     held, began = memory("VmRSS"), time.perf_counter()
     handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 8)))
     scheduler.step()
@@ -99,17 +123,22 @@ def context(length: int) -> dict:
     }
 
 
-def measure(kind: str, value: int) -> dict:
+def side_by_side(name: str) -> int:
+    """Conversations where rounds are varied."""
+    return 16 if of_default(name) else 8
+
+
+def measure(name: str, kind: str, value: int) -> dict:
     """One point, in this process."""
     if kind == "conversations":
-        return dialogs(value, 2)
-    return dialogs(16, value) if kind == "rounds" else context(value)
+        return dialogs(name, value, 2)
+    return dialogs(name, side_by_side(name), value) if kind == "rounds" else context(name, value)
 
 
-def apart(kind: str, value: int) -> dict:
+def apart(name: str, kind: str, value: int) -> dict:
     """One point, in a process of its own."""
-    command = [sys.executable, __file__, "--point", kind, str(value)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = [sys.executable, __file__, "--model", name, "--point", kind, str(value)]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ran.stdout.splitlines()[-1])
 
 
@@ -118,13 +147,14 @@ def exponent(values: list[int], measured: list[float]) -> float:
     return round(float(np.polyfit(np.log(values), np.log(measured), 1)[0]), 3)
 
 
-def series(kind: str, repetitions: int, most: int | None) -> dict:
+def series(name: str, kind: str, repetitions: int, most: int | None) -> dict:
     """All points of one kind, with their exponents."""
-    values = [value for value in POINTS[kind] if most is None or value <= most]
+    table = DEFAULT if of_default(name) else REAL
+    values = [value for value in table[kind] if most is None or value <= most]
     taken: dict[int, list[dict]] = {value: [] for value in values}
     for _ in range(repetitions):
         for value in random.sample(values, len(values)):
-            taken[value].append(apart(kind, value))
+            taken[value].append(apart(name, kind, value))
     points = []
     for value in values:
         each = [run["seconds"] / run["tokens"] for run in taken[value]]
@@ -145,28 +175,32 @@ def series(kind: str, repetitions: int, most: int | None) -> dict:
         for name in ("seconds_per_token", "bytes", "decode_seconds_per_token")
         if name in points[0]
     }
-    return {"varied": kind, "held": HELD[kind], "points": points, "exponents": exponents}
+    held = HELD[kind].format(side_by_side(name))
+    return {"varied": kind, "held": held, "points": points, "exponents": exponents}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="default")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--only", choices=POINTS)
+    parser.add_argument("--only", choices=DEFAULT)
     parser.add_argument("--most", type=int, help="leave out points above")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.point:
-        print(json.dumps(measure(arguments.point[0], int(arguments.point[1]))))
+        kind, value = arguments.point
+        print(json.dumps(measure(arguments.model, kind, int(value))))
         return
     import holdfast
 
     result = {
         "benchmark": "growth",
-        "measured_on": measured_on(holdfast.load()),
+        "model": arguments.model,
+        "measured_on": measured_on(holdfast.load(arguments.model)),
         "series": [
-            series(kind, arguments.repetitions, arguments.most)
-            for kind in ([arguments.only] if arguments.only else POINTS)
+            series(arguments.model, kind, arguments.repetitions, arguments.most)
+            for kind in ([arguments.only] if arguments.only else DEFAULT)
         ],
     }
     if arguments.out:
