@@ -1,7 +1,8 @@
 """Measures every record under benchmarks/results/ again: `make records`.
 
 Each command writes its record into a folder of its own, and the new ones take the old ones' place.
-The tables of the documents are written anew. Where all are measured, docs/changed_records.md
+A call that was interrupted goes on with those that this commit has not measured. The tables of
+the documents are written anew. Where all are measured, docs/changed_records.md
 compares each with that of the last commit, number by number. A number has changed when its interval
 and the old one do not overlap: the 95 % interval of an estimate, the range over repetitions of a
 ratio.
@@ -24,6 +25,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from stamp import commit
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -94,9 +97,40 @@ RECORDS = (
     Record("truncation_smollm2", "benchmarks/truncation.py --runs {runs} --out {out}", False, 10),
     Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
+    Record(
+        "drift_loop_smollm2",
+        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --repetitions 2 --out {out}",
+        False,
+        26,
+    ),
+    Record(
+        "drift_loop_busy",
+        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --conversations 16 --rounds 3 --busy 2"
+        " --repetitions 2 --out {out}",
+        False,
+        12,
+    ),
+    Record(
+        "drift_loop_gemma",
+        "benchmarks/drift_loop.py --model gemma-3-270m --chat-template plain --suite everyday"
+        " --temperature 0.7 --max-new-tokens 60 --peers lock_step --conversations 16 --rounds 4"
+        " --repetitions 2 --out {out}",
+        False,
+        12,
+    ),
+    Record("decode_step", "benchmarks/decode_step.py --out {out}", False, 15),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
+    Record(
+        "growth_smollm2",
+        "benchmarks/growth.py --model smollm2 --repetitions 2 --out {out}",
+        False,
+        20,
+    ),
+    Record("cluster", "benchmarks/cluster.py --out {out}", False, 4),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 15),
     Record(
@@ -321,6 +355,13 @@ def measure(record: Record, runs: Path, data: dict[str, Path]) -> Path:
     return fresh
 
 
+def is_measured(record: Record, runs: Path) -> bool:
+    """Whether an earlier call that was interrupted has measured a record on this very commit."""
+    fresh = runs / "records" / f"{record.name}.json"
+    told = json.loads(fresh.read_text()) if fresh.exists() else {}
+    return told.get("measured_on", {}).get("commit") == commit()
+
+
 def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:
     """Measures a record and puts it in the place of the old one."""
     fresh, old = measure(record, runs, data), RESULTS / f"{record.name}.json"
@@ -364,7 +405,14 @@ def main() -> None:
             print(f"left out: {what}", flush=True)
             chosen = [record for record in chosen if record not in needing]
     runs = arguments.runs.resolve()
-    for record in chosen:
+    left = [record for record in chosen if not is_measured(record, runs)]
+    for number, record in enumerate(left):
+        hours = sum(later.minutes for later in left[number:]) / 60
+        print(
+            f"{record.name}: {number + 1} of {len(left)}, about {record.minutes} minutes of"
+            f" {hours:.1f} hours left",
+            flush=True,
+        )
         replace(record, runs, data)
     if not arguments.names:
         write_changes("HEAD")

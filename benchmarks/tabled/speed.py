@@ -53,6 +53,84 @@ def speed_table() -> str:
     )
 
 
+def real_speed_table() -> str:
+    """The drift loop and a decode step on real models, beside their peers and the machine."""
+    step, lines = read("decode_step"), ["| what | measured |", "| --- | --- |"]
+
+    def ratios(values: list[float]) -> str:
+        return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+    for name, words in (
+        ("drift_loop_smollm2", "SmolLM2"),
+        ("drift_loop_busy", "SmolLM2, while {busy} other processes keep both processors busy"),
+        ("drift_loop_gemma", "Gemma 3 270M, 15 of whose 18 layers see 512 tokens"),
+    ):
+        loop = read(name)
+        values = [row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]]
+        lines.append(
+            f"| {words.format(**loop)}: times as fast per token as lock-step `generate`,"
+            f" {loop['conversations']} conversations of {loop['rounds']} rounds | {ratios(values)} |"
+        )
+    vllm = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/loop.json").read_text())
+    lines.append(
+        f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, start-up apart,"
+        f" {vllm['conversations']} conversations of {vllm['rounds']} rounds |"
+        f" {ratios(vllm['ratios'])} |"
+    )
+    for row in step["steps"]:
+        steered = " and ".join(
+            f"{value:.2f} under `{name}`" for name, value in row["steered"].items()
+        )
+        lines += [
+            f"| SmolLM2: a decode step of {row['rows']} rows over the least that the machine allows"
+            f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) |",
+            f"| the same, every head of every row steered, over none | {steered} |",
+        ]
+    share, held = step["share"], step["memory"]
+    lines += [
+        f"| SmolLM2: share of a drift run's time in products, in attention, elsewhere |"
+        f" {share['products']:.0%}, {share['attention']:.0%}, {share['elsewhere']:.0%} |",
+        f"| SmolLM2: peak memory beyond the weights over the keys and values live at once,"
+        f" {held['conversations']} conversations of {held['rounds']} rounds |"
+        f" {held['ratio']:.1f} ({held['peak_bytes'] / 1e9:.1f} GB) |",
+    ]
+    return "\n".join(lines)
+
+
+def cluster_table() -> str:
+    """Where many engines of a simulated cluster stop being of use."""
+    record = read("cluster")
+    head, rows = record["head"], record["simulated"]
+    lines = [
+        f"`python benchmarks/cluster.py`: {head['conversations']:,} conversations,"
+        f" {record['model']} on {record['gpus']} per engine, replies of {record['reply_tokens']}"
+        " tokens, the faster of the two bounds. Hours until the last record is written, and in"
+        " brackets how many times as fast as one engine:",
+        "",
+        "| engines | " + " | ".join(f"`--batch {batch:,}`" for batch in _batches(rows)) + " |",
+        "| --- " * (1 + len(_batches(rows))) + "|",
+    ]
+    best = [row for row in rows if row["bound"] == "best"]
+    hours = {(row["side_by_side"], row["engines"]): row["head_done"] / 3600 for row in best}
+    for engines in dict.fromkeys(row["engines"] for row in best):
+        cells = [
+            f"{hours[batch, engines]:.2f} ({hours[batch, 1] / hours[batch, engines]:.1f})"
+            for batch in _batches(rows)
+        ]
+        lines.append(f"| {engines} | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        f"The command's own process writes {head['records_per_second']:,.0f} records a second, and"
+        f" holds {head['peak_bytes_per_record'] / 1e3:.0f} kB for each record of"
+        f" {head['bytes_per_record'] / 1e3:.0f} kB when it reads the run at the end.",
+    ]
+    return "\n".join(lines)
+
+
+def _batches(rows: list[dict]) -> list[int]:
+    return list(dict.fromkeys(row["side_by_side"] for row in rows))
+
+
 def serve_table() -> str:
     """The server under load: lost and mixed-up replies, memory, and speed beside its peer."""
     record = read("serve")
@@ -184,11 +262,11 @@ def ray_table() -> str:
     return "\n".join(lines)
 
 
-def growth_table() -> str:
+def growth_table(name: str = "growth") -> str:
     """How time and memory grow, with the exponents."""
     lines = ["| varied | from | to | time per token | memory | per generated token |"]
     lines.append("| --- | --- | --- | --- | --- | --- |")
-    for row in read("growth")["series"]:
+    for row in read(name)["series"]:
         first, last = row["points"][0], row["points"][-1]
 
         def told(name: str, factor: float, unit: str, ends=(first, last), slopes=row["exponents"]):
