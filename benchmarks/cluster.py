@@ -2,10 +2,10 @@
 
 Real: the shares that Ray's actors are given (`holdfast.integrations.ray.actor.Shares`), the head's
 process, which takes every record, writes it and reads the run at the end, and its memory.
-Simulated: the engines. A turn of theirs takes what the roofline of scaling.py says of four H100 GPUs, at best
-and at worst, for so many conversations side by side; records are those that the default model
-plays, under other numbers, and come when an engine would have ended them. What Ray itself takes,
-and loading the weights, is left out.
+Simulated: the engines. A turn of theirs takes what the roofline of scaling.py says of four H100
+GPUs, at best and at worst, for so many conversations side by side; records are those that the
+default model plays, under other numbers, and come when an engine would have ended them. What Ray
+itself takes, and loading the weights, is left out.
 
     python benchmarks/cluster.py --out benchmarks/results/cluster.json
 """

@@ -69,7 +69,8 @@ def real_speed_table() -> str:
         values = [row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]]
         lines.append(
             f"| {words.format(**loop)}: times as fast per token as lock-step `generate`,"
-            f" {loop['conversations']} conversations of {loop['rounds']} rounds | {ratios(values)} |"
+            f" {loop['conversations']} conversations of {loop['rounds']} rounds |"
+            f" {ratios(values)} |"
         )
     vllm = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/loop.json").read_text())
     lines.append(

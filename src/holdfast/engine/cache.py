@@ -67,6 +67,13 @@ class Slots(Cache):
         self.seq_length_read = False
         self._made: list[_Made] = []
 
+    def expect(self, rows: int, columns: int) -> None:
+        """Takes how many slots there will be soon, and how many tokens the joining rows can have;
+        room is made for no more.
+        """
+        others = self._shared.most_columns if self.lengths else 0
+        self._shared.most_rows, self._shared.most_columns = rows, max(columns, others)
+
     def open(self, computed: KeysValues | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row; `reusable_len` first tokens may be asked for later."""
         slot, nothing = len(self.lengths), ((),) * len(self._layers)

@@ -52,6 +52,8 @@ class Decoder:
             self._alone = row, [None] * len(row.readings)
             return self._advance_alone()
         first = len(self._owners)
+        ends = (row.row.longest + row.row.sampling.max_new_tokens for row in rows)
+        self.slots.expect(first + sum(len(row.readings) for row in rows), max(ends))
         for row in rows:
             for number, reading in enumerate(row.readings):
                 row.forwarded += len(reading) - row.cached[number]

@@ -140,6 +140,9 @@ class Shared:
     current: SlotPass | None = None
     lengths: list[int] = field(default_factory=list)
     window: Window = field(default_factory=Window)
+    # slots of the rows that are there or join, and columns that they can come to need
+    most_rows: int = 0
+    most_columns: int = 0
 
     @property
     def under_way(self) -> SlotPass:
@@ -192,17 +195,24 @@ class KeyLayer(DynamicLayer):
         """Makes room; `like` has the heads and sizes, [..., head, token, size]."""
         if not self.store:
             empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
-            self._resize(rows, columns + SPARE_COLUMNS, empty)
+            rows = max(rows, self.shared.most_rows)
+            self._resize(rows, self._with_spare(columns, 0), empty)
             self.dtype, self.device = like[0].dtype, like[0].device
             self.is_initialized = True
             return
         had_rows, _, had_columns, _ = self.store[0].shape
         if rows <= had_rows and columns <= had_columns:
             return
-        rows = had_rows if rows <= had_rows else max(rows, 2 * had_rows)
+        if rows > had_rows:
+            rows = max(rows, self.shared.most_rows, int(_SPARE * had_rows))
         if columns > had_columns:
-            columns = max(columns + SPARE_COLUMNS, int(_SPARE * had_columns))
-        self._resize(rows, max(columns, had_columns), self.store)
+            columns = self._with_spare(columns, had_columns)
+        self._resize(max(rows, had_rows), max(columns, had_columns), self.store)
+
+    def _with_spare(self, columns: int, had: int) -> int:
+        """Some more columns than are needed now, but none that no row can come to need."""
+        spare = max(columns + SPARE_COLUMNS, int(_SPARE * had))
+        return max(columns, min(spare, self.shared.most_columns or spare))
 
     def shrink(self, rows: int, columns: int) -> None:
         """Gives memory back where less than a quarter of the store is in use."""
