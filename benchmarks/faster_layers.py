@@ -1,0 +1,121 @@
+"""What other forms of SmolLM2's layers would gain in a decode step, beside the one that ships.
+
+- packed: weights laid out once for the processor's own kernels (mkldnn), in bfloat16
+- int8: weights in eight bits, activations quantised as they come (`quantize_dynamic` of PyTorch)
+- compiled: a layer's norms and feed-forward part as `torch.compile` fuses them, which needs a C++
+  compiler
+
+Each is timed against the shipped form in alternation: all products of a step for the first two, the
+part that is compiled for the last.
+
+    python benchmarks/faster_layers.py --out benchmarks/results/faster_layers.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from stamp import measured_on
+from torch import Tensor, nn
+
+import holdfast
+
+ROWS = (1, 16, 48)
+Work = Callable[[], object]
+
+
+def seconds(work: Work) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def ratios(plain: Work, other: Work, repetitions: int) -> dict[str, float]:
+    """How many times as fast the other is, with quartiles."""
+    plain(), other()
+    taken = [(seconds(plain), seconds(other)) for _ in range(repetitions)]
+    values = [one / two for one, two in taken]
+    low, _, high = statistics.quantiles(values)
+    return {"median": statistics.median(values), "low": low, "high": high}
+
+
+def packed(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+    weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.to_mkldnn())
+    return lambda x: torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
+
+
+def in_int8(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = nn.Sequential(copy.deepcopy(linear).float())
+        (quantised,) = torch.ao.quantization.quantize_dynamic(one, {nn.Linear}, torch.qint8)
+    return lambda x: quantised(x.float()).to(x.dtype)
+
+
+def products(model, rows: int, form: Callable, repetitions: int) -> dict[str, float]:
+    """Every product of a step."""
+    linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
+    inputs = [torch.randn(rows, part.in_features, dtype=part.weight.dtype) for part in linears]
+    others = [form(part) for part in linears]
+
+    def run(forms) -> Work:
+        return lambda: [one(x) for one, x in zip(forms, inputs, strict=True)]
+
+    return ratios(run(linears), run(others), repetitions)
+
+
+def compiled(model, rows: int, repetitions: int) -> dict[str, float]:
+    """The norms and feed-forward part of every layer."""
+    layers = model.model.layers
+
+    def part(layer: nn.Module, x: Tensor) -> Tensor:
+        return x + layer.mlp(layer.post_attention_layernorm(layer.input_layernorm(x)))
+
+    x = torch.randn(rows, 1, model.config.hidden_size, dtype=model.dtype)
+    fused = torch.compile(part)
+    return ratios(
+        lambda: [part(layer, x) for layer in layers],
+        lambda: [fused(layer, x) for layer in layers],
+        repetitions,
+    )
+
+
+@torch.inference_mode()
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=21)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    loaded = holdfast.load("smollm2", dtype="bfloat16")
+    torch.set_num_threads(arguments.threads)
+    model, rows = loaded.hf_model, []
+    for count in ROWS:
+        row = {
+            "rows": count,
+            "packed": products(model, count, packed, arguments.repetitions),
+            "int8": products(model, count, in_int8, arguments.repetitions),
+            "compiled": compiled(model, count, arguments.repetitions),
+        }
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+    record = {
+        "benchmark": "faster_layers",
+        "measured_on": measured_on(loaded),
+        "threads": arguments.threads,
+        "rows": rows,
+    }
+    if arguments.out:
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
