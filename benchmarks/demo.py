@@ -74,6 +74,7 @@ def main() -> None:
         ],
     }
     if arguments.target == "demo-real":
+        shutil.copyfile(arguments.runs / "report.html", picture.with_name("report.html"))
         record["quoted"] = quoted(arguments.runs)
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
