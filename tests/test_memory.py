@@ -42,6 +42,7 @@ def size(slots):
 
 def test_a_row_that_leaves_gives_its_memory_back():
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots.expect(32, 5000)
     for row in range(32):
         slots.open(computed(4000 if row == 0 else 10 + row, float(row)))
     assert size(slots) == (32, 4128)

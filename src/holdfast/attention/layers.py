@@ -24,8 +24,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from holdfast.attention.blocks import pass_in
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.extent import Starts, additive
-from holdfast.attention.kernels import LayerInputs, is_fused
-from holdfast.attention.merge import attend_merged, attend_one
+from holdfast.attention.kernels import LayerInputs, attend, is_fused
+from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one
 from holdfast.attention.steering import PASS, Pass, PassState
 from holdfast.errors import ModelError
 
@@ -67,10 +67,13 @@ def holdfast_attention(
     steers = state is not None and (state.spec.trace or state.spec.touches(layer))
     if extras is None and not steers:
         ours = current is not None and current.model is None  # the engine's pass, of no block
-        if ours and _shares_keys_in_step(query, key, value, attention_mask):
+        if ours and _shares_keys(query, key, value, attention_mask):
             inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
             mask = None if inputs.mask is None else additive(inputs.mask, query.dtype)
-            return attend_one(inputs, mask)[0].transpose(1, 2).contiguous(), None
+            if query.shape[2] == 1:
+                return attend_one(inputs, mask)[0].transpose(1, 2).contiguous(), None
+            attended, _ = attend(query, inputs.key, inputs.value, mask, False, inputs.scaling)
+            return attended.transpose(1, 2).contiguous(), None
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     refuse_dropout(module, kwargs.get("dropout"))
     if not (attention_mask is None or isinstance(attention_mask, Tensor)):
@@ -92,17 +95,16 @@ def holdfast_attention(
     return output.transpose(1, 2).contiguous(), None
 
 
-def _shares_keys_in_step(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    """Whether this is one query per row on a CPU, with heads that share keys: there SDPA repeats
-    the keys for every head, and takes six times as long as reading them once.
+def _shares_keys(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    """Whether heads share keys on a CPU: there SDPA repeats the keys for every head, and a step
+    takes six times as long as with keys that are read once.
     """
-    return (
-        query.shape[2] == 1
-        and query.shape[1] > key.shape[1]
-        and query.device.type == "cpu"
-        and (mask is None or (isinstance(mask, Tensor) and mask.ndim == 4 and mask.shape[1] == 1))
-        and is_fused(query, key, value)
-    )
+    if query.device.type != "cpu" or query.shape[1] == key.shape[1]:
+        return False
+    if isinstance(mask, Tensor):
+        small = query.shape[2] == 1 or mask.numel() <= LARGEST_MASK
+        return mask.ndim == 4 and mask.shape[1] == 1 and small and is_fused(query, key, value)
+    return mask is None and query.shape[2] == 1 and is_fused(query, key, value)
 
 
 def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:

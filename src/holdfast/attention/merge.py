@@ -33,7 +33,7 @@ from holdfast.methods.table import LayerTable
 # Taken at a time where outputs are merged, so that what is moved stays near the processor.
 _QUERIES = 1024
 # Numbers of an additive mask held for a whole pass; larger ones are made for each block and layer.
-_MASK = 2**24
+LARGEST_MASK = 2**24
 _BLOCK = 2**22  # numbers of a mask of one block
 _SURE = -1e-7  # log of the largest mass of the span told from 1: beyond it out_span equals out
 
@@ -233,10 +233,10 @@ def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
     query, mask, dtype = inputs.query, inputs.mask, inputs.query.dtype
     if mask is None:
         return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
-    if mask.numel() <= _MASK:
+    if mask.numel() <= LARGEST_MASK:
         bias = whole_mask(state, inputs, dtype)
         return attend(query, inputs.key, inputs.value, bias, False, inputs.scaling)
-    size = max(1, _MASK // (mask.shape[0] * mask.shape[3]))
+    size = max(1, LARGEST_MASK // (mask.shape[0] * mask.shape[3]))
     pieces = [
         attend(queries, inputs.key, inputs.value, additive(piece, dtype), False, inputs.scaling)
         for queries, piece in zip(query.split(size, 2), mask.split(size, 2), strict=True)
@@ -336,7 +336,7 @@ def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[B
         return kept
     blocks = list(_made_blocks(state, inputs, span))
     masks = [block.part.mask for block in blocks]
-    if sum(mask.numel() for mask in masks if mask is not None) <= _MASK:
+    if sum(mask.numel() for mask in masks if mask is not None) <= LARGEST_MASK:
         kept.extend(blocks)
     return blocks
 
