@@ -208,7 +208,7 @@ def test_bad_input_gets_one_sentence_with_the_value(
         ("calibrate --ask-at 20", "calibrate takes --ask-at up to 9, with 8 rounds before it"),
         ("calibrate --budget=-1", "calibrate takes --budget from 0 upwards, not -1.0."),
         ("reproduce li2025", "PAPER takes li2024 or zhang2024, not 'li2025'; see `holdfast"),
-        ("export runs/x", "needs one of --csv --parquet --inspect --wandb --mlflow; see"),
+        ("export runs/x", "needs one of --csv --parquet --inspect; see"),
         ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
         ("serve --port 99999", "--port takes a number from 0 to 65535, not 99999."),
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),

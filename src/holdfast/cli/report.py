@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from holdfast import records, report
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_run
-from holdfast.integrations.trackers import log_to_mlflow, log_to_wandb
 from holdfast.records import read_run
 
 
@@ -44,10 +42,6 @@ class _ExportFormat(Options):
     """a table as Parquet (holdfast-llm[parquet])"""
     inspect: Annotated[Path | None, Arg("FILE.eval|DIR")] = None
     """a log of each method for `inspect view` (holdfast-llm[inspect])"""
-    wandb: Annotated[str | None, Arg("PROJECT")] = None
-    """log to Weights & Biases (holdfast-llm[wandb])"""
-    mlflow: Annotated[str | None, Arg("URI|DIR")] = None
-    """log to an MLflow server, or into a folder (holdfast-llm[mlflow])"""
 
 
 def run_export(arguments: argparse.Namespace) -> None:
@@ -62,15 +56,6 @@ def run_export(arguments: argparse.Namespace) -> None:
 
         for path in write_logs(data, arguments.inspect):
             print(f"Log: {path.resolve()}")
-    elif arguments.wandb is not None:
-        _print_logged(log_to_wandb(data, arguments.wandb), f"the project {arguments.wandb}")
-    elif arguments.mlflow is not None:
-        _print_logged(log_to_mlflow(data, arguments.mlflow), arguments.mlflow)
-
-
-def _print_logged(names: Sequence[str], where: str) -> None:
-    for name in names:
-        print(f"Logged to {where}: {name}")
 
 
 COMMAND = Command(
@@ -89,10 +74,8 @@ EXPORT = Command(
     run_export,
     (_ExportRun, _ExportFormat),
     "Writes a run's records as one tidy table, a row for each probe of each round of each"
-    " conversation (docs/runs.md has the columns), or logs them elsewhere.",
+    " conversation (docs/runs.md has the columns), or as logs of Inspect.",
     "examples:\n  holdfast export runs/fix --csv probes.csv\n"
     "  holdfast export runs/fix --parquet probes.parquet\n"
-    "  holdfast export runs/fix --inspect logs/\n"
-    "  WANDB_MODE=offline holdfast export runs/fix --wandb my-project\n"
-    "  holdfast export runs/fix --mlflow http://localhost:5000",
+    "  holdfast export runs/fix --inspect logs/",
 )
