@@ -24,6 +24,10 @@ The peers' model is a plain transformers model with the weights, dtype and stop 
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, before torch
+
 import argparse
 import copy
 import json

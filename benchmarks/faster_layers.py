@@ -48,7 +48,7 @@ def ratios(plain: Work, other: Work, repetitions: int) -> dict[str, float]:
 
 
 def packed(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
-    weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.to_mkldnn())
+    weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight)
     return lambda x: torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
 
 

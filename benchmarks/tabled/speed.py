@@ -98,6 +98,18 @@ def real_speed_table() -> str:
     return "\n".join(lines)
 
 
+def layers_table() -> str:
+    """What other forms of the layers would gain."""
+    lines = ["| rows of a step | packed once | in eight bits | compiled |", "| --- " * 4 + "|"]
+    for row in read("faster_layers")["rows"]:
+        cells = (
+            "{median:.2f} [{low:.2f}, {high:.2f}]".format(**row[form])
+            for form in ("packed", "int8", "compiled")
+        )
+        lines.append(f"| {row['rows']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def cluster_table() -> str:
     """Where many engines of a simulated cluster stop being of use."""
     record = read("cluster")

@@ -118,6 +118,49 @@ def test_the_command_with_the_engine_in_a_process_of_its_own(tmp_path):
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+STALLED = """
+import os, signal, psutil
+from holdfast.errors import ModelError
+from holdfast.models.engines import load_in_engine
+
+if __name__ == "__main__":
+    model = load_in_engine("vllm:default", enforce_eager=True, max_model_len=512)
+    config = model.llm.llm_engine.vllm_config.cache_config
+    print("cache", config.kv_cache_memory_bytes)
+    chat = [{"role": "user", "content": "Hello."}]
+    model.generate(chat)
+    (core,) = [c for c in psutil.Process().children() if c.children()]
+    workers = core.children()
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        model.generate(chat)
+    except ModelError as error:
+        print("refused", error)
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGKILL)
+    os._exit(0)
+"""
+
+
+def test_a_worker_that_no_longer_answers_is_an_error_that_says_how_to_go_on(tmp_path):
+    script = tmp_path / "stalled.py"
+    script.write_text(STALLED)
+    seconds = {"VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "8"}
+    done = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1", **seconds},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    told = done.stdout + done.stderr[-2000:]
+    # 48 rows of 512 tokens, in 4 layers of 4 key heads of 32, in float32
+    size = 48 * 512 * 2 * 4 * 4 * 32 * 4
+    assert f"cache {size}" in done.stdout, told
+    assert "has not answered for 8 seconds" in done.stdout and "repeat the command" in told, told
+
+
 def test_replies_one_by_one_and_in_pieces():
     request = Request(CHATS[0], "boost:factor=4", Sampling(max_new_tokens=40), 2**70, trace=True)
     together = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
