@@ -50,11 +50,7 @@ def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Rang
 
 
 def read_marks(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
-    r"""The chat without its marks, and what they emphasise: `*like this*`; `\*` is an asterisk.
-
-    Raises:
-        UsageError: a mark without its partner, or with nothing between the two.
-    """
+    r"""The chat without its marks, and what they emphasise: `*like this*`; `\*` is an asterisk."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         text, spans = _read_message(number, message["content"])

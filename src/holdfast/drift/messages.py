@@ -172,9 +172,6 @@ def _text_of(content: Any) -> str:
 def read_tools(declared: Any) -> tuple[Tool, ...]:
     """Declarations of tools in OpenAI's form, from it or that of Anthropic or the Responses API; or
     all of them as a JSON text, as in files of ShareGPT.
-
-    Raises:
-        Malformed: it is no list, or an entry of it has no name.
     """
     if isinstance(declared, str) and declared.strip():
         try:

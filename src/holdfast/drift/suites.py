@@ -240,9 +240,7 @@ def parse_suite(
     """Reads a suite from YAML.
 
     Args:
-        text: the YAML document.
         source: what to call it in messages, usually a path.
-        name: the suite's name if the document gives none.
         allow_code, probed: as of `load_suite`.
         folder: where modules of the user's own functions are looked for first.
         check: whether each measure is tried on its examples.

@@ -98,9 +98,6 @@ _PATTERNS: tuple[tuple[str, Callable[[re.Match[str]], Spec | None]], ...] = (
 def draft_suite(file: Path | str) -> tuple[str, int, int]:
     """A suite in YAML, drafted from a prompt or a file such as AGENTS.md or CLAUDE.md; how many
     lines got a measure, and how many read like rules and got none.
-
-    Raises:
-        UsageError: the file cannot be read, or is empty.
     """
     path = Path(file)
     text = read_text(path).strip()

@@ -89,8 +89,6 @@ class HoldfastAPI(ModelAPI):
 
     Args:
         model_name: "default", a folder, or a name on the hub.
-        base_url: none.
-        api_key, config: as Inspect gives them.
         model_args: `method`, the steering of calls that ask for none themselves, and what
             `holdfast.load` takes.
     """
