@@ -323,7 +323,6 @@ class Pieces:
         self.told = ""
 
     def add(self, token: int) -> None:
-        """Takes the next token."""
         self.token_ids.append(token)
         text = str(self.tokenizer.decode(self.token_ids, skip_special_tokens=True))
         if not text.endswith(_UNFINISHED):

@@ -24,7 +24,6 @@ class Range:
     below_high: bool = False
 
     def check(self, owner: str, name: str, value: Any) -> float:
-        """Returns `value` as a float."""
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if (
             is_number
@@ -46,7 +45,6 @@ class Range:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The range as JSON Schema."""
         ends = {"exclusiveMinimum" if self.above_low else "minimum": self.low}
         if math.isfinite(self.high):
             ends["exclusiveMaximum" if self.below_high else "maximum"] = self.high

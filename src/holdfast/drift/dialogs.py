@@ -63,7 +63,6 @@ class RecordedDialog:
 
     @property
     def messages(self) -> list[Message]:
-        """All of it, without its system prompt."""
         chat: list[Message] = []
         for recorded in self.rounds:
             chat += [{"role": "user", "content": recorded.user}, *recorded.messages]
@@ -125,7 +124,6 @@ def read_user_turns(path: Path | str) -> UserTurns:
 
 
 def read_dialogs(path: Path | str) -> Dialogs:
-    """Reads a file of dialogs."""
     path = Path(path)
     dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in _values_in(path))
     return Dialogs(path.name, _fingerprint(path), dialogs)

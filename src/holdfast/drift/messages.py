@@ -52,7 +52,6 @@ class LoggedMessage:
 
 
 def read_messages(items: Any) -> list[LoggedMessage]:
-    """The messages of a list of messages or items."""
     if not isinstance(items, list):
         raise Malformed(f"{shortened(items)} is no list of messages")
     messages: list[LoggedMessage] = []

@@ -37,7 +37,6 @@ class Probe:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All whose measures score the reply."""
         return (self.rule, *self.more)
 
     @property

@@ -104,7 +104,6 @@ def load_suite(
 
 
 def load_shipped(name: str) -> Suite:
-    """A suite that comes with the package."""
     file = ASSETS / "suites" / f"{name}.yaml"
     if not file.is_file():
         raise UsageError(

@@ -65,7 +65,6 @@ def score_logs(
 
 
 def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
-    """A dialog in the form of a conversation of `holdfast drift`."""
     return {
         "method": METHOD,
         "conversation": number,

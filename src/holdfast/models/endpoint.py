@@ -32,7 +32,6 @@ class EndpointModel(Generates):
 
     @property
     def name(self) -> str:
-        """The model's name at every endpoint."""
         return self.servers[0].endpoint.model
 
     @property

@@ -51,7 +51,6 @@ class Rendered:
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
-        """The tokens of the chat."""
         return self.row.streams[0].token_ids
 
     @property
