@@ -75,13 +75,11 @@ class Adherence:
     """How well a rule is kept.
 
     Args:
-        rule: its name.
         applied, turns: how many scores there are, and in how many turns of its prompts.
         overall: over dialogs, each the mean of its turns.
         bounds: of the true mean, at the error of the check.
         by_turn, by_tokens: over the dialogs that have a turn in a bin of TURN_BINS or TOKEN_BINS.
         change: from the first to the last turn that it applied to, over dialogs with two or more.
-        survival: until it is first broken.
         broken: the turns that broke it, worst first: row of the record, turn, score.
         verdict: pass, fail or undecided; "" where no bar was set.
         earlier: the mean of the earlier logs, and the difference to it; None without.
@@ -121,14 +119,8 @@ def adherence(
     """How well each rule is kept.
 
     Args:
-        run: of `score_logs`.
         min_adherence: the mean that a rule must reach; None sets no bar.
         error: the probability, at most, that any verdict is wrong; of all rules together.
-        before: earlier logs to compare with.
-        by_category: whether the rules of all prompts of a category are taken together.
-
-    Returns:
-        An entry for each rule that applied to a turn, in the order of the suite.
     """
     rules = read_scores(run, by_category)
     earlier = {scores.rule: scores for scores in read_scores(before, by_category)} if before else {}

@@ -74,12 +74,10 @@ class Calibration:
 
     @property
     def none(self) -> Candidate:
-        """The model as it is."""
         return self.candidates[0]
 
     @property
     def sweeps(self) -> list[list[Candidate]]:
-        """The candidates of each sweep, in its order."""
         return [
             [candidate for candidate in self.candidates if candidate.sweep == number]
             for number in range(len(self.names))
@@ -140,7 +138,6 @@ def half_of(number: int, pairs: int) -> int:
 
 
 def read_calibration(folder: Path | str) -> Calibration:
-    """Reads what a calibration wrote."""
     stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability_run.manifest["identity"]
     series = {item.method: item for item in read_series(stability)}

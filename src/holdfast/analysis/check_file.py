@@ -50,7 +50,6 @@ def write_check(
 
 
 def read_check(run: RunData) -> Check | None:
-    """The check of a run; None where none was made."""
     path = run.folder / FILE
     if not path.is_file():
         return None

@@ -41,9 +41,6 @@ class Terms:
         budget: conversations of each prompt, at most.
         all_rules: decide every rule, and not only whether a prompt fails: conversations go on
             behind the first rule that fails, and each rule has its share of a prompt's error.
-
-    Raises:
-        ParameterOutOfRange: a number outside its range.
     """
 
     min_stability: float | None = 0.9

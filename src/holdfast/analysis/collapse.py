@@ -57,7 +57,6 @@ class Collapse:
 
 
 def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
-    """The turns of these conversations, counted."""
     dialogs = {int(record["conversation"]): model_turns(record) for record in records}
     turns = [turn for dialog in dialogs.values() for turn in dialog]
     repeated = {

@@ -56,7 +56,6 @@ class EstimateRow:
 
     @functools.cached_property
     def points(self) -> list[Estimate]:
-        """The estimates by round."""
         return estimate_columns(self.values[self.members])
 
     @functools.cached_property
@@ -203,7 +202,6 @@ def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
 
 
 def _rules(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """The (case, rule) pairs that the agent of a record was probed for."""
     rules = (probe["rule"] for probe in _of_agent(record["probes"]) if probe.get("rule"))
     return list(dict.fromkeys((record["agent"]["id"], rule) for rule in rules))
 

@@ -64,7 +64,6 @@ def _head_named(name: str) -> Head:
 
 
 def read_profile(out: Path | str) -> Profile:
-    """The profile in a run folder, finished or not."""
     run = read_run(out)
     if run.manifest.get("command") != "profile" or not run.records:
         raise UsageError(
@@ -84,7 +83,6 @@ def rank_first(out: Path | str, count: int) -> Ranking:
 
 
 def profile_of(run: RunData) -> Profile:
-    """The profile by the records of a run."""
     identity = run.manifest["identity"]
     totals: dict[str, list[float]] = {}
     for record in sorted(run.records, key=lambda record: record["conversation"]):

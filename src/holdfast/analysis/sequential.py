@@ -58,10 +58,6 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
 def conversations_needed(values: np.ndarray, bar: float, error: float, most: int) -> int | None:
     """How many conversations would decide, if all went on as these did; None where `most` would
     not.
-
-    Args:
-        values, bar, error: as of `decide`.
-        most: conversations, at most.
     """
     if not len(values):
         return None

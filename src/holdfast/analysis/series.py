@@ -33,7 +33,6 @@ class Series:
 
     @property
     def label(self) -> str:
-        """Its name in plots and tables."""
         return f"{self.run} · {self.method}" if self.run else self.method
 
     @property
@@ -53,7 +52,6 @@ class Series:
         return self.matrices["mass"]
 
     def values(self, measure: str) -> np.ndarray:
-        """The matrix of one of `MEASURED`."""
         return self.matrices[measure]
 
     def measured(self, measure: str) -> bool:
@@ -62,7 +60,6 @@ class Series:
 
     @property
     def prompts(self) -> list[str]:
-        """The agent's system prompt in each conversation."""
         return [record["agent"]["system_prompt"] for record in self.records]
 
     @property
@@ -73,7 +70,6 @@ class Series:
         return int(shared[-1]) + 1 if len(shared) else self.rounds
 
     def until(self, rounds: int) -> Series:
-        """The series as far as a round."""
         return replace(self, matrices={name: m[:, :rounds] for name, m in self.matrices.items()})
 
     def rows(self, keep: np.ndarray) -> Series:

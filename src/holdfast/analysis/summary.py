@@ -65,7 +65,6 @@ def _write(folder: Path, summary: dict[str, Any]) -> Path:
 
 
 def summarise(run: RunData) -> dict[str, Any]:
-    """The results of a run, as JSON values."""
     command = str(run.manifest.get("command", "drift"))
     read: Callable[[RunData], Any] = _RESULTS.get(command, _drift)
     summary = _summary(command, run.manifest.get("identity", {}), len(run.records), read(run))

@@ -46,7 +46,6 @@ class Result:
         return is_low and 2 * self.short <= self.replies
 
     def estimates(self) -> dict[str, Estimate]:
-        """Per metric, the mean and its interval."""
         return {name: estimate(values) for name, values in self.scores.items()}
 
     def less(self, other: Result) -> dict[str, Estimate]:

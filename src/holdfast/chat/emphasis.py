@@ -50,11 +50,7 @@ def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Rang
 
 
 def read_marks(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
-    r"""The chat without its marks, and what they emphasise: `*like this*`; `\*` is an asterisk.
-
-    Raises:
-        UsageError: a mark without its partner, or with nothing between the two.
-    """
+    r"""The chat without its marks, and what they emphasise: `*like this*`; `\*` is an asterisk."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         text, spans = _read_message(number, message["content"])
@@ -131,7 +127,6 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
 
 
 def _find(messages: Sequence[Message], part: Part) -> Range:
-    """Where a part stands in the chat."""
     if isinstance(part, str):
         return _find_text(messages, part, None)
     if isinstance(part, (list, tuple)):
@@ -193,7 +188,6 @@ def _find_text(messages: Sequence[Message], text: str, occurrence: int | None) -
 
 
 def _starts(content: str, text: str) -> list[int]:
-    """Where a text begins in another, at the first `_MANY` places."""
     starts, start = list[int](), content.find(text)
     while start >= 0 and len(starts) < _MANY:
         starts.append(start)

@@ -22,11 +22,7 @@ def uses_tools(messages: Sequence[Message]) -> bool:
 
 
 def check_message(number: int, message: object) -> None:
-    """Refuses what is no message with a role and a text.
-
-    Raises:
-        UsageError: says which message it is, and what stands there.
-    """
+    """Refuses what is no message with a role and a text."""
     if not isinstance(message, dict):
         raise UsageError(
             f"Message {number} is {shortened(message)}; write it as {{'role': 'user', 'content':"
@@ -59,11 +55,7 @@ def check_message(number: int, message: object) -> None:
 
 
 def check_tool(tool: object) -> None:
-    """Refuses the declaration of a tool that has no name.
-
-    Raises:
-        UsageError: says what stands there.
-    """
+    """Refuses the declaration of a tool that has no name."""
     if _function_of(tool) is None:
         raise UsageError(
             f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"

@@ -42,10 +42,8 @@ class Prompt:
 
     Args:
         text: up to where the reply begins.
-        token_ids: one number per token.
         span_mask: True on the tokens to hold on to: the words of every system prompt, or the
             emphasis.
-        starts: the character each token starts at.
         spans: of characters to hold on to.
     """
 
@@ -60,10 +58,6 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
     """Leaves the system prompt in its role, or puts it in front of the first user message with an
     empty line between. An empty one is taken out; `render_with_spans` then keeps the template from
     inserting a prompt of its own.
-
-    Raises:
-        PromptError: "first-user" without a user message.
-        UsageError: an unknown `system_as`.
     """
     return _placed_system(messages, system_as)[0]
 
@@ -84,15 +78,10 @@ def render_with_spans(
     its own, an empty system turn stands in its place, if the template can render that.
 
     Args:
-        messages: the chat, as `Request` checks it.
-        tokenizer: a fast tokenizer with a chat template.
         system_as: "role", or "first-user" for models without a system role.
         emphasis: as `Request` takes it; None: the system prompts.
         default_system: False leaves out the system prompt that some templates insert.
         tools: that the chat declares; their declarations are no part of a span.
-
-    Returns:
-        The text and the spans in it, in order; no span where every system prompt is empty.
 
     Raises:
         PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system
@@ -132,12 +121,8 @@ def system_spans(
 
     Args:
         text: the rendered chat.
-        messages: the chat.
         template: its own words are no system prompt.
         write: renders other messages the same way.
-
-    Raises:
-        PromptError: the template leaves out or rewrites a system prompt.
     """
     placed, words = _placed_system(messages, "role")
     spans = _find(text, placed, words, template, write)
@@ -330,10 +315,6 @@ _UNFINISHED = "�"  # what a tokenizer writes for bytes that are no character y
 class Pieces:
     """Tells a reply's text piece by piece; a character of several tokens is told when it is
     complete.
-
-    Args:
-        tokenizer: of the model that draws.
-        tell: takes each piece; all of them joined are the reply.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, tell: Callable[[str], None]):
@@ -342,7 +323,6 @@ class Pieces:
         self.told = ""
 
     def add(self, token: int) -> None:
-        """Takes the next token."""
         self.token_ids.append(token)
         text = str(self.tokenizer.decode(self.token_ids, skip_special_tokens=True))
         if not text.endswith(_UNFINISHED):

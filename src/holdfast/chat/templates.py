@@ -46,11 +46,7 @@ _PLAIN_TEMPLATE = (
 
 
 def read_template(name: str) -> str:
-    """A chat template by name: "plain", or the path of a Jinja file.
-
-    Raises:
-        UsageError: there is no such file.
-    """
+    """A chat template by name: "plain", or the path of a Jinja file."""
     if name == PLAIN:
         return _PLAIN_TEMPLATE
     try:
@@ -72,9 +68,6 @@ def render_text(
 ) -> str:
     """The chat as the model's own template spells it, ready for the reply; its clock stands still
     at `TODAY`. Whether it has spelled the tools, too, is for `check_tools`.
-
-    Raises:
-        PromptError: the tokenizer has no chat template, or the template refuses the chat.
     """
     from jinja2 import TemplateError
 
@@ -128,9 +121,6 @@ def check_tools(
 ) -> None:
     """Refuses a chat if its template leaves out something of its tools: the chat is rendered once
     more with a mark in every part, and each mark has to be there.
-
-    Raises:
-        PromptError: names the first part that is left out.
     """
     mark = "x" + hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()[:16]
     parts: list[str] = []
@@ -189,11 +179,7 @@ def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPr
 def render_without_default(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """As `render_text`, with an empty system turn where the template would insert a system prompt.
-
-    Raises:
-        PromptError: the template inserts one all the same.
-    """
+    """As `render_text`, with an empty system turn in place of a default system prompt."""
     bare, default = _without_default(messages, tokenizer, tools)
     if bare is None:
         raise PromptError(

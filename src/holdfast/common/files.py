@@ -35,11 +35,7 @@ def asset(name: str) -> str:
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a user's file in UTF-8; one that is gzipped is unpacked.
-
-    Raises:
-        UsageError: it cannot be read; names the path, the cause and the cure.
-    """
+    """The text of a user's file in UTF-8; one that is gzipped is unpacked."""
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -62,9 +58,6 @@ def read_text(path: Path | str) -> str:
 def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
     """The values of a file with JSON in each line, each with its line number; blank lines are
     skipped.
-
-    Raises:
-        UsageError: the file cannot be read, or a line is not JSON.
     """
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -82,12 +75,8 @@ def write_whole(path: Path | str, data: bytes | str, alternative: str = "another
     """Writes a file so that a reader, a crash or a full disk meets the old one or the new one.
 
     Args:
-        path: the file; its folders are made. A link keeps pointing to what it points to.
         data: the content. Text is written as UTF-8, a lone surrogate in it as "?".
         alternative: to choose on failure, for the message: "another place with --report".
-
-    Returns:
-        The path.
 
     Raises:
         RecordsError: it cannot be written; what was there is as it was.

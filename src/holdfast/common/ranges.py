@@ -24,11 +24,6 @@ class Range:
     below_high: bool = False
 
     def check(self, owner: str, name: str, value: Any) -> float:
-        """Returns `value` as a float.
-
-        Raises:
-            ParameterOutOfRange: names `owner`, `name`, the value and the range.
-        """
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if (
             is_number
@@ -50,7 +45,6 @@ class Range:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The range as JSON Schema."""
         ends = {"exclusiveMinimum" if self.above_low else "minimum": self.low}
         if math.isfinite(self.high):
             ends["exclusiveMaximum" if self.below_high else "maximum"] = self.high
@@ -65,11 +59,7 @@ def share_meant(value: Any) -> str:
 
 
 def whole_number(owner: str, name: str, value: Any, low: int) -> int:
-    """Returns `value` when it is a whole number of at least `low`.
-
-    Raises:
-        ParameterOutOfRange: names `owner`, `name`, the value and the range.
-    """
+    """Returns `value` when it is a whole number of at least `low`."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= low:
         return int(value)
     raise ParameterOutOfRange(

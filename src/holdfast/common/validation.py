@@ -49,7 +49,6 @@ class Problem:
 
 
 def written(path: Path) -> str:
-    """A path as it is written: `messages[0].content`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{str(part)[:60]}" for part in path)
     return "".join(parts).removeprefix(".")
 

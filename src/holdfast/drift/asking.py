@@ -54,7 +54,6 @@ class Asking:
     tokens: int = 0
 
     def ask(self, question: PendingReply) -> Job:
-        """The first request for a question."""
         self.open += 1
         shown = self.dialog.shown.get(question.view, Shown())
         stop = self.settings.context == "stop"

@@ -63,7 +63,6 @@ class RecordedDialog:
 
     @property
     def messages(self) -> list[Message]:
-        """All of it, without its system prompt."""
         chat: list[Message] = []
         for recorded in self.rounds:
             chat += [{"role": "user", "content": recorded.user}, *recorded.messages]
@@ -108,12 +107,7 @@ class UserTurns:
 
 
 def read_user_turns(path: Path | str) -> UserTurns:
-    """Reads a file of scripts; "everyday" is the one that ships.
-
-    Raises:
-        UsageError: it cannot be read, holds no script, or a line is none; names the line, the value
-            and the cure.
-    """
+    """Reads a file of scripts; "everyday" is the one that ships."""
     if str(path) == SHIPPED_SCRIPTS:
         path = Path(str(ASSETS / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
     path = Path(path)
@@ -130,12 +124,6 @@ def read_user_turns(path: Path | str) -> UserTurns:
 
 
 def read_dialogs(path: Path | str) -> Dialogs:
-    """Reads a file of dialogs.
-
-    Raises:
-        UsageError: it cannot be read, holds no dialog, or a line is none; names the line, the value
-            and the cure.
-    """
     path = Path(path)
     dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in _values_in(path))
     return Dialogs(path.name, _fingerprint(path), dialogs)

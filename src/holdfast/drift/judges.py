@@ -44,7 +44,6 @@ class JudgeQuestion:
 
     @property
     def prompt(self) -> str:
-        """The text of the request."""
         return PROMPT.format(dashes=_DASHES, reply=self.reply, question=self.question)
 
 

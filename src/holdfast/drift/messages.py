@@ -52,7 +52,6 @@ class LoggedMessage:
 
 
 def read_messages(items: Any) -> list[LoggedMessage]:
-    """The messages of a list of messages or items."""
     if not isinstance(items, list):
         raise Malformed(f"{shortened(items)} is no list of messages")
     messages: list[LoggedMessage] = []
@@ -172,9 +171,6 @@ def _text_of(content: Any) -> str:
 def read_tools(declared: Any) -> tuple[Tool, ...]:
     """Declarations of tools in OpenAI's form, from it or that of Anthropic or the Responses API; or
     all of them as a JSON text, as in files of ShareGPT.
-
-    Raises:
-        Malformed: it is no list, or an entry of it has no name.
     """
     if isinstance(declared, str) and declared.strip():
         try:

@@ -37,7 +37,6 @@ class Probe:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All whose measures score the reply."""
         return (self.rule, *self.more)
 
     @property
@@ -183,9 +182,6 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
 def replayable(model: ChatModel, suite: Suite, settings: Settings, given: Given) -> Given:
     """The dialogs, without those whose tools the model's chat template leaves out; a warning names
     them. An endpoint is sent all: it refuses a request of its own accord.
-
-    Raises:
-        UsageError: none is left.
     """
     if not isinstance(given, Dialogs):
         return given

@@ -52,11 +52,8 @@ def converse(
         session: a fresh session of the model that plays both sides, or of two that play one each
             (`TwoModels`).
         pairings: the conversations; taken one by one, where there is room.
-        methods: applied to the agent alone, in its turns and its probes.
-        settings: the protocol.
         listener: takes, by its number, the record of each conversation that is over, without its
             method's name, with the masses of its turns; and the progress in rounds.
-        together: how many run side by side; None: all.
     """
     last = time.monotonic()
 
@@ -94,15 +91,7 @@ def converse(
 
 
 def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Job:
-    """The first request of one conversation, where no session runs it and what follows.
-
-    Args:
-        dialog: that has not begun; its turns and probes are there as they are answered.
-        methods, settings: as of `converse`.
-
-    Raises:
-        UsageError: a probe is scored by a judge, which nobody asks here.
-    """
+    """The first request of one conversation, where no session runs it and what follows."""
     for rule in (rule for probe in dialog.pairing.every_probe for rule in probe.rules):
         if rule.measure.judged:
             raise UsageError(

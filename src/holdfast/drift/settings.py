@@ -207,12 +207,7 @@ class Cast:
     user_turns: UserTurns | Path | str | None = None
 
     def read(self) -> Dialogs | UserTurns | None:
-        """The dialogs or the user turns, read where a file was given.
-
-        Raises:
-            UsageError: more than one of them and of a user model is given, or the file cannot be
-                read.
-        """
+        """The dialogs or the user turns, read where a file was given."""
         model = self.user_model
         users = {
             "--dialogs": self.dialogs,

@@ -104,7 +104,6 @@ def load_suite(
 
 
 def load_shipped(name: str) -> Suite:
-    """A suite that comes with the package."""
     file = ASSETS / "suites" / f"{name}.yaml"
     if not file.is_file():
         raise UsageError(
@@ -240,9 +239,7 @@ def parse_suite(
     """Reads a suite from YAML.
 
     Args:
-        text: the YAML document.
         source: what to call it in messages, usually a path.
-        name: the suite's name if the document gives none.
         allow_code, probed: as of `load_suite`.
         folder: where modules of the user's own functions are looked for first.
         check: whether each measure is tried on its examples.

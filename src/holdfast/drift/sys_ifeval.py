@@ -157,7 +157,6 @@ def measure_name(id: str) -> str:
 
 
 def read_instructions(row: dict[str, Any], where: str) -> list[Instruction]:
-    """The instructions of a row, in its order."""
     ids, arguments = row.get("instruction_id_list"), row.get("kwargs")
     if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
         raise UsageError(

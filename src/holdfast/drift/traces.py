@@ -45,7 +45,6 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
 
 
 def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrace]:
-    """The turns of a recorded conversation, by round."""
     path = _path(run, method, conversation)
     try:
         with np.load(path, allow_pickle=False) as stored:

@@ -60,7 +60,6 @@ class Recorder:
     last: float = field(default_factory=time.monotonic)
 
     def take(self, number: int, outcome: tuple[dict[str, Any], dict[int, TurnTrace]]) -> None:
-        """Records the outcome of a conversation."""
         record, traces = outcome
         now = time.monotonic()
         self.keep({**record, "seconds": round(now - self.last, 3)}, traces)
@@ -83,7 +82,6 @@ class TwoModels:
     independent: ClassVar[bool] = False  # each waits for the other, so a batch at a time
 
     def session(self) -> TwoSessions:
-        """Opens a session of each."""
         return TwoSessions(self.agent.session(), self.user.session())
 
 
@@ -100,11 +98,9 @@ class TwoSessions:
     user: Session  # answers turns of the user model
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given."""
         return answer_all(self.run, requests)
 
     def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them."""
         agents, users = _Side(self.agent), _Side(self.user)
 
         def pass_on(jobs: Iterable[Job], here: _Side) -> list[Job]:
@@ -147,12 +143,10 @@ class _Side:
 
 
 def _is_users(request: Request) -> bool:
-    """Whether a request of a conversation belongs to the user model's view."""
     return isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
 
 
 def _linked(job: Job, link: Callable[[Iterable[Job]], list[Job]]) -> Job:
-    """The job with what follows from it linked to its session."""
     then, failed = job.then, job.failed
     linked = replace(job, then=lambda reply: link(then(reply)))
     return linked if failed is None else replace(linked, failed=lambda e: link(failed(e)))

@@ -48,7 +48,6 @@ class Slots(Cache):
 
     Args:
         layers: of the cache that the model would make, each of a kind in `HELD`.
-        device: where the rows live.
 
     Attributes:
         lengths: tokens computed, by slot.

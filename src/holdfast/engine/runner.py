@@ -52,7 +52,6 @@ class Runner:
         hf_model: of transformers; to steer, its attention must be `holdfast.attention`'s.
         batched: whether rows of different length fit into one pass; else each runs alone, with
             whatever cache the model makes.
-        name: of the model, for errors.
 
     Attributes:
         sees_all: whether every layer is attention to all tokens before.

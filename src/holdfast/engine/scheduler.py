@@ -93,8 +93,6 @@ class Scheduler:
     """Rows of one model, as many together as there is room for.
 
     Args:
-        runner: the model.
-        stop_ids: tokens that end a reply.
         batch_size: streams forwarded together at most.
         serving: how rows are taken that come at any time; None: they are known from the start, and
             fewer passes are worth more than a row's wait.

@@ -30,8 +30,6 @@ class Scored:
     Args:
         log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
             1; the end of the reply is not in it.
-        tokens: how many tokens each reply has.
-        forwarded: tokens that went through the model.
         greedy: whether each token of a reply is the likeliest, so that it would be generated at
             temperature 0.
     """

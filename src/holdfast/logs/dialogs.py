@@ -32,7 +32,6 @@ class LoggedTurn:
         user: the user's message before it; "" where the assistant began.
         role: of the message that its last text answers: user or tool; "" where it began.
         tokens: of the dialog before it, estimated from its bytes.
-        done: what it said and did.
     """
 
     number: int
@@ -49,7 +48,6 @@ class LoggedDialog:
     Args:
         source: the file, and the line or the session in it.
         system: the system prompt; "" where the log has none.
-        turns: of the assistant, at least one.
     """
 
     source: str
@@ -62,9 +60,7 @@ class Logs:
     """The contents of a set of files.
 
     Args:
-        dialogs: in the order of the files.
         problems: a sentence for each line that was left out.
-        formats: how many dialogs came in each format.
         fingerprint: SHA-256 of the files, in hexadecimal.
     """
 
@@ -78,7 +74,6 @@ def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
     """Reads files of logs, and those in folders.
 
     Args:
-        paths: files (.jsonl, .ndjson, .json), or folders of such.
         form: one of `FORMATS`; None finds out for each value.
 
     Raises:

@@ -98,9 +98,6 @@ _PATTERNS: tuple[tuple[str, Callable[[re.Match[str]], Spec | None]], ...] = (
 def draft_suite(file: Path | str) -> tuple[str, int, int]:
     """A suite in YAML, drafted from a prompt or a file such as AGENTS.md or CLAUDE.md; how many
     lines got a measure, and how many read like rules and got none.
-
-    Raises:
-        UsageError: the file cannot be read, or is empty.
     """
     path = Path(file)
     text = read_text(path).strip()
@@ -162,7 +159,6 @@ _SMALL = {"the", "and", "you", "your", "with", "for", "not", "that", "this", "ar
 
 
 def _name(line: str, taken: set[str]) -> str:
-    """A short id from the words of a line."""
     words = [word for word in re.findall("[a-z0-9]+", line.lower()) if len(word) > 2]
     name = "-".join([word for word in words if word not in _SMALL][:4]) or "rule"
     names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))

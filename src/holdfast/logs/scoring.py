@@ -31,13 +31,6 @@ def score_logs(
 ) -> RunData:
     """Scores logs into a run folder; what is there already is not scored again.
 
-    Args:
-        logs: as `read_logs` gives them.
-        suite: whose rules score; `load_suite(..., probed=False)` takes those without probes.
-        out: the run's folder.
-        judging: how the models of rules that a judge scores are had.
-        command: the words of the command, for the manifest.
-
     Raises:
         UsageError: no dialog is under one of the prompts.
         AnotherRun: the folder holds another run.
@@ -72,7 +65,6 @@ def score_logs(
 
 
 def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
-    """A dialog in the form of a conversation of `holdfast drift`."""
     return {
         "method": METHOD,
         "conversation": number,

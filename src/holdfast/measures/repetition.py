@@ -93,7 +93,6 @@ def loops(text: str) -> float:
 
 
 def units_of(text: str) -> list[str]:
-    """The units of a text, in order."""
     folded = fold(text)
     units: list[str] = _UNIT.findall(folded)
     signs = [sign for sign in folded if not sign.isspace()]

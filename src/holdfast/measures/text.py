@@ -32,7 +32,6 @@ BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, as written."""
     return WORD.findall(text)
 
 
@@ -42,7 +41,6 @@ def fold(text: str) -> str:
 
 
 def folded_words(text: str) -> list[str]:
-    """The words of a text, folded."""
     return WORD.findall(fold(text))
 
 
@@ -124,7 +122,6 @@ def closing_mark(sentence: str) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """'1 word', '3 words'."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -68,8 +68,6 @@ def edit_messages(
     """The messages the model is shown: every method that edits messages is applied, in order.
 
     Args:
-        messages: the chat as people see it; not changed.
-        methods: of any kind; those that do not edit messages are skipped.
         seed: the same for all turns of one conversation (`Request.editing_seed`).
     """
     for method in of_kind(methods, Kind.MESSAGES):

@@ -91,9 +91,6 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
 
     A digest is looked for among the files that this process has read, then, where `files` may be
     named, among those of the working folder that `holdfast fit` wrote.
-
-    Raises:
-        UsageError: there is none, it cannot be read, or it was fitted for another method.
     """
     if text.endswith(SUFFIX):
         if not files:
@@ -151,10 +148,6 @@ def write_fitted(
     """Writes what was fitted, and returns it as it is read; the same content gives the same bytes.
 
     The tensors are float32, their first dimension that of `layers`; the rest is as of `Fitted`.
-
-    Raises:
-        UsageError: the path does not end in .safetensors.
-        RecordsError: the file cannot be written.
     """
     from safetensors.torch import save
 

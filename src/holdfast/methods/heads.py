@@ -49,11 +49,6 @@ class Shape:
 class HeadSet(frozenset[Head]):
     """A frozenset of (layer, head) pairs that may know where it comes from; as a set it equals any
     other with the same pairs.
-
-    Args:
-        pairs: (layer, head), both counted from 0.
-        made_for: the shape of the model it was made for, or None.
-        file: where it was read, or "".
     """
 
     made_for: Shape | None
@@ -92,12 +87,7 @@ class Ranking:
 
 
 def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
-    """The heads among the best k of every task: Algorithm 1's choice for several tasks.
-
-    Raises:
-        UsageError: there are none; the message says which k gives how many. Or the rankings are of
-            models of different shapes.
-    """
+    """The heads among the best k of every task: Algorithm 1's choice for several tasks."""
     _check_alike(rankings)
 
     def shared(k: int) -> frozenset[Head]:

@@ -24,10 +24,6 @@ class EndpointModel(Generates):
 
     A conversation stays with one of the endpoints. Where one is gone, the others go on with what it
     had, from the request that it did not answer: nothing that it said before is lost.
-
-    Args:
-        servers: those that answer.
-        urls: of all endpoints, in the order in which they were given.
     """
 
     servers: tuple[Server, ...]
@@ -36,7 +32,6 @@ class EndpointModel(Generates):
 
     @property
     def name(self) -> str:
-        """The model's name at every endpoint."""
         return self.servers[0].endpoint.model
 
     @property

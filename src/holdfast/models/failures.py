@@ -39,7 +39,6 @@ class Failures:
     _last: RequestFailed | None = None
 
     def answered(self, request: Request) -> None:
-        """A request was answered, so the server is there."""
         self._answered = request
         self._end_row()
 
@@ -54,7 +53,6 @@ class Failures:
             raise self._stopped(error)
 
     def over(self, name: Hashable, outcome: Any) -> None:
-        """The conversation or sample `name` is over."""
         if name in self._failed:
             self._waiting.append(outcome)
         else:

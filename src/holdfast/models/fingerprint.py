@@ -24,11 +24,6 @@ class Fingerprint:
     (writes through `.data`, as peft merges adapters, leave the counter alone). A model that was
     changed gets a digest of all its values: the sample that is enough to tell checkpoints apart
     might miss the edit. To move a loaded model to another device counts as a change as well.
-
-    Args:
-        model: whose weights are digested.
-        tokenizer: whose chat template belongs to it.
-        loaded: the fingerprint of the model as it is now; None: `fingerprint_of` it.
     """
 
     def __init__(

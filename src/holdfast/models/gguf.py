@@ -38,13 +38,11 @@ class GGUF:
     header: GGUFReader
 
     def value(self, key: str, default: Any = None) -> Any:
-        """An entry of the metadata."""
         field = self.header.get_field(key)
         return default if field is None else field.contents()
 
     @property
     def stop_ids(self) -> frozenset[int]:
-        """The tokens that end a turn."""
         keys = (f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"))
         return frozenset(token for key in keys if (token := self.value(key)) is not None)
 
@@ -60,7 +58,6 @@ class GGUF:
         return next(dtype for name, dtype in floats.items() if name in types)
 
     def size_line(self, dtype: torch.dtype) -> str:
-        """The size on disk and in memory."""
         size = dtype.itemsize * sum(int(tensor.n_elements) for tensor in self.header.tensors)
         on_disk, name = _megabytes(self.path.stat().st_size), str(dtype).removeprefix("torch.")
         return f"{self.path.name}: {on_disk}, {_megabytes(size)} once dequantised to {name}."

@@ -55,7 +55,6 @@ class Placement:
     dtype: torch.dtype | str | None  # "auto": the checkpoint's; None: by size and processor
 
     def options(self) -> dict[str, Any]:
-        """The arguments of `from_pretrained`."""
         mapped = {} if self.device_map is None else {"device_map": self.device_map}
         return {"dtype": self.dtype, **mapped}
 
@@ -90,7 +89,6 @@ class Placement:
             raise self.no_room(name, error) from error
 
     def no_room(self, name: str, error: Exception) -> ModelError:
-        """The refusal of a model that does not fit."""
         where = self.device if self.device is not None else f"the devices here ({self.device_map})"
         return ModelError(
             f"Cannot move {name!r} to {where} ({shorten(error)}); use a smaller dtype such as"

@@ -103,7 +103,6 @@ class LocalModel(Generates):
         return Runner(self.hf_model, batched=self.reuses_cache, name=self.name)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """A scheduler of this model's own, without rows."""
         return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     @property

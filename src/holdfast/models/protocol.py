@@ -186,6 +186,5 @@ def stream_reply(
 
 
 def request_names(requests: Sequence[Request]) -> list[str]:
-    """The name of each of several requests in errors."""
     count = len(requests)
     return [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]

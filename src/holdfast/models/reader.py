@@ -47,7 +47,6 @@ class Answer:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was given up."""
         return self.handle.cancelled
 
     @property

@@ -71,7 +71,6 @@ def is_too_long(error: APIStatusError) -> bool:
 
 
 def is_gone(error: OpenAIError) -> bool:
-    """Whether there was no connection at all."""
     import httpx2
 
     return isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))

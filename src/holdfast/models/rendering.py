@@ -51,7 +51,6 @@ class Rendered:
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
-        """The tokens of the chat."""
         return self.row.streams[0].token_ids
 
     @property
@@ -271,9 +270,6 @@ def _chats(request: Request) -> list[_Chat]:
 def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:
     """A dialog whose replies come with their tokens: each is put behind the chat that it answered,
     as a thread would have done.
-
-    Raises:
-        PromptError: tokens that spell another text, or a chat that cannot be rendered.
     """
     known: tuple[CachedDialog, ...] = ()
     for number, token_ids in request.reply_token_ids:
@@ -297,9 +293,6 @@ def spell_replies(
 ) -> list[list[tuple[int, ...]]]:
     """The tokens of each reply behind its chat; by itself where no token of the two together
     begins with the reply. A reply that continues a text is behind a space.
-
-    Raises:
-        PromptError: a reply is empty, or a chat has none.
     """
     if any(not reply for options in replies for reply in options) or not all(replies):
         raise PromptError(

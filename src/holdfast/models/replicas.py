@@ -131,11 +131,7 @@ def ask_batches(
     """Has the unfinished batches of a run asked, and keeps their records.
 
     Args:
-        model: or several of it, as replicas.
-        work: asks a batch.
-        batches: of `resume`, finished ones included.
         material: what a replica needs to know of a batch.
-        progress: takes the size of a batch that is over, and its tokens.
         record_of: the method and conversation that an unanswered request is noted under.
         settle: completes a record before it is kept.
     """

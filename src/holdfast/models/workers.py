@@ -97,7 +97,6 @@ class Server:
             self.served = ask_served(self.client, self.endpoint, patient=True)
 
     def warn_of_seeds(self) -> None:
-        """Warns, once, when the server takes no seeds."""
         if "seed" in self.refused and not self.warned:
             self.warned = True
             warnings.warn(
@@ -246,7 +245,6 @@ class Workers:
             threading.Thread(target=self._work, name="holdfast-endpoint", daemon=True).start()
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Takes jobs in."""
         for job in jobs:
             number = next(self._numbers)
             queued = _QueuedJob(number, not job.request.keep, number, job)
@@ -274,7 +272,6 @@ class Workers:
         raise answer
 
     def stop(self) -> None:
-        """Starts no further request."""
         self._stopped.set()
         for _ in range(self._count):
             self._tasks.put(None)

@@ -48,22 +48,18 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """Figure 3, Table 1."""
         return f"{self.kind} {self.number}"
 
     @property
     def anchor(self) -> str:
-        """The id of its section on the page."""
         return f"{self.kind.lower()}-{self.number}"
 
     @property
     def table(self) -> Table | None:
-        """Its rows as the page shows them."""
         return Table(self.name, self.rows) if self.rows else None
 
     @property
     def pictures(self) -> list[Picture]:
-        """Its images as the page shows them."""
         return [Picture(self.title, path) for path in self.images]
 
 

@@ -49,8 +49,6 @@ def resume(
     """The batches of a run in their order, finished ones included.
 
     Args:
-        run: open for appending.
-        name: of their keys.
         batches: the numbers of each; the same ones in every command of a run.
         alone: whether results do not depend on what runs beside them, so that finished ones of a
             batch need not run again.

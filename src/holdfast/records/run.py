@@ -102,12 +102,7 @@ class Run:
         return key in self._keys
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write one conversation as one line and wait until it is on the disk.
-
-        Raises:
-            RecordsError: the conversation is already recorded, or the line cannot be written; what
-                was recorded before stays intact.
-        """
+        """Write one conversation as one line and wait until it is on the disk."""
         key = str(record["method"]), int(record["conversation"])
         if key in self._keys:
             raise RecordsError(
@@ -169,7 +164,6 @@ def open_run(
     """Create a run folder, or open it again if it holds the same run or one that this extends.
 
     Args:
-        folder: the folder; made with its parents where it does not exist.
         identity: everything that must be equal for two commands to be the same run (JSON values).
         about: the rest of the manifest (command, versions, seed, argv); `created` is added. When a
             run is resumed, the manifest of its start stays and `about` joins its list `resumed`;

@@ -77,11 +77,7 @@ def frame_of(run: RunLike, dataframe: Callable[[Columns], Any] | None = None) ->
 
 
 def write_csv(run: RunLike, path: Path | str) -> Path:
-    """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field.
-
-    Raises:
-        RecordsError: the file cannot be written.
-    """
+    """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field."""
     text, columns = io.StringIO(newline=""), columns_of(run)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -90,12 +86,7 @@ def write_csv(run: RunLike, path: Path | str) -> Path:
 
 
 def write_parquet(run: RunLike, path: Path | str) -> Path:
-    """Writes the table of a run as Parquet; its schema's metadata hold the run's identity as JSON.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-        RecordsError: the file cannot be written.
-    """
+    """Writes the table of a run as Parquet; the schema holds the identity of the run as JSON."""
     arrow = package("pyarrow", "parquet", "--parquet")
     parquet = importlib.import_module("pyarrow.parquet")
     kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}

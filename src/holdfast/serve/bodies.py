@@ -487,11 +487,7 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
 
 
 def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
-    """A body as its model has it.
-
-    Raises:
-        Refusal: it is not one; names the first field that is wrong.
-    """
+    """A body as its model has it."""
     try:
         return body.model_validate(value)
     except ValidationError as error:

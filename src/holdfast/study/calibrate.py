@@ -69,14 +69,8 @@ def calibrate(
 
     Args:
         model: plays both sides; read as "likeliest", it must tell log-probabilities of replies.
-        suite: cases, as `choose_prompts` gives them, or a suite's name.
         capability: asked in the dialogs, whose conversations share its items out among them.
         out: a folder; its folders `stability` and `capability` are runs.
-        plan: the sweeps and sizes.
-        running: as of `drift.run`; the capability counts as one round.
-
-    Returns:
-        The runs of stability and of capability.
 
     Raises:
         UsageError: methods given twice, fewer than four conversations.

@@ -66,12 +66,6 @@ class Capability:
 def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capability:
     """Loads a capability: one of `KINDS`, of which at most so many questions (of a text, passages
     of 64 words) are drawn by the seed.
-
-    Raises:
-        UnknownName: no such capability.
-        UsageError: a file is missing or malformed, or a package that has to be installed.
-        ParameterOutOfRange: fewer than 4 questions.
-        HoldfastError: the hub could not be reached.
     """
     ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")

@@ -58,9 +58,6 @@ def check(
 
     The settings' conversations, pairs, adoption and trace are the check's own. Returns the run, and
     the verdicts in the order of the suite.
-
-    Raises:
-        UsageError: there is neither a bar nor an earlier run.
     """
     before, method = options.before or {}, read_methods(options.method)
     if terms.min_stability is None and not before:

@@ -129,7 +129,6 @@ def write_logs(run: RunData, path: Path) -> list[Path]:
 
 
 def log_of(run: RunData, series: Series) -> EvalLog:
-    """The log of one method of a run."""
     identity, created = run.manifest["identity"], str(run.manifest["created"])
     settings = dict(identity["settings"])
     sampling = settings.pop("sampling", {})
@@ -164,7 +163,6 @@ def log_of(run: RunData, series: Series) -> EvalLog:
 
 
 def _write(log: EvalLog, path: Path) -> Path:
-    """Writes a log whole or not at all."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / f"log{SUFFIX}"
         write_eval_log(log, fresh)

@@ -89,8 +89,6 @@ class HoldfastAPI(ModelAPI):
 
     Args:
         model_name: "default", a folder, or a name on the hub.
-        base_url: none.
-        api_key, config: as Inspect gives them.
         model_args: `method`, the steering of calls that ask for none themselves, and what
             `holdfast.load` takes.
     """
@@ -217,7 +215,6 @@ class HoldfastAPI(ModelAPI):
 
 
 def _usage(generations: list[LiveReply], generated: int) -> ModelUsage:
-    """Tokens as Inspect counts them."""
     prompt = len(generations[0].prompt_ids)
     cached = generations[0].cached_tokens
     return ModelUsage(
@@ -282,7 +279,6 @@ def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[R
 
 
 def _fields(config: GenerateConfig) -> dict[str, Any]:
-    """The settings of a configuration, by the names of a request's body."""
     given = config.model_dump(exclude_none=True, exclude={*_IGNORED, "extra_body"})
     for name, value in given.items():
         if name not in _FIELDS and not (name in _NEUTRAL and value == _NEUTRAL[name]):

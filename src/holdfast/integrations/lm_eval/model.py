@@ -239,7 +239,6 @@ def _whole(batch_size: int | str) -> int:
 
 
 def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
-    """A chat as a context of the harness."""
     if not ends_open:
         raise UsageError(
             f"The task begins the model's reply itself ({messages[-1]['content']!r}), and a chat of"

@@ -67,7 +67,6 @@ class Actor:
         self._model: LocalModel | None = None
 
     def about(self) -> tuple[str, dict[str, str]]:
-        """The machine's name, and the versions there."""
         return platform.node(), versions()
 
     def load(self, specification: Specification) -> Description:

@@ -96,7 +96,6 @@ class Li2024Setup:
     watch: Watch = unwatched  # told of every step that takes long, in rounds
 
     def figures(self, number: str) -> Path:
-        """The folder of a figure's images."""
         return self.out / "figures" / number
 
     def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:

@@ -130,7 +130,6 @@ def _record(
 
 
 def _request(batch: TaskBatch, sample: Sample, prompt: str) -> Request:
-    """Asks one of a sample's prompts behind the demonstrations."""
     variant, tokens = batch.variant, CATALOGUE[batch.task].max_new_tokens
     signed = variant.name in _SIGNS
     shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt

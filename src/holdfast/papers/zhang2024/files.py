@@ -166,9 +166,6 @@ def load_files(where: str, seed: int = 0) -> Data:
 
     Files whose names say train, dev, valid or test are those splits; the rows of others are divided
     1 : 1 : 5 by whom they are about (the paper's proportions, Table 6).
-
-    Raises:
-        UsageError: nothing that can be read, a pickle, or a row that lacks a field.
     """
     items: dict[str, list[Any]] = {split: [] for split in SPLITS}
     kind, digest = "", hashlib.sha256()

@@ -46,9 +46,6 @@ class TextShape:
         distraction: share of them that name another occupation.
         asides: most sentences about others between a changed fact and its question, drawn from 0
             upwards.
-
-    Raises:
-        ParameterOutOfRange: a number outside its range.
     """
 
     sentences: tuple[int, int] = (5, 10)

@@ -57,11 +57,6 @@ def fit(
 ) -> Fitted:
     """Learns on a model what a method needs, and writes it into a .safetensors file; from the
     examples that ship, or a file of them.
-
-    Raises:
-        UnknownName: a method that learns nothing.
-        UsageError: the file's name, or the data.
-        ModelError: the model does not give what is learned from.
     """
     if method not in _LEARNING:
         raise UnknownName("method that is fitted", method, _LEARNING)

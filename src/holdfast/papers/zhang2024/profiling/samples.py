@@ -161,11 +161,6 @@ class ProfilingPlan:
         by: choices are scored by the log-probability of the right continuation ("probability"), or
             by whether it is the likeliest ("accuracy").
         max_new_tokens: of a reply.
-        system_as: where system prompts stand.
-
-    Raises:
-        UsageError: an unknown `by`, or another kind of method.
-        ParameterOutOfRange: a number outside its range.
     """
 
     method: ShiftsAttention = Pasta(0.01)
