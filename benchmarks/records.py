@@ -100,14 +100,22 @@ RECORDS = (
     Record(
         "drift_loop_smollm2",
         "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --repetitions 2 --out {out}",
+        " --max-new-tokens 60 --peers lock_step --rounds 3 --repetitions 2 --out {out}",
         False,
-        26,
+        10,
+    ),
+    Record(
+        "drift_loop_few",
+        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2 --repetitions 2"
+        " --out {out}",
+        False,
+        3,
     ),
     Record(
         "drift_loop_busy",
         "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --conversations 16 --rounds 3 --busy 2"
+        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2 --busy 2"
         " --repetitions 2 --out {out}",
         False,
         12,
@@ -115,7 +123,7 @@ RECORDS = (
     Record(
         "drift_loop_gemma",
         "benchmarks/drift_loop.py --model gemma-3-270m --chat-template plain --suite everyday"
-        " --temperature 0.7 --max-new-tokens 60 --peers lock_step --conversations 16 --rounds 4"
+        " --temperature 0.7 --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 4"
         " --repetitions 2 --out {out}",
         False,
         12,
