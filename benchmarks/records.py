@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
 from stamp import commit
 
 ROOT = Path(__file__).parent.parent
@@ -105,22 +106,6 @@ RECORDS = (
         10,
     ),
     Record(
-        "drift_loop_few",
-        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2 --repetitions 2"
-        " --out {out}",
-        False,
-        3,
-    ),
-    Record(
-        "drift_loop_busy",
-        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2 --busy 2"
-        " --repetitions 2 --out {out}",
-        False,
-        12,
-    ),
-    Record(
         "drift_loop_gemma",
         "benchmarks/drift_loop.py --model gemma-3-270m --chat-template plain --suite everyday"
         " --temperature 0.7 --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 4"
@@ -133,13 +118,6 @@ RECORDS = (
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
-    Record(
-        "growth_smollm2",
-        "benchmarks/growth.py --model smollm2 --repetitions 2 --out {out}",
-        False,
-        20,
-    ),
-    Record("cluster", "benchmarks/cluster.py --out {out}", False, 4),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 15),
     Record(
