@@ -157,7 +157,6 @@ def main() -> None:
         "guidance": "guidance:scale=1.5,2",
         "spotlight": "spotlight:target=0.1,0.2",
         "boost": "boost:factor=2,4,8",
-        "gate": "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
     }
     prompts = choose_prompts(scoring)
     calibrate(

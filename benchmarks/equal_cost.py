@@ -46,7 +46,6 @@ import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
 from holdfast.analysis.statistics import estimate, resampled_means
-from holdfast.methods import gate_of
 from holdfast.records import read_run
 from holdfast.study.calibrate import calibrate
 from holdfast.study.calibration_plan import Plan
@@ -58,7 +57,7 @@ from knowledge import ask
 
 RESULTS = Path(__file__).parent / "results"
 RECALLED = 3  # questions of a conversation about what the user said
-FITTED = ("seka", "ada-seka", "prism", "capping", "vector", "gcad")
+FITTED = ("seka", "prism", "capping", "vector", "gcad")
 PUBLISHED = (
     "split-softmax:exponent=0.7,0.5,0.3",
     "boost:factor=2,4,8",
@@ -68,18 +67,14 @@ PUBLISHED = (
     "guidance:scale=1.25,1.5",
     "prompt-strength:scale=1.25,1.5",
     "anchoring:strength=1.25,1.5",
-    "directer:scale=10,100",
     "seka:file={seka},gain=0.5,1",
     "prism:file={prism},gain=0.5,1",
     "capping:file={capping},strength=0.5,1",
     "vector:file={vector},factor=0.5,1",
     "gcad:file={gcad},gain=0.5,1",
-    "ada-seka:file={ada_seka},gain=0.1,0.2",
 )
 OURS = (
     "hold:fraction=0.25,0.5,0.75,1",
-    "gate:threshold=0.02,0.1,methods=[boost:factor=8]",
-    "gate:threshold=0.02,0.1,methods=[split-softmax:exponent=0.3]",
     "repetition:probability=0.5,1+boost:factor=2",
     "repetition:probability=0.5,1+seka:file={seka},gain=1",
     "seka:file={seka},gain=0.5,1+boost:factor=2",
@@ -152,7 +147,6 @@ EXPLORE_MANY = Stage(
     ),
     (
         "hold:fraction=0.5,1",
-        "gate:threshold=0.1,methods=[boost:factor=8]",
         "repetition:probability=0.5+boost:factor=2",
         "boost:factor=8,32,heads={gain}",
         "boost:factor=8,heads={drop}",
@@ -331,17 +325,13 @@ def lead(
 
 def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -> dict:
     """Stability in the last round and recall, [setting, conversation], behind the dialogs of the
-    model as it is. A gate has no recall: given replies have no probability under it.
+    model as it is.
     """
     run = read_run(folder / "stability")
     records = [record for record in run.records if record["method"] == "none"]
     fixes = [() if name == "none" else methods.parse(name) for name in spelled]
     fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
-    scored = [place for place, fix in enumerate(fixes) if not gate_of(fix)]
-    recalled = np.full(fixed.shape, np.nan)
-    recalled[scored] = recall(
-        model, records, [fixes[place] for place in scored], each=RECALLED, seed=seed
-    )
+    recalled = recall(model, records, fixes, each=RECALLED, seed=seed)
     return {"fixed_histories_gain": fixed, "recall_points_lost": -100 * recalled}
 
 

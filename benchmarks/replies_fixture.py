@@ -56,19 +56,16 @@ METHODS = (
     "guidance:scale=2",
     "prompt-strength:scale=1.5",
     "anchoring:strength=1.5",
-    "gate:methods=[boost:factor=8],threshold=0.1",
-    "directer:scale=20",
     "adacad",
 )
 PLACES = "The {} is by the {}. Many people like it."
 FITTED = {  # what is fitted here, and on what examples
-    ("seka", "ada-seka", "prism"): [
+    ("seka", "prism"): [
         {
             "context": PLACES.format(first, second),
             "answer": second,
             "relevant": f"Where is the {first}?",
             "irrelevant": "What do you eat?",
-            "expert": "places",
         }
         for first, second in itertools.permutations(("garden", "river", "town"), 2)
     ],
@@ -115,9 +112,8 @@ def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, d
         replies = model.session().generate_batch(requests)
         for number, reply in enumerate(replies):
             yield f"three/{method}/{number}", as_data(reply)
-        scored = model.score(chat(0), REPLIES, specs[method]) if method != "gate" else None
-        if scored is not None:
-            yield f"score/{method}", {"scores": rounded(scored.log_probabilities)}
+        scored = model.score(chat(0), REPLIES, specs[method])
+        yield f"score/{method}", {"scores": rounded(scored.log_probabilities)}
 
     for number, method in enumerate(("none", "boost", "guidance")):
         reply = model.session().generate(request(number, method))

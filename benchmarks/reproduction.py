@@ -126,6 +126,8 @@ def main() -> None:
         counts = json.loads(known.with_suffix(".json").read_text())
         record["facts"] = {name: counts[name] for name in ("asked", "known")}
         command += ["--data", str(known)]
+        if set(arguments.task) != {"counterfact"}:
+            command += ["--data", tasks.SYNTHETIC]  # the biographies
     if status := command_line([*command, "--out", str(runs / arguments.paper)]):
         raise SystemExit(status)
     runs = runs / arguments.paper

@@ -9,7 +9,7 @@ import torch
 from holdfast.methods import Fitted, FittedOn, write_fitted
 from holdfast.states import sites_of
 
-METHODS = ("seka", "ada-seka", "prism", "capping", "vector", "gcad")
+METHODS = ("seka", "prism", "capping", "vector", "gcad")
 
 
 def write_random(
@@ -41,8 +41,6 @@ def write_random(
                 f"{sign}.vectors": vectors(count, heads),
                 f"{sign}.values": falling(count, heads),
             }
-    elif method == "ada-seka":
-        tensors |= {"vectors": vectors(count, heads, 3), "values": falling(count, heads, 3)}
     elif method == "prism":
         for part in ("keys", "values"):
             tensors |= {

@@ -180,29 +180,6 @@ def dot(first: list[float], second: list[float]) -> float:
     return math.fsum(a * b for a, b in zip(first, second, strict=True))
 
 
-def ada_seka(
-    key: list[float],
-    query: list[float],
-    experts: list[list[list[float]]],
-    values: list[list[float]],
-    gain: float,
-) -> list[float]:
-    """Li et al. (2026), AdaSEKA: k + g sum_m alpha_m U_m U_m^T k for one key and routing query.
-
-    `experts` are each expert's directions, `values` their singular values.
-    """
-    sums = [
-        math.fsum(dot(query, u) * s for u, s in zip(directions, own, strict=True))
-        for directions, own in zip(experts, values, strict=True)
-    ]
-    most = max(abs(each) for each in sums)
-    edited = list(key)
-    for directions, each in zip(experts, sums, strict=True):
-        part = projected(key, directions)
-        edited = [k + gain * each / most * p for k, p in zip(edited, part, strict=True)]
-    return edited
-
-
 def prism(
     key: list[float], directions: list[list[float]], distance: float, offset: float, gain: float
 ) -> list[float]:

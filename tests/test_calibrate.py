@@ -155,41 +155,6 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
             assert probe["reply"] == written.text
 
 
-def test_a_gate_chooses_between_options_as_between_tokens(tmp_path):
-    strong, tiny = SplitSoftmax(0.05), model()
-    letters = Capability(
-        "letters",
-        tuple(Item(f"which letter, number {n}?", tuple("abcdefgh"), n % 8) for n in range(24)),
-    )
-    _, asked = run(
-        tmp_path, letters, sweeps=("gate:methods=[split-softmax:exponent=0.05],threshold=0,0.9,1",)
-    )
-    seen = {}
-    for record in asked.records:
-        if record["method"] == "none":
-            continue
-        roles = {"user": "user", "agent": "assistant"}
-        history = [{"role": "system", "content": record["agent"]["system_prompt"]}]
-        history += [
-            {"role": roles[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]
-        ]
-        (gate,) = methods.parse(record["method"])
-        for probe in record["probes"]:
-            item = letters.items[probe["probe"]]
-            chat = [*history, {"role": "user", "content": item.question}]
-            steered, plain = (
-                np.array(tiny.score(chat, item.replies, how).log_probabilities)
-                for how in ((strong,), ())
-            )
-            accepted = plain[steered.argmax()] >= plain.max() + np.log(gate.threshold or 1e-300)
-            assert probe["log_probabilities"] == pytest.approx(
-                steered if accepted else plain, abs=1e-3
-            )
-            assert probe["reply"] == tiny.generate(chat, (gate,), GREEDY).text
-            seen.setdefault(gate.threshold, []).append(accepted)
-    assert all(seen[0.0]) and not all(seen[1.0])
-
-
 def test_items_of_one_dialog_share_its_history(finished):
     _, _, asked = finished
     forwarded = {
@@ -704,14 +669,6 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
         Plan(rounds=2)
     with pytest.raises(UsageError, match=r"likeliest or written, not 'guessed'"):
         Plan(reading="guessed")
-    (tmp_path / "text").write_text("the old town by the river " * 60)
-    with pytest.raises(ModelError, match=r"Under gate.*text has no probability.*knowledge"):
-        run(
-            tmp_path,
-            load_capability(f"perplexity:{tmp_path / 'text'}"),
-            ("gate:methods=[boost:factor=2],threshold=0.1,0.5",),
-        )
-    (tmp_path / "text").unlink()
     assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
 
 

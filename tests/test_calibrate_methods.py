@@ -36,7 +36,6 @@ WRITTEN = Plan(
 SWEEPS = {
     "anchoring": "anchoring:strength=1.5,3",
     "prompt-strength": 'prompt-strength:scale=1.5,3,default="be nice"',
-    "directer": "directer:scale=4,100,threshold=0.05",
     "seka": "seka:gain=0.5,2,file={}",
     "vector": "vector:factor=0.5,2,file={}",
 }
@@ -124,12 +123,6 @@ def commanded(tmp_path):
         return cli.main([*command, "--out", str(tmp_path / "run"), *more])
 
     return run
-
-
-def test_the_command_sweeps_a_method_of_scores(commanded, tmp_path, capsys):
-    assert commanded("directer:scale=10,100") == 0
-    assert "directer:scale=100" in capsys.readouterr().out
-    assert (tmp_path / "run" / "report.html").is_file()
 
 
 @pytest.mark.slow

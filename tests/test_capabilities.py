@@ -10,10 +10,10 @@ from holdfast import methods
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import (
     Ability,
+    AdaCad,
     Boost,
-    Directer,
-    Gate,
     Guidance,
+    Hold,
     Kind,
     Pasta,
     Repetition,
@@ -25,7 +25,6 @@ from holdfast.methods.kinds import NEEDS
 from holdfast.models.capabilities import check_needs, offers
 
 ATTENTION = (SplitSoftmax(0.5), Boost(2))
-GATED = Gate((Boost(3),), 0.1)
 MIXED = (Repetition(0.5), ATTENTION[0], Guidance(2.0), ATTENTION[1])
 TALK = chat("always talk about cheese", "the old town")
 
@@ -62,9 +61,7 @@ class Empty(Louder):
     kind: ClassVar[Kind] = Kind.STREAM
 
 
-@pytest.mark.parametrize(
-    "made", (*MIXED, GATED, Pasta(0.1), Spotlight(0.3), Directer(8.0)), ids=str
-)
+@pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
 def test_every_method_declares_its_kind_and_what_that_needs(made):
     assert isinstance(type(made).kind, Kind) and made.kind is methods.kind_of(made)
     assert methods.needs_of(made) == getattr(made, "needs", NEEDS[made.kind])
@@ -74,8 +71,6 @@ def test_methods_are_told_by_their_kind():
     assert methods.of_kind(MIXED, Kind.LOG_ODDS) == ATTENTION
     assert methods.of_kind(MIXED, Kind.MESSAGES) == (Repetition(0.5),)
     assert methods.of_kind(MIXED, Kind.STREAM) == (Guidance(2.0),)
-    assert methods.of_kind((*MIXED, GATED), Kind.TRIALS) == (GATED,)
-    assert methods.attention_methods((*MIXED, GATED)) == (*ATTENTION, Boost(3))
     assert methods.kind_of(7) is None and methods.kind_of(len) is None
 
 
@@ -104,15 +99,15 @@ def test_a_refusal_names_what_is_needed_and_what_is_offered():
     offered = frozenset({Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES})
     check_needs((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
     with pytest.raises(ModelError) as caught:
-        check_needs((Guidance(2.0), GATED), offered, "the model", "use another")
+        check_needs((Guidance(2.0), Boost(3)), offered, "the model", "use another")
     assert str(caught.value) == (
-        "gate:methods=[boost:factor=3],threshold=0.1 needs attention, and the model offers methods"
-        " messages and a second stream alone; use another."
+        "boost:factor=3 needs attention, and the model offers methods messages and a second stream"
+        " alone; use another."
     )
-    with pytest.raises(ModelError, match=r"needs attention and a second stream, .*messages alone"):
-        check_needs((GATED,), frozenset({Ability.MESSAGES}), "the model", "use another")
-    with pytest.raises(UsageError, match="guidance and gate each need a second stream"):
-        check_needs((Guidance(2.0), GATED), offered | {Ability.LOG_ODDS}, "the model", "")
+    with pytest.raises(ModelError, match=r"attention and a rehearsed reply, .*messages alone"):
+        check_needs((Hold(),), frozenset({Ability.MESSAGES}), "the model", "use another")
+    with pytest.raises(UsageError, match="guidance and adacad each need a second stream"):
+        check_needs((Guidance(2.0), AdaCad()), offered, "the model", "")
 
 
 def test_models_declare_what_they_offer():
@@ -121,8 +116,7 @@ def test_models_declare_what_they_offer():
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     assert endpoint.offers == {Ability.MESSAGES, Ability.PIECES}
     assert model().offers == set(Ability)
-    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.OUTPUTS}
-    attention |= {Ability.REHEARSAL, Ability.SCORES}
+    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.OUTPUTS, Ability.REHEARSAL}
     assert model("mamba").offers == set(Ability) - attention
     assert offers(object(), Ability.MESSAGES) and not offers(object(), Ability.REPLY_SCORES)
     with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream.*messages alone"):

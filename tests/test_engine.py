@@ -21,7 +21,6 @@ from holdfast import (
     AdaCad,
     Anchoring,
     Boost,
-    Gate,
     Guidance,
     Pasta,
     PromptStrength,
@@ -310,29 +309,6 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
     assert method.other(twice) == method.other(messages)
 
 
-def draw_by_hand(chances, seed, count):
-    from holdfast.engine.drawing import draw, uniforms
-
-    return draw(chances.log()[None].float(), [SHORT], [uniforms(seed, count + 1)[count]])[0]
-
-
-def test_a_gate_takes_what_the_unsteered_model_finds_plausible_and_nothing_else():
-    tiny, strong = model(), SplitSoftmax(0.05)
-    messages = chat("always talk about cheese and rain", "the old town by the river")
-    gates = {"open": 0.0, "shut": 1.0, "ajar": 0.3}
-    ways = {name: (Gate((strong,), threshold),) for name, threshold in gates.items()}
-    ways |= {"none": (), "steered": (strong,)}
-    ask = {name: tiny.generate(messages, ways[name], SHORT, seed=0).token_ids for name in ways}
-    assert ask["open"] == ask["steered"] != ask["none"]
-    assert ask["ajar"] not in (ask["none"], ask["steered"])
-    prompt = list(render(messages, tiny.tokenizer).token_ids)
-    for name, threshold in (("ajar", 0.3), ("shut", 1.0)):
-        for count, token in enumerate(ask[name]):
-            chances = last_logits(tiny, prompt + list(ask[name][:count])).softmax(-1)
-            plausible = chances[token] >= threshold * chances.max() - ROUNDING
-            assert plausible or token == draw_by_hand(chances, 0, count)
-
-
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
     """A process that answers batch after batch makes few objects, so the collector may not come
     before memory is full.
@@ -351,7 +327,7 @@ def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(m
         model().generate_batch(
             [
                 Request(chat("be nice", "hello"), methods, SHORT)
-                for methods in ((), (Guidance(2.0),), (Gate((SplitSoftmax(0.5),), 0.5),))
+                for methods in ((), (Guidance(2.0),), (SplitSoftmax(0.5),))
             ]
         )
         assert len(alive) == 1 and alive[0]() is None
@@ -416,25 +392,6 @@ def test_a_reply_ends_where_the_context_does():
     asked = [Request(messages, sampling=Sampling(3.0, 1.0, 100), seed=seed) for seed in range(20)]
     cut = [reply for reply in tiny.generate_batch(asked) if reply.stop_reason == "length"]
     assert cut and all(len(reply.token_ids) == room for reply in cut)
-
-
-@pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
-def test_a_gated_trace_has_the_mass_that_each_token_was_drawn_under(kind):
-    class Shut(Gate):
-        def accepts(self, tokens, other):
-            return torch.zeros_like(tokens, dtype=torch.bool)
-
-    tiny, strong, greedy = model(kind), (SplitSoftmax(0.05),), Sampling(0, 1, 12)
-    messages = chat("always talk about cheese and rain", "the old town by the river")
-    asked = {"plain": (), "steered": strong}
-    asked |= {"shut": (Shut(strong, 0.5),), "open": (Gate(strong, 0),)}
-    traces = {
-        name: tiny.generate_batch([Request(messages, methods, greedy, trace=True)])[0].trace.mass
-        for name, methods in asked.items()
-    }
-    assert torch.allclose(traces["shut"], traces["plain"], atol=ROUNDING)
-    assert torch.allclose(traces["open"], traces["steered"], atol=ROUNDING)
-    assert (traces["plain"][..., 0] - traces["steered"][..., 0]).abs().max() > 0.1
 
 
 def test_guidance_reads_no_default_system_prompt_in_the_stream_without():

@@ -12,7 +12,7 @@ import torch
 from test_scheduler import LONG, Broken, asked
 from tiny import chat, model
 
-from holdfast import Boost, Gate, Guidance, Request, Sampling, SplitSoftmax
+from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax
 from holdfast.engine.decoder import Decoder
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
 from holdfast.serve.engine_thread import EngineThread
@@ -22,7 +22,6 @@ METHODS = (
     (SplitSoftmax(0.3),),
     (Boost(2.0),),
     (Guidance(1.5),),
-    (Gate((SplitSoftmax(0.3),), 0.5),),
 )
 ENDLESS = Sampling(3.0, 1.0, 400)
 

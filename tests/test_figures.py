@@ -127,7 +127,7 @@ def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
 
 def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, monkeypatch):
     methods = [
-        f"gate:methods=[split-softmax:exponent=0.{n},heads=0.1/0.5/2.3/3.1/3.4],threshold=0.0{n}"
+        f"split-softmax:exponent=0.{n},heads=0.1/0.5/2.3/3.1/3.4+repetition:probability=0.0{n}"
         for n in range(1, 8)
     ]
     monkeypatch.setattr(synthetic_run, "DECAY", dict.fromkeys(("none", *methods), 0.2))

@@ -102,7 +102,7 @@ def test_a_batch_refuses_a_method_without_a_span_and_names_the_row():
     assert len(tiny.generate_batch([asked[0], Request(chat("", "hello"))])) == 2
 
 
-@pytest.mark.parametrize("method", (Hold(), "boost:factor=4", "directer:scale=100"))
+@pytest.mark.parametrize("method", (Hold(), "boost:factor=4"))
 def test_a_single_reply_is_refused_where_a_method_has_nothing_to_hold_on_to(method):
     tiny = model()
     for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):

@@ -16,7 +16,7 @@ from holdfast.analysis.adherence import TURN_BINS, adherence, read_scores
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
-from holdfast.logs import FORMATS, draft_suite, read_logs, score_logs
+from holdfast.logs import FORMATS, read_logs, score_logs
 from holdfast.measures.conduct import files_changed
 from holdfast.records import read_run
 
@@ -424,49 +424,3 @@ def test_a_suite_for_logs_is_refused_where_rules_are_probed(suite, short):
     short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))
     with pytest.raises(UsageError, match="'tool_called' reads tool calls"):
         load_suite(str(short))
-
-
-DRAFT = """# Rules
-- Never run `git push --force`.
-- Do not edit files in `migrations/`.
-- Run `make test` before every commit.
-- Use conventional commits.
-- Use `uv` instead of `pip`.
-- Say "customer" instead of "user".
-- Answer in at most three sentences.
-- Always reply in German.
-- Never use emojis.
-- End every reply with "Done."
-- Never mention "Acme".
-- Prefer small functions.
-
-```
-Never run `this`; it is an example.
-```
-"""
-
-
-def test_a_draft_is_a_suite_with_the_measures_that_fit(tmp_path):
-    source = tmp_path / "AGENTS.md"
-    source.write_text(DRAFT)
-    text, measured, left = draft_suite(source)
-    path = tmp_path / "drafted.yaml"
-    path.write_text(text)
-    suite = load_suite(str(path), probed=False)
-    specs = [rule.measure.spec for rule in suite.cases[0].all_rules]
-    assert suite.cases[0].system_prompt.strip() == DRAFT.strip()
-    assert [spec["name"] for spec in specs] == [
-        "command_not_run", "file_not_touched", "runs_before", "commit_message", "command_not_run",
-        "never_contains", "at_most_sentences", "language", "regex", "ends_with", "never_contains",
-    ]  # fmt: skip
-    assert measured == 11 and left == 1 and "# Prefer small functions." in text
-
-
-def test_init_writes_no_suite_over_another(tmp_path, capsys):
-    source, path = tmp_path / "AGENTS.md", tmp_path / "rules.yaml"
-    source.write_text(DRAFT)
-    words = ["logs", "--init", str(source), "--suite", str(path)]
-    assert main(words) == 0 and "11 rules with a measure" in capsys.readouterr().out
-    assert main(words) == 2 and "exists already" in capsys.readouterr().err
-    (tmp_path / "empty.md").write_text(" ")
-    assert main(["logs", "--init", str(tmp_path / "empty.md")]) == 2

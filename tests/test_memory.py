@@ -12,7 +12,7 @@ import torch
 from tiny import chat, model
 from transformers.cache_utils import DynamicLayer
 
-from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax, drift
+from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.prefixes import KeysValues
@@ -258,7 +258,7 @@ def serving(tiny, limit=0, **how):
     return scheduler, [scheduler.submit(replace(row, shares=True)) for row in rows]
 
 
-WAYS = ((), (SplitSoftmax(0.3),), (Gate((SplitSoftmax(0.3),), 0.5),), (Guidance(1.5),), (), ())
+WAYS = ((), (SplitSoftmax(0.3),), (SplitSoftmax(0.5),), (Guidance(1.5),), (), ())
 
 
 def fail_once(monkeypatch, at):

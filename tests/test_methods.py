@@ -68,7 +68,6 @@ def test_a_spelling_is_read(spec, expected):
         "anchoring:strength=1.5,plausibility=0.1",
         "prompt-strength:scale=2",
         'prompt-strength:scale=2,default="Say \\"yes\\", [a+b]: c=1, ü\\n"+boost:factor=2',
-        "gate:methods=[split-softmax:exponent=0.5,heads=1.0/1.1+split-softmax:exponent=0.7],threshold=0.1+repetition:probability=1",
         "pasta:alpha=0.01,heads=3.0/3.5,generated=scale",
         "boost:factor=1e20",  # no plus sign, which stands between methods
         "boost:factor=8,heads=20-29.0-8",
@@ -103,10 +102,6 @@ def test_equal_methods_are_spelled_alike():
         ("boost:factor=2,heads=0-99999.0-99999", UsageError, ["100,000", "'0-99999.0-99999'"]),
         ("boost", UsageError, ["boost needs factor", "boost:factor=4", "'boost'"]),
         ("boost:=3,factor=2", UnknownName, ["boost has no parameter", "''"]),
-        ("gate:threshold=0.1", UsageError, ["gate:methods=[split-softmax:exponent=0.5]"]),
-        ("gate:threshold=0.1,methods=split-softmax", UsageError, ["brackets", "'split-softmax'"]),
-        ("gate:threshold=0.1,methods=[repetition:probability=1]", UsageError, ["Repetition"]),
-        ("gate:threshold=2,methods=[boost:factor=2]", ParameterOutOfRange, ["threshold", "0 to 1"]),
         ("guidance:scale=-1", ParameterOutOfRange, ["guidance", "scale", "from 0"]),
         ("pasta:alpha=0", ParameterOutOfRange, ["alpha", "above 0 to 1", "0"]),
         ("pasta:alpha=0.1,generated=drop", UsageError, ["'drop'", "keep or scale"]),
@@ -160,8 +155,8 @@ def test_the_schema_is_plain_data_and_tells_each_range_and_default():
     assert list(listed) == [name for name, _, _ in methods.catalogue()]
     kinds = {name: entry["kind"] for name, entry in listed.items()}
     assert kinds["boost"] == "log-odds" and kinds["repetition"] == "messages"
-    assert kinds["guidance"] == "stream" and kinds["gate"] == kinds["directer"] == "trials"
-    assert listed["gate"]["needs"] == ["attention", "a second stream"]
+    assert kinds["guidance"] == "stream"
+    assert listed["hold"]["needs"] == ["attention", "a rehearsed reply"]
 
     pasta = listed["pasta"]["parameters"]
     assert pasta["required"] == ["alpha"] and pasta["additionalProperties"] is False
@@ -176,20 +171,19 @@ def test_the_schema_is_plain_data_and_tells_each_range_and_default():
 
 def test_the_schemas_ranges_are_those_that_are_checked():
     for entry in methods.schema():
-        others = {"gate": "methods=[boost:factor=2],"}.get(entry["name"], "")
         for parameter in entry["parameters"]["required"]:
             told = entry["parameters"]["properties"][parameter]
             if told["type"] != "number":
                 continue
             for bound in ("minimum", "maximum"):
                 if bound in told:
-                    methods.parse(f"{entry['name']}:{others}{parameter}={told[bound]}")
+                    methods.parse(f"{entry['name']}:{parameter}={told[bound]}")
             outside = [told[b] for b in told if b.startswith("exclusive")]
             outside += [told["minimum"] - 0.01] if "minimum" in told else []
             outside += [told["maximum"] + 0.01] if "maximum" in told else []
             for value in outside:
                 with pytest.raises(ParameterOutOfRange):
-                    methods.parse(f"{entry['name']}:{others}{parameter}={value}")
+                    methods.parse(f"{entry['name']}:{parameter}={value}")
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, [0.5]])

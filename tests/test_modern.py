@@ -13,7 +13,7 @@ from tiny import GPTJ, chat, model
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 
-from holdfast import Boost, Gate, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast import Boost, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.chat.prompt import render
 from holdfast.engine import slot_layers
 from holdfast.engine.rows import Row, Stream
@@ -195,16 +195,6 @@ def test_scores_behind_a_kept_thread_equal_those_of_the_whole_chat(kind):
         scored = session.score(asked, replies)
         each.append([value for score in scored for value in score.log_probabilities])
     assert each[0] == pytest.approx(each[1], abs=1e-5 if kind in KINDS else 1e-3)
-
-
-@pytest.mark.parametrize("kind", ("mistral", "gemma3_text", "llama4_text", "qwen3_next", "lfm2"))
-def test_a_gate_takes_the_same_tokens_in_a_batch_and_alone(kind):
-    tiny, gate = double(kind), Gate((SplitSoftmax(0.05),), 0.3)
-    asked = [
-        Request(chat("talk about cheese", "the garden " * n), (gate,), GREEDY, n) for n in (1, 6, 3)
-    ]
-    together = [reply.token_ids for reply in tiny.generate_batch(asked)]
-    assert together == [tiny.generate_batch([each])[0].token_ids for each in asked]
 
 
 def test_layers_that_look_at_the_length_of_the_cache_share_passes_with_rows_of_their_length():

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny import chat, model
 
-from holdfast import Gate, Guidance, Request, Sampling, SplitSoftmax
+from holdfast import Guidance, Request, Sampling
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Kind
 
@@ -100,7 +100,7 @@ def test_a_method_that_fails_ends_its_row_alone_and_the_error_names_it(how, besi
     assert others == [expected[n] for n in (0, 1, 3)]
 
 
-@pytest.mark.parametrize("methods", ((), (Gate((SplitSoftmax(0.3),), 0.5),)), ids=("plain", "gate"))
+@pytest.mark.parametrize("methods", ((), (Guidance(1.5),)), ids=("plain", "guided"))
 def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     tiny = model()
     requests = asked(5, methods)

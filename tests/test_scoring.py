@@ -10,7 +10,6 @@ from holdfast import (
     AdaCad,
     Anchoring,
     Boost,
-    Gate,
     Guidance,
     Pasta,
     PromptStrength,
@@ -133,8 +132,6 @@ def test_a_reply_is_greedy_where_each_token_is_the_likeliest(kind):
 
 def test_what_has_no_score_is_refused():
     tiny = model()
-    with pytest.raises(UsageError, match=r"gate draws tokens again"):
-        tiny.score(CHATS[0], ["bread"], (Gate((SplitSoftmax(0.5),), 0.1),))
     with pytest.raises(PromptError, match=r"empty reply \(''\)"):
         tiny.score(CHATS[0], ["bread", ""])
     with pytest.raises(PromptError, match=r"tokens, and tiny llama sees 512"):
@@ -163,19 +160,6 @@ def test_log_probabilities_of_drawn_tokens_are_those_of_their_scores(name):
         assert told == pytest.approx(scored.log_probabilities, abs=TOLERANCE)
         assert all(sorted(each.top, key=lambda pair: -pair[1]) == [*each.top] for each in known)
     assert answers[0].result().token_ids == plain.result().token_ids
-
-
-def test_log_probabilities_behind_a_gate_are_those_the_token_was_drawn_from():
-    session = model().session()
-    never = Gate((SplitSoftmax(0.01),), 0.999)  # so that every token is drawn unsteered
-    talk, sampling = CHATS[0], Sampling(1.0, 1.0, 6)
-    answer = session.submit(Request(talk, (never,), sampling), top_logprobs=0)
-    plain = session.submit(Request(talk, (), sampling), top_logprobs=0)
-    while not (answer.done and plain.done):
-        session.step()
-    assert answer.result().token_ids == plain.result().token_ids
-    told, expected = answer.handle.log_probabilities, plain.handle.log_probabilities
-    assert [each.drawn for each in told] == pytest.approx([each.drawn for each in expected])
 
 
 @pytest.mark.parametrize("count", (-1, 21, True))

@@ -196,7 +196,7 @@ def test_health_models_and_steering(url):
     assert httpx2.get(f"{url}/ready").status_code == 200
     assert httpx2.get(f"{url}/v1/models").json()["data"][0]["id"] == "default"
     told = httpx2.get(f"{url}/v1/steering").json()
-    assert {"boost", "gate"} <= {method["name"] for method in told["methods"]}
+    assert {"boost", "hold"} <= {method["name"] for method in told["methods"]}
     assert (told["layers"], told["heads"], told["default"]) == (4, 8, "none")
     assert "holdfast_prompt_mass" in httpx2.get(f"{url}/metrics").text
     json.dumps(httpx2.get(f"{url}/openapi.json").json())

@@ -98,7 +98,6 @@ def error_of(answer: httpx2.Response) -> dict:
         ("steering", "heads.json", "names a file"),
         ("steering", "boost:factor=2,heads=/etc/passwd.json", "names a file"),
         ("steering", "boost:factor=2,heads=" + "9" * 5000 + ".0", "LAYER.HEAD"),
-        ("steering", "gate:threshold=0.1,methods=[" * 600 + "]" * 600, "brackets deeper"),
         ("steering", "boost:factor=2,heads=7.0", "layer"),
         ("emphasis", "music", "emphasis"),
         ("emphasis", ["nowhere"], "is in no message"),

@@ -9,7 +9,7 @@ from test_modern import KINDS, STATES, double
 from tiny import chat, model
 
 import holdfast
-from holdfast import Anchoring, Boost, Gate, Guidance, Request, Sampling, SplitSoftmax, Spotlight
+from holdfast import Anchoring, Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
 
 SYSTEM = "always talk about cheese and never about the river " * 8
 SHORT = Sampling(1.0, 0.95, 8)
@@ -20,7 +20,6 @@ METHODS = {
     "spotlight": (Spotlight(0.4),),
     "guidance": (Guidance(2.0), Boost(2)),
     "anchoring": (Anchoring(2.0), Boost(2)),
-    "gate": (Gate((SplitSoftmax(0.05),), 0.3),),
 }
 
 
@@ -61,7 +60,7 @@ def test_turns_of_dialogs_forward_what_is_new_and_replies_are_those_without_shar
         assert each.handle.cached >= len(before.rendered.prompt_ids) - 1
         whole = before.rendered.prompt_ids + before.result().token_ids
         spelled = each.rendered.prompt_ids[: len(whole)] == whole
-        apart = name in ("gate", "spotlight", "split-softmax", "heads")
+        apart = name in ("spotlight", "split-softmax", "heads")
         if spelled and not apart:
             assert each.handle.cached >= len(whole) - 1
 

@@ -60,7 +60,6 @@ def steerer(own, tmp_path, method: str, seed: int = 0, **parameters):
     """A method strong enough to be seen."""
     strong = {
         "seka": {"gain": 3.0, "rest_gain": 1.0},
-        "ada-seka": {"gain": 2.0},
         "prism": {"gain": 2.0, "value_gain": 1.0},
         "capping": {"percentile": 20.0},
         "vector": {"factor": 2.0},
@@ -79,7 +78,7 @@ def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
     hf, ids = own.hf_model, torch.tensor([[*stream.token_ids, *reply]])
     span = torch.zeros(ids.shape[1], dtype=torch.bool)
     span[: len(stream.span)] = torch.tensor(stream.span)
-    last, asked, handles = len(stream.token_ids) - 1, {}, []
+    asked, handles = {}, []
 
     def apart(output: torch.Tensor, size: int) -> tuple[torch.Tensor, object]:
         """[token, head, size], and how to put it back."""
@@ -125,8 +124,7 @@ def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
             return back(edit(before[None])[0].where(span[:, None, None], before))
 
         def keys(output, n=layer, on_span=on_span):
-            query = asked[n][last][None] if method.reads_query else None
-            return on_span(output, lambda before: method.edit_keys(before, n, query))
+            return on_span(output, lambda before: method.edit_keys(before, n))
 
         def values(output, n=layer, on_span=on_span):
             return on_span(output, lambda before: method.edit_values(before, n))

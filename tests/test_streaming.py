@@ -8,7 +8,7 @@ from tiny import model
 from holdfast import Boost, Sampling
 from holdfast.chat.prompt import Pieces
 from holdfast.errors import PromptError
-from holdfast.methods import Gate, Guidance
+from holdfast.methods import Guidance
 from holdfast.models.requests import Request
 
 CHAT = [
@@ -17,9 +17,7 @@ CHAT = [
 ]
 
 
-@pytest.mark.parametrize(
-    "methods", ([], [Boost(4)], [Guidance(2.0)], [Gate([Boost(4)], 0.5)]), ids=str
-)
+@pytest.mark.parametrize("methods", ([], [Boost(4)], [Guidance(2.0)]), ids=str)
 def test_the_pieces_are_the_reply(methods):
     told, chats = [], model()
     request = Request(CHAT, methods, Sampling(max_new_tokens=24), seed=3)

@@ -1,4 +1,4 @@
-"""S-IFEval as a suite: its rows, the instructions that are left out and why, refusals."""
+"""S-IFEval as a suite: its rows, and refusals."""
 
 import gzip
 import json
@@ -7,15 +7,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.drift import load_suite
-from holdfast.drift.exclusions import (
-    ANOTHER_REQUEST,
-    CONTRADICTION,
-    NEVER_BROKEN,
-    REPEATED,
-    TOO_LONG,
-    reasons_against,
-)
-from holdfast.drift.sys_ifeval import read_instructions
 from holdfast.errors import UnknownName, UsageError
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "data" / "sys_ifeval.jsonl.gz"
@@ -40,20 +31,12 @@ LOWER, UPPER = ("change_case:english_lowercase", {}), ("change_case:english_capi
 JSON, QUOTES = ("detectable_format:json_format", {}), ("startend:quotation", {})
 
 
-def words(relation, count):
-    return ("length_constraints:number_words", {"relation": relation, "num_words": count})
-
-
 def keyword(word, relation, count):
     return ("keywords:frequency", {"keyword": word, "relation": relation, "frequency": count})
 
 
-def sections(word):
-    return ("detectable_format:multiple_sections", {"section_spliter": word, "num_sections": 2})
-
-
-def repeat(request):
-    return ("combination:repeat_prompt", {"prompt_to_repeat": request})
+def words(relation, count):
+    return ("length_constraints:number_words", {"relation": relation, "num_words": count})
 
 
 def write(folder, rows, name="rows.jsonl"):
@@ -76,7 +59,6 @@ def test_a_row_becomes_a_case_with_a_rule_per_instruction(tmp_path):
     assert (first.category, second.category) == ("several", "keywords")
     assert [rule.id for rule in second.rules] == ["keywords:frequency", "keywords:frequency (2)"]
     assert second.rules[0].measure.score("Fish eat fish.").value == 1.0
-    assert "4 of 4 instructions and 2 of 2 prompts are asked about." in suite.notes[1]
     zipped = load_suite(f"sys-ifeval:{write(tmp_path, rows, 'rows.jsonl.gz')}")
     assert zipped.fingerprint == suite.fingerprint
 
@@ -102,53 +84,6 @@ def test_loose_scoring_is_another_suite(tmp_path):
         load_suite("core", scoring="loose")
     with pytest.raises(UnknownName, match="no scoring 'lose'; did you mean 'loose'"):
         load_suite("core", scoring="lose")
-
-
-@pytest.mark.parametrize(
-    ("instructions", "reasons"),
-    [
-        ([words("at least", 251)], [TOO_LONG]),
-        ([words("at least", 250)], [None]),
-        ([words("less than", 401)], [NEVER_BROKEN]),
-        ([words("less than", 400)], [None]),
-        ([repeat(REQUEST.upper() + " ")], [None]),
-        ([repeat("Tell me about herrings.")], [ANOTHER_REQUEST]),
-        ([QUOTES, TITLE, QUOTES], [None, None, REPEATED]),
-        ([repeat(REQUEST), QUOTES], [CONTRADICTION, CONTRADICTION]),
-        ([LOWER, UPPER, TITLE], [CONTRADICTION, CONTRADICTION, None]),
-        ([LOWER, sections("Part")], [CONTRADICTION] * 2),
-        ([UPPER, sections("PART")], [None, None]),
-        ([LOWER, ("language:response_language", {"language": "de"})], [CONTRADICTION] * 2),
-        ([keyword("sea", "at least", 3), keyword("sea", "less than", 3)], [CONTRADICTION] * 2),
-        ([keyword("sea", "at least", 3), keyword("sea", "less than", 4)], [None, None]),
-        ([NO_COMMA, ("startend:end_checker", {"end_phrase": "Well, bye."})], [CONTRADICTION] * 2),
-        (
-            [
-                ("keywords:forbidden_words", {"forbidden_words": ["sea"]}),
-                ("keywords:existence", {"keywords": ["sea"]}),
-            ],
-            [CONTRADICTION] * 2,
-        ),
-        ([JSON, TITLE], [None, None]),
-    ],
-)
-def test_what_is_left_out_and_why(instructions, reasons):
-    read = read_instructions(row(1, *instructions), "row")
-    assert reasons_against(read, REQUEST) == reasons
-
-
-def test_what_was_left_out_is_told(tmp_path):
-    rows = [row(1, words("at least", 900), TITLE), row(2, repeat("Another."))]
-    suite = load_suite(f"sys-ifeval:{write(tmp_path, rows)}")
-    assert [case.id for case in suite.cases] == ["1"]
-    assert suite.notes[1] == (
-        "1 of 3 instructions and 1 of 2 prompts are asked about; left out: 1 asking for more than"
-        " 400 tokens hold, 1 repeating another request than the probe."
-    )
-    with pytest.raises(
-        UsageError, match="holds 1 prompts, and none with an instruction that can be measured"
-    ):
-        load_suite(f"sys-ifeval:{write(tmp_path, rows[1:])}")
 
 
 GOOD = row(1, NO_COMMA)
@@ -230,10 +165,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 def test_the_published_file_is_read_whole():
     suite = load_suite(f"sys-ifeval:{PUBLISHED}")
     rules = [rule for case in suite.cases for rule in case.rules]
-    assert suite.notes[1] == (
-        "772 of 834 instructions and 529 of 541 prompts are asked about; left out: 35 asking for"
-        " more than 400 tokens hold, 2 that no reply of 400 tokens breaks, 24 repeating another"
-        " request than the probe, 1 given twice."
-    )
-    assert (len(suite.cases), len(rules)) == (529, 772)
+    assert (len(suite.cases), len(rules)) == (541, 833)
     assert len({rule.measure.name for rule in rules}) == 25

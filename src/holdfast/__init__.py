@@ -18,12 +18,9 @@ from holdfast.common.version import __version__ as __version__
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
     AdaCad,
-    AdaSeka,
     Anchoring,
     Boost,
     Capping,
-    Directer,
-    Gate,
     Gcad,
     Guidance,
     Hold,
@@ -47,12 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaCad",
-    "AdaSeka",
     "Anchoring",
     "Boost",
     "Capping",
-    "Directer",
-    "Gate",
     "Gcad",
     "Guidance",
     "Hold",

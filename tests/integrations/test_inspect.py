@@ -372,7 +372,6 @@ def test_a_closed_model_answers_again(model):
         ({"suite": "startr"}, "There is no suite 'startr'; did you mean 'starter'?"),
         ({"rounds": 0}, "drift takes rounds"),
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
-        ({"method": ["gate:threshold=0.1", "methods=[bost]"]}, "no method 'bost'"),
     ],
 )
 def test_a_bad_argument_of_a_task_is_told_in_one_sentence(given, told):

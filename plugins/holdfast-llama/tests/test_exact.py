@@ -58,15 +58,6 @@ def test_methods_of_one_batch_do_not_know_of_each_other(in_llama, here):
             assert (got.trace.mass - want.trace.mass).abs().max() < MASS
 
 
-def test_a_gate_lets_the_same_tokens_pass(in_llama, here):
-    method = "gate:methods=[split-softmax:exponent=0.3],threshold=0.1"
-    requests = [Request(messages, method, GREEDY) for messages in CHATS]
-    found = in_llama().generate_batch(requests)
-    assert [reply.token_ids for reply in found] == [
-        reply.token_ids for reply in here.generate_batch(requests)
-    ]
-
-
 @pytest.mark.parametrize("method", ("none", "boost:factor=4", "pasta:alpha=0.05,generated=keep"))
 def test_dialogs_go_on_and_fork_as_they_do_in_holdfast(in_llama, here, method):
     """A thread keeps its tokens and its cache; a fork under other methods shares only what lies in

@@ -71,7 +71,6 @@ def test_options_and_files(file_of, tmp_path):
 
 def test_methods_that_need_more_are_refused_by_name(in_llama):
     for spec, words in (
-        ("directer:scale=100", "directer:scale=100 needs scores on the span"),
         ("boost:factor=2,heads=9.0", "layer 9, and the model has 4 layers of 8 heads"),
         ("hold:heads=0.8", "hold names head 8 in layer 0"),
         ("split-softmax:exponent=0.5+boost:factor=2", "three numbers per head"),

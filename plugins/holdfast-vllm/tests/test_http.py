@@ -177,7 +177,6 @@ REFUSED = {
     "matches": ({"holdfast": "boost:factor=2", "holdfast_text": "e"}, "times"),
     "heads": ({"holdfast": "boost:factor=2,heads=9.0"}, "layer 9"),
     "file": ({"holdfast": "pasta:alpha=0.1,heads=/etc/passwd.json"}, "names a file"),
-    "gate": ({"holdfast": "gate:methods=[boost:factor=2],threshold=0.1"}, "gate"),
     "guidance": ({"holdfast": "guidance:scale=1.5"}, "guidance"),
     "repetition": ({"holdfast": "repetition:probability=0.5"}, "edits messages"),
     "admitted": ({"holdfast_admitted": "x"}, "holdfast_admitted"),

@@ -187,7 +187,6 @@ def test_what_it_cannot_do_is_refused_by_name(tmp_path):
     vllm = in_vllm()
     for spec, words in (
         ("guidance:scale=1.5", "guidance:scale=1.5 needs a second stream"),
-        ("gate:methods=[boost:factor=2],threshold=0.1", "a second stream"),
         ("boost:factor=2,heads=9.0", "layer 9"),
     ):
         with pytest.raises((ModelError, UsageError)) as refused:

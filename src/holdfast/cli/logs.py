@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.cli import options
-from holdfast.cli.check import COULD_NOT, PASSED, exit_code
+from holdfast.cli.check import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
 from holdfast.cli.options import Arg, Command, Options, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
-from holdfast.common.files import write_whole
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
 from holdfast.records import read_run
@@ -25,7 +24,6 @@ _MANY = 20  # rules, beyond which categories are printed
 _NAMED = 5  # problems of the files that are printed
 
 EXAMPLES = """examples:
-  holdfast logs --init AGENTS.md --suite rules.yaml         # draft a suite, then edit it
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
@@ -36,16 +34,12 @@ rule fails, 3 one is undecided, 4 the logs could not be scored; 2 the command is
 
 
 class _LogsFiles(Options):
-    files: Annotated[list[Path] | None, Arg("FILE", positional=True, nargs="*", action="store")] = (
-        None
-    )
+    files: Annotated[list[Path], Arg("FILE", positional=True, nargs="+", action="store")]
     """logs, or folders of them (.jsonl, .ndjson, .json)"""
-    suite: Annotated[str | None, Arg("FILE.yaml")] = None
+    suite: Annotated[str, Arg("FILE.yaml")]
     """the rules; their probes may be left out"""
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
-    init: Annotated[Path | None, Arg("FILE")] = None
-    """draft the suite from a prompt or an instruction file such as AGENTS.md, and stop"""
     format: Annotated[str | None, Arg("NAME")] = None
     """openai, responses, anthropic, sharegpt, langfuse, phoenix, claude-code or codex (default:
     found out)"""
@@ -77,14 +71,6 @@ def run(arguments: argparse.Namespace) -> int:
         write_logs_summary,
     )
 
-    if arguments.init is not None:
-        return _draft(arguments)
-    if not arguments.files or arguments.suite is None:
-        missing = "a file of logs" if arguments.suite else "--suite FILE.yaml"
-        raise UsageError(
-            f"holdfast logs needs {missing}; `holdfast logs --init AGENTS.md --suite rules.yaml`"
-            " drafts a suite."
-        )
     bar = arguments.min_adherence
     if bar is not None and not 0 < bar < 1:
         raise UsageError(f"--min-adherence takes a share above 0 and below 1, not {bar:g}.")
@@ -111,23 +97,6 @@ def run(arguments: argparse.Namespace) -> int:
     write_logs_figures(shown, data.folder / "figures")
     write_page(arguments, logs_page(data, rows, shown, bar), page)
     return exit_code([row.verdict for row in rows])
-
-
-def _draft(arguments: argparse.Namespace) -> int:
-    from holdfast.logs import draft_suite
-
-    text, measured, left = draft_suite(arguments.init)
-    if arguments.suite is None:
-        print(text, end="")
-    elif Path(arguments.suite).exists():
-        raise UsageError(f"{arguments.suite} exists already; give --suite another name.")
-    else:
-        write_whole(arguments.suite, text, "another file with --suite")
-        print(
-            f"{arguments.suite}: {measured} rules with a measure, {left} lines that read like rules"
-            " and need one. Read each before you trust its numbers."
-        )
-    return PASSED
 
 
 COMMAND = Command(

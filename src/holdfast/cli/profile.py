@@ -27,9 +27,9 @@ from holdfast.report.tasks import profile_lines, profile_page, write_profile
 if TYPE_CHECKING:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
-FIT_EXAMPLES = """A line of --data for seka, ada-seka and prism:
+FIT_EXAMPLES = """A line of --data for seka and prism:
   {"context": "Anna lives in Rome. It rained.", "answer": "Rome",
-   "relevant": "Where does Anna live?", "irrelevant": "Who won?", "expert": "places"}
+   "relevant": "Where does Anna live?", "irrelevant": "Who won?"}
 and for capping, vector and gcad:
   {"prompted": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}],
    "plain": [{"role": "user", "content": "..."}]}
@@ -80,7 +80,7 @@ class _ProfileTask(Options):
 
 class _FitOptions(Options):
     method: Annotated[str, Arg("METHOD", positional=True)]
-    """seka, ada-seka, prism, capping, vector or gcad"""
+    """seka, prism, capping, vector or gcad"""
     out: Annotated[Path, Arg("FILE.safetensors")]
     """where it goes"""
     gguf: Annotated[Path | None, Arg("FILE.gguf")] = None

@@ -40,22 +40,14 @@ class _ExportFormat(Options):
     """a table as CSV"""
     parquet: Annotated[Path | None, Arg("FILE")] = None
     """a table as Parquet (holdfast-llm[parquet])"""
-    inspect: Annotated[Path | None, Arg("FILE.eval|DIR")] = None
-    """a log of each method for `inspect view` (holdfast-llm[inspect])"""
 
 
 def run_export(arguments: argparse.Namespace) -> None:
     data = records.read_run(arguments.folder)
     if arguments.csv is not None:
         print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
-    elif arguments.parquet is not None:
+    else:
         print(f"Table: {records.write_parquet(data, arguments.parquet).resolve()}")
-    elif arguments.inspect is not None:
-        records.tables.package("inspect_ai", "inspect", "--inspect")
-        from holdfast.integrations.inspect.log import write_logs
-
-        for path in write_logs(data, arguments.inspect):
-            print(f"Log: {path.resolve()}")
 
 
 COMMAND = Command(
@@ -74,8 +66,7 @@ EXPORT = Command(
     run_export,
     (_ExportRun, _ExportFormat),
     "Writes a run's records as one tidy table, a row for each probe of each round of each"
-    " conversation (docs/runs.md has the columns), or as logs of Inspect.",
+    " conversation (docs/runs.md has the columns).",
     "examples:\n  holdfast export runs/fix --csv probes.csv\n"
-    "  holdfast export runs/fix --parquet probes.parquet\n"
-    "  holdfast export runs/fix --inspect logs/",
+    "  holdfast export runs/fix --parquet probes.parquet",
 )

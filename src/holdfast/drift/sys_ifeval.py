@@ -19,9 +19,8 @@ from typing import Any
 
 from holdfast.common.files import read_text
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
-from holdfast.drift.exclusions import REASONS, Instruction, reasons_against
 from holdfast.errors import UsageError, shortened
-from holdfast.measures import build
+from holdfast.measures import Measure, build
 from holdfast.measures.registry import REGISTRY
 
 SCORINGS = ("strict", "loose")
@@ -30,13 +29,11 @@ SEVERAL = "several"  # the category of a prompt with instructions of more than o
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
     """Loads S-IFEval from the JSON lines at a path: a case per row, with a rule for each of its
-    instructions that is not left out (`drift.exclusions`). Scored `strict`, or `loose` as Zhou et
-    al. 2023 define it.
+    instructions. Scored `strict`, or `loose` as Zhou et al. 2023 define it.
     """
     path = Path(where)
     lines_by_key: dict[str, str] = {}  # a conversation is known by its case
-    excluded: Counter[str] = Counter()
-    total, cases = 0, list[Case]()
+    cases: list[Case] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -49,47 +46,37 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
             )
         lines_by_key[key] = at
         system_prompt, probe = read_messages(row, at)
-        instructions = read_instructions(row, at)
-        total += len(instructions)
-        reasons = reasons_against(instructions, probe)
-        excluded.update(reason for reason in reasons if reason)
-        if rules := rules_of(instructions, reasons, probe, scoring):
+        if rules := rules_of(read_instructions(row, at), probe, scoring):
             groups = {str(rule.id).split(":")[0] for rule in rules}
             category = groups.pop() if len(groups) == 1 else SEVERAL
             cases.append(Case(key, category, system_prompt, rules=rules))
     if not cases:
         raise UsageError(
-            f"{path} holds {len(lines_by_key)} prompts, and none with an instruction that can be"
-            " measured; give the published file."
+            f"{path} holds {len(lines_by_key)} prompts, and none with an instruction; give the"
+            " published file."
         )
-    kept = sum(len(case.rules) for case in cases)
-    why = ", ".join(f"{excluded[reason]} {reason}" for reason in REASONS if excluded[reason])
     how = "strictly" if scoring == "strict" else "loosely: the best of eight readings"
     notes = (
         "System prompts and probes of S-IFEval (IFEval's instructions as system prompts); the"
         " conversation starters are Holdfast's own.",
-        f"{kept} of {total} instructions and {len(cases)} of {len(lines_by_key)} prompts are asked"
-        f" about{f'; left out: {why}' if why else ''}.",
         f"Each instruction scores 0 or 1, {how}.",
     )
     name = "sys-ifeval" if scoring == "strict" else f"sys-ifeval-{scoring}"
     return Suite(name, tuple(cases), generic_starters(), notes)
 
 
-def rules_of(
-    instructions: list[Instruction], reasons: list[str | None], probe: str, scoring: str
-) -> tuple[Rule, ...]:
-    """The instructions of a prompt that no reason excludes, as rules."""
+def rules_of(instructions: list[tuple[str, Measure]], probe: str, scoring: str) -> tuple[Rule, ...]:
+    """The instructions of a prompt as rules, one that is given twice once."""
     times: Counter[str] = Counter()
-    rules = []
-    for instruction, reason in zip(instructions, reasons, strict=True):
-        times[instruction.id] += 1
-        if reason is None:
-            again = f" ({times[instruction.id]})" if times[instruction.id] > 1 else ""
-            measure = instruction.measure
-            if scoring == "loose":
-                measure = build({"name": "loosely", "measure": measure.spec})
-            rules.append(Rule(instruction.id + again, (probe,), measure))
+    rules: list[Rule] = []
+    for number, (id, measure) in enumerate(instructions):
+        if (id, measure) in instructions[:number]:
+            continue
+        times[id] += 1
+        again = f" ({times[id]})" if times[id] > 1 else ""
+        if scoring == "loose":
+            measure = build({"name": "loosely", "measure": measure.spec})
+        rules.append(Rule(id + again, (probe,), measure))
     return tuple(rules)
 
 
@@ -156,7 +143,8 @@ def measure_name(id: str) -> str:
     return f"ifeval_{id.replace(':', '_').replace('-', '_')}"
 
 
-def read_instructions(row: dict[str, Any], where: str) -> list[Instruction]:
+def read_instructions(row: dict[str, Any], where: str) -> list[tuple[str, Measure]]:
+    """The ids and measures of a row's instructions."""
     ids, arguments = row.get("instruction_id_list"), row.get("kwargs")
     if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
         raise UsageError(
@@ -166,7 +154,7 @@ def read_instructions(row: dict[str, Any], where: str) -> list[Instruction]:
     return [read_instruction(id, given, where) for id, given in zip(ids, arguments, strict=True)]
 
 
-def read_instruction(id: Any, given: Any, where: str) -> Instruction:
+def read_instruction(id: Any, given: Any, where: str) -> tuple[str, Measure]:
     """One instruction, or a `UsageError` about its id or arguments."""
     known = [name for name in REGISTRY if name.startswith("ifeval_")]
     name = measure_name(id) if isinstance(id, str) else ""
@@ -187,6 +175,6 @@ def read_instruction(id: Any, given: Any, where: str) -> Instruction:
         if value is not None
     }
     try:
-        return Instruction(id, build({"name": name, **arguments}))
+        return id, build({"name": name, **arguments})
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +17,6 @@ from holdfast.attention import AttentionTrace, Starts
 from holdfast.engine.drawing import Draw, LogProbability, Token, uniforms
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Continuation, Row, Stream
-from holdfast.engine.slot_layers import KeyScale
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast.states.edits import EditedRow, EditGroup, edits_of
 
@@ -31,8 +29,6 @@ class StreamState:
     # tokens behind the prompt, shared by the streams of a row; grows
     generated: list[int] = field(default_factory=list)
     trace: bool = False  # whether the mass on the span is wanted
-    # what its keys are read as in a pass of one token; None: as they are
-    scaled: KeyScale | None = None
 
     def __len__(self) -> int:
         return len(self.stream.token_ids) + len(self.generated)
@@ -144,8 +140,6 @@ class ActiveRow:
     # per stream, what is computed of its first tokens, piece behind piece, until it is in its slot
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
     forwarded: int = 0  # tokens that went through the model
-    # what a processor keeps of it from step to step
-    memory: dict[str, Any] = field(default_factory=dict)
     continuation: Continuation | None = None
     error: Exception | None = None  # why it ended without a continuation
 
@@ -172,16 +166,14 @@ class ActiveRow:
     @property
     def next_draw(self) -> Draw:
         """How its next token is drawn."""
-        number, given = len(self.generated), self.row.given
-        token = None if given is None else given[number]
-        return Draw(self.row.sampling, self.uniforms[number], token)
+        return Draw(self.row.sampling, self.uniforms[len(self.generated)])
 
     def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
         """Appends a token; returns why the row ends with it, or None."""
         if isinstance(token, Exception):
             self.error = token
             return "error"
-        if token in stop_ids and self.row.given is None:
+        if token in stop_ids:
             return "stop"
         self.generated.append(token)
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,9 +21,7 @@ from holdfast.attention import Starts
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.slot_layers import (
     CacheLayer,
-    KeyLayer,
     PassColumns,
-    ScaledKeys,
     Shared,
     SlotPass,
     States,
@@ -95,11 +93,7 @@ class Slots(Cache):
 
     @contextmanager
     def writing(
-        self,
-        slots: Sequence[int],
-        starts: Sequence[int],
-        ends: Sequence[int],
-        scaled: ScaledKeys | None = None,
+        self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int]
     ) -> Iterator[Starts | None]:
         """Inside, a pass forwards the tokens `starts` to `ends` of some rows, padded on the left
         (never with states); yields where windowed keys begin, if rows differ.
@@ -114,15 +108,9 @@ class Slots(Cache):
         if count == every.count and any(firsts):
             count += 1  # by their number, the keys of the two kinds of layers are told apart
         seen = PassColumns(count, firsts[0] if alike else 0, kept)
-        factors = None
-        if scaled is not None:
-            factors = scaled.factors
-            every = replace(every, scaled=scaled.columns([0] * len(slots), every.count, starts))
-            seen = replace(seen, scaled=scaled.columns(firsts, seen.count, starts))
-        begun, again = starts[0] > 0, starts[0] < self.lengths[slots[0]]
         self.seq_length_read = False
         self._shared.current = SlotPass(
-            rows, max(fresh), where, every, seen, sources, begun, again, factors
+            rows, max(fresh), where, every, seen, sources, begun=starts[0] > 0
         )
         try:
             for layer in self._recurrent:
@@ -143,36 +131,13 @@ class Slots(Cache):
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
         """Counts the tokens in front of `ends` as computed, after the passes that wrote them."""
-        again = all(self.lengths[slot] == end for slot, end in zip(slots, ends, strict=True))
         for number, layer in enumerate(self._recurrent):
-            layer.commit([(made.slots, made.states[number]) for made in self._made], again=again)
+            layer.commit([(made.slots, made.states[number]) for made in self._made])
         if self._windowed:
             self._move_windows(dict(zip(slots, ends, strict=True)))
         self.drop()
         for slot, end in zip(slots, ends, strict=True):
             self.lengths[slot] = end
-
-    @contextmanager
-    def restored(self, slots: Sequence[int]) -> Iterator[None]:
-        """Inside, passes may read the last tokens of some rows again, and leave nothing behind."""
-        last = [self.lengths[slot] - 1 for slot in slots]
-        kept = [
-            end - self._shared.window.firsts[slot] for slot, end in zip(slots, last, strict=True)
-        ]
-        where, every, seen = torch.tensor([slots, last, kept]).to(self.device)
-        layers = [
-            (layer, seen if layer in self._windowed else every)
-            for layer in self._layers
-            if isinstance(layer, KeyLayer)
-        ]
-        before = [[store[where, :, places] for store in layer.store] for layer, places in layers]
-        try:
-            yield
-        finally:
-            self.drop()
-            for (layer, places), tokens in zip(layers, before, strict=True):
-                for store, kept_tokens in zip(layer.store, tokens, strict=True):
-                    store[where, :, places] = kept_tokens
 
     def drop(self) -> None:
         """Forgets what passes made that count for nothing."""

@@ -17,14 +17,13 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.common.threads import one_thread
-from holdfast.engine.batch import ActiveRow, StreamState, batch_of, spans_of
+from holdfast.engine.batch import ActiveRow, batch_of, spans_of
 from holdfast.engine.drawing import Token, choose, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.processors import Processors, StepOutputs
+from holdfast.engine.processors import StepOutputs, process
 from holdfast.engine.runner import Output, Runner
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.methods.trials import Outputs
 
 
 class Decoder:
@@ -64,7 +63,7 @@ class Decoder:
                 self._owners.append((row, number))
             row.known = [()] * len(row.readings)
         self._span = None
-        ended = self._advance(first, prefill=True)
+        ended = self._advance(first)
         for row in rows:
             if row not in ended:
                 self._share(row)
@@ -78,7 +77,7 @@ class Decoder:
                 return self._advance_alone()
             for row, _ in self._owners:
                 row.forwarded += 1
-            return self._advance(0, prefill=False)
+            return self._advance(0)
 
     @torch.inference_mode()
     def remove(self, row: ActiveRow) -> None:
@@ -98,7 +97,7 @@ class Decoder:
             read = partial(self.slots.computed, slot, count)
             self.shared.keep(row.row.streams[number], tuple(row.generated), count, read)
 
-    def _advance(self, first: int, *, prefill: bool) -> list[ActiveRow]:
+    def _advance(self, first: int) -> list[ActiveRow]:
         """Forwards what is not computed of the slots from `first` on, and draws for their rows."""
         failed: list[ActiveRow] = []
         try:
@@ -113,7 +112,7 @@ class Decoder:
                 return failed
             output = self._forward(range(first, len(self._owners)))
         slots = range(first, len(self._owners))
-        ended = self._draw(self._sort(slots, output), prefill=prefill)
+        ended = self._draw(self._sort(slots, output))
         self._close(ended)
         return failed + ended
 
@@ -133,17 +132,10 @@ class Decoder:
                 row.error = error
         return failed or rows
 
-    def _forward(
-        self,
-        slots: Sequence[int],
-        readings: Sequence[StreamState] | None = None,
-        *,
-        commit: bool = True,
-    ) -> Output:
-        """Forwards what is not computed of some slots; `readings` read their tokens otherwise."""
-        if readings is None:
-            owners = [self._owners[slot] for slot in slots]
-            readings = [row.readings[number] for row, number in owners]
+    def _forward(self, slots: Sequence[int], *, commit: bool = True) -> Output:
+        """Forwards what is not computed of some slots."""
+        owners = [self._owners[slot] for slot in slots]
+        readings = [row.readings[number] for row, number in owners]
         if self._span is None:
             every = [row.readings[number] for row, number in self._owners]
             self._span = spans_of(every, self.runner.device)
@@ -161,25 +153,27 @@ class Decoder:
         for number, slot in enumerate(slots):
             row, stream = self._owners[slot]
             numbers.setdefault(row, [-1] * len(row.readings))[stream] = number
-        every = Outputs(output.logits[:, -1], output.mass)
-        writing = [first for first, *_ in numbers.values()]
-        seconds = [second[0] if second else None for _, *second in numbers.values()]
-        uniform = None if output.uniform is None else output.uniform[writing]
-        return StepOutputs(list(numbers), every.of(writing), every, seconds, uniform)
+        logits = output.logits[:, -1]
+        first = [writing for writing, *_ in numbers.values()]
+        second = [reading for _, *others in numbers.values() for reading in others]
+        whole = len(first) == len(logits)  # and then in order
+        of_first = [
+            values if whole or values is None else values[first]
+            for values in (logits, output.mass, output.uniform)
+        ]
+        assert of_first[0] is not None
+        return StepOutputs(list(numbers), of_first[0], logits[second], *of_first[1:])
 
-    def _draw(self, step: StepOutputs, *, prefill: bool) -> list[ActiveRow]:
+    def _draw(self, step: StepOutputs) -> list[ActiveRow]:
         """Draws a token of every row; returns the rows that end with it."""
-        repeats = self._alone is None and not (prefill and self.runner.recurrent)
-        # not an attribute: its bound methods would make a cycle that keeps the slots alive
-        processors = Processors(self.runner, self.slots, self._writing_slot, self._forward)
-        outputs, failed = processors.process(step, is_prefill=prefill, can_repeat=repeats)
-        if outputs.mass is not None and step.uniform is not None:
-            for row, mass, uniform in zip(step.rows, outputs.mass, step.uniform, strict=True):
+        logits, failed = process(step)
+        if step.mass is not None and step.uniform is not None:
+            for row, mass, uniform in zip(step.rows, step.mass, step.uniform, strict=True):
                 row.masses.append(mass)
                 row.uniform_masses.append(uniform)
-        drawn = choose(outputs.logits, [row.next_draw for row in step.rows])
+        drawn = choose(logits, [row.next_draw for row in step.rows])
         tokens = [failed.get(number) or token for number, token in enumerate(drawn)]
-        _note_log_probabilities(step.rows, tokens, outputs.logits)
+        _note_log_probabilities(step.rows, tokens, logits)
         ended = []
         for row, token in zip(step.rows, tokens, strict=True):
             if reason := row.take(token, self.stop_ids):
@@ -188,9 +182,6 @@ class Decoder:
                     self._share(row)
                 ended.append(row)
         return ended
-
-    def _writing_slot(self, row: ActiveRow) -> int:
-        return self._slots_of(row)[0]
 
     def _slots_of(self, row: ActiveRow) -> list[int]:
         mine = [slot for slot, (owner, _) in enumerate(self._owners) if owner is row]
@@ -232,7 +223,7 @@ class Decoder:
             if ran_out_of_memory(error):
                 raise
             row.error = error
-        ended = [row] if row.error is not None else self._draw(_alone(row, outputs), prefill=True)
+        ended = [row] if row.error is not None else self._draw(_alone(row, outputs))
         if ended:
             self._alone = None
         return ended
@@ -258,8 +249,5 @@ def _note_log_probabilities(
 
 def _alone(row: ActiveRow, outputs: Sequence[Output]) -> StepOutputs:
     """The outputs of a row's streams, each forwarded by itself."""
-    masses = [output.mass for output in outputs if output.mass is not None]
-    mass = torch.cat(masses) if len(masses) == len(outputs) else None
-    every = Outputs(torch.cat([output.logits[:, -1] for output in outputs]), mass)
-    seconds = [1 if len(outputs) > 1 else None]
-    return StepOutputs([row], every.of([0]), every, seconds, outputs[0].uniform)
+    logits = torch.cat([output.logits[:, -1] for output in outputs])
+    return StepOutputs([row], logits[:1], logits[1:], outputs[0].mass, outputs[0].uniform)

@@ -37,11 +37,10 @@ class LogProbability:
 
 @dataclass(frozen=True)
 class Draw:
-    """How a row's next token is drawn, at `number` in [0, 1) of the nucleus, or given."""
+    """How a row's next token is drawn, at `number` in [0, 1) of the nucleus."""
 
     sampling: Sampling
     number: float
-    token: int | None = None
 
 
 def uniforms(seed: int, count: int) -> list[float]:
@@ -88,12 +87,9 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
 
 
 def choose(logits: Tensor, draws: Sequence[Draw]) -> list[Token]:
-    """The next token of each row, drawn from logits [row, vocabulary], or given."""
+    """The next token of each row, drawn from logits [row, vocabulary]."""
     drawn = draw(logits, [draw.sampling for draw in draws], [draw.number for draw in draws])
-    return [
-        ModelError(_NOT_FINITE) if token == NOT_FINITE else token if d.token is None else d.token
-        for token, d in zip(drawn, draws, strict=True)
-    ]
+    return [ModelError(_NOT_FINITE) if token == NOT_FINITE else token for token in drawn]
 
 
 def log_probabilities(

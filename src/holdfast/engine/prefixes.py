@@ -7,14 +7,14 @@ the least recently used go first, and are computed again when they are wanted.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from holdfast.methods.kinds import Kind, affects_pre_span, of_kind
+from holdfast.methods.kinds import affects_pre_span
 from holdfast.methods.protocols import InPass
 
 
@@ -81,7 +81,7 @@ class Prefix:
         other = methods != self.methods
         if other and affects_pre_span((*methods, *self.methods)):
             return 0
-        if (other or keys_are_of_prompt(methods)) and True in span[:shared]:
+        if other and True in span[:shared]:
             shared = span.index(True)
         shared = min(shared, self.keys_values.tokens)
         return shared if shared >= self.keys_values.least else 0
@@ -122,11 +122,6 @@ class PrefixCache:
     def forget(self, thread: Hashable) -> None:
         """Keeps a thread's prefixes no longer; who waits to go on from them still can."""
         self.size -= sum(prefix.size for prefix in self._threads.pop(thread, ()))
-
-
-def keys_are_of_prompt(methods: Iterable[InPass]) -> bool:
-    """Whether keys of the span depend on the whole prompt, and serve no longer one."""
-    return any(method.reads_query for method in of_kind(methods, Kind.KEYS))
 
 
 def common_length(first: ArrayLike, second: ArrayLike) -> int:

@@ -13,8 +13,6 @@ from holdfast.methods.protocols import (
     EditsLogits,
     EditsStates,
     InPass,
-    MakesTrials,
-    ProcessesLogits,
     ShiftsAttention,
 )
 
@@ -77,8 +75,7 @@ class Row:
 
     # the one that writes the reply and, where a processor needs it, the one that reads along
     streams: tuple[Stream, ...]
-    # change what tokens are drawn from, in order; those that make trials first
-    processors: tuple[ProcessesLogits, ...] = ()
+    processors: tuple[EditsLogits, ...] = ()  # change what tokens are drawn from, in order
     sampling: Sampling = Sampling()
     seed: int = 0  # names its draws
     # whether the keys and values are wanted afterwards; others wait for such a row, so it goes
@@ -93,7 +90,6 @@ class Row:
     # how many of the likeliest tokens are wanted with the log-probability of each drawn one; None:
     # no log-probabilities
     top_logprobs: int | None = None
-    given: tuple[int, ...] | None = None  # the reply, where it is not drawn but scored
     name: str = ""  # says in an error which of many rows it is about
 
     @property
@@ -101,21 +97,10 @@ class Row:
         """Tokens of the longest prompt."""
         return max(len(stream.token_ids) for stream in self.streams)
 
-    @property
-    def guides(self) -> tuple[EditsLogits, ...]:
-        """Its processors that need no more than the logits of both streams."""
-        return of_kind(self.processors, Kind.STREAM)
-
-    @property
-    def trials(self) -> tuple[MakesTrials, ...]:
-        """Its processors that make trials."""
-        return of_kind(self.processors, Kind.TRIALS)
-
     def reusable_len(self, number: int) -> int | None:
         """How many first tokens of a stream serve a longer prompt; None: all that are computed."""
         stream = self.streams[number]
-        tried = number == 0 and any(method.keeps_trials for method in self.trials)
-        return len(stream.token_ids) if tried or stream.treats_generated_apart else None
+        return len(stream.token_ids) if stream.treats_generated_apart else None
 
 
 @dataclass(frozen=True)
@@ -128,7 +113,6 @@ class Continuation:
     # where they are those that the same tokens have in a prompt; None where that cannot be had, ()
     # unless kept
     computed: tuple[KeysValues | None, ...] = ()
-    # None unless asked for and the first stream has a span; of each token, what it was drawn under,
-    # which behind a gate may be fewer layers, or none
+    # None unless asked for and the first stream has a span; of each token, what it was drawn under
     trace: AttentionTrace | None = None
     forwarded: int = 0  # tokens of this row that went through the model

@@ -18,9 +18,9 @@ from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
 from holdfast.common.threads import is_small
 from holdfast.engine.batch import Batch, StreamState, batch_of, spans_of
 from holdfast.engine.cache import Slots
-from holdfast.engine.slot_layers import DummyLayer, ScaledKeys
-from holdfast.engine.state_layers import ATTENDING, RECURRENT
-from holdfast.states import attention_modules, edited
+from holdfast.engine.slot_layers import DummyLayer
+from holdfast.engine.state_layers import RECURRENT
+from holdfast.states import edited
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -74,13 +74,6 @@ class Runner:
         self._interface = config._attn_implementation == IMPLEMENTATION
         self._additive = config._attn_implementation == "eager"
 
-    @cached_property
-    def scored_layers(self) -> tuple[int, ...]:
-        """The layers that keep keys, and whose attention says of itself which layer it is."""
-        attending = attention_modules(self.hf_model)
-        layers = enumerate(self._cache().layers)
-        return tuple(n for n, layer in layers if type(layer) in ATTENDING and n in attending)
-
     @property
     def small(self) -> bool:
         """Whether a step is too short to be shared out to several threads."""
@@ -97,11 +90,11 @@ class Runner:
     def _cache(self) -> DynamicCache:
         return DynamicCache(config=self.hf_model.config)
 
-    def batch_key(self, start: int, end: int, computed: int) -> Hashable:
+    def batch_key(self, start: int, end: int) -> Hashable:
         """A key that is equal for rows that may share a pass: states read padding, and some layers
         take positions from the cache's length. A row forwards the tokens `start` to `end`.
         """
-        states = (start > 0, start < computed, end - start) if self.recurrent else None
+        states = (start > 0, end - start) if self.recurrent else None
         alike = self._alike_from is not None and end >= self._alike_from
         return states, (start, end) if alike else None
 
@@ -195,16 +188,15 @@ class Runner:
         span: Tensor,
         logits: int = 1,
     ) -> Output:
-        """Forwards what is not computed of some slots, at least the last token of each;
-        `slots.commit` makes it count. Rows that may not share a pass have passes of their own.
+        """Forwards what is not computed of some slots; `slots.commit` makes it count. Rows that may
+        not share a pass have passes of their own.
         """
         slots.drop()
         ends = [len(reading) for reading in readings]
-        starts = [min(slots.lengths[slot], end - 1) for slot, end in zip(which, ends, strict=True)]
+        starts = [slots.lengths[slot] for slot in which]
         together: dict[Hashable, list[int]] = {}
-        for index, slot in enumerate(which):
-            batch_key = self.batch_key(starts[index], ends[index], slots.lengths[slot])
-            together.setdefault(batch_key, []).append(index)
+        for index, ends_of in enumerate(zip(starts, ends, strict=True)):
+            together.setdefault(self.batch_key(*ends_of), []).append(index)
         groups, outputs = list(together.values()), []
         for places in groups:
             whole = len(groups) == 1
@@ -212,10 +204,7 @@ class Runner:
             first, last = [starts[index] for index in places], [ends[index] for index in places]
             some, row_span = [readings[index] for index in places], span if whole else span[places]
             batch = batch_of(some, first, row_span, self.device, slots, logits)
-            scaled = ScaledKeys.of(
-                [reading.scaled for reading in some], row_span, len(slots.layers)
-            )
-            with slots.writing(mine, first, last, scaled) as kept:
+            with slots.writing(mine, first, last) as kept:
                 outputs.append(self.forward(replace(batch, starts=kept)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
                 return self.forward_slots(slots, which, readings, span, logits)

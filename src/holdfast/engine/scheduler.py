@@ -233,9 +233,7 @@ class Scheduler:
         return ended
 
     def _resumed(self, handle: Handle) -> ActiveRow:
-        """A row that begins, or goes on behind its tokens unless it makes trials."""
-        if handle.row.trials:
-            return ActiveRow(handle.row)
+        """A row that begins, or goes on behind its tokens."""
         return ActiveRow(
             handle.row,
             list(handle.token_ids),

@@ -1,22 +1,20 @@
 """Log-probabilities of given replies: the chat is forwarded once, and every reply behind its keys
-and values; or token by token as they would be drawn, under methods that try each token.
+and values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner, forward_alone
-from holdfast.engine.scheduler import Handle, Scheduler
 
 _PASS = 16_384  # tokens of one pass, padding included, unless a single row has more
 _WHOLE = 2_048  # the same where every token's logits are wanted
@@ -49,7 +47,7 @@ def score_rows(
     runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> Scores:
     """Scores several replies, token ids, to each of several chats; with half of the batch while
-    memory runs out. No row makes trials.
+    memory runs out.
     """
     chats = max(len(rows), max(map(len, replies)))
     return in_memory(
@@ -173,7 +171,7 @@ def _groups(
 def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
     """Log-probabilities, float32 [token, vocabulary], that the streams of a row make together."""
     first = logits[0]
-    for method in row.guides:
+    for method in row.processors:
         first = method.guide(first, logits[1])
     return first.float().log_softmax(-1)
 
@@ -183,73 +181,3 @@ def _score(distributions: Tensor, reply: Sequence[int]) -> tuple[float, bool]:
     chosen = torch.tensor(reply, device=distributions.device)[:, None]
     total = float(distributions.gather(-1, chosen).double().sum())
     return total, distributions.argmax(-1).tolist() == list(reply)
-
-
-def score_by_method(
-    runner: Runner,
-    scheduler: Callable[[], Scheduler],
-    rows: Sequence[Row],
-    replies: Sequence[Sequence[TokenIds]],
-    batch_size: int,
-) -> Scores:
-    """As `score_rows`; rows whose methods make trials are scored token by token by a scheduler."""
-    scores_of: dict[int, tuple[Scored, tuple[KeysValues, ...]]] = {}
-    for makes_trials in (False, True):
-        places = [index for index, row in enumerate(rows) if bool(row.trials) is makes_trials]
-        some, wanted = [rows[index] for index in places], [replies[index] for index in places]
-        if not places:
-            continue
-        if makes_trials:
-            scores = _score_by_token(scheduler(), some, wanted)
-        else:
-            scores = score_rows(runner, some, wanted, batch_size)
-        scores_of |= dict(zip(places, zip(*scores, strict=True), strict=True))
-    every = [scores_of[index] for index in range(len(rows))]
-    return [scored for scored, _ in every], [computed for _, computed in every]
-
-
-def _score_by_token(
-    scheduler: Scheduler, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]]
-) -> Scores:
-    """Scores replies as rows whose tokens are given; keys and values of the rows to be kept."""
-    handles = []
-    for row, wanted in zip(rows, replies, strict=True):
-        given = replace(row, trace=False, room=1, top_logprobs=1)
-        handles.append(
-            [
-                scheduler.submit(
-                    replace(
-                        given,
-                        sampling=Sampling(max_new_tokens=len(reply)),
-                        keep=row.keep and not number,
-                        given=reply,
-                    )
-                )
-                for number, reply in enumerate(wanted)
-            ]
-        )
-    while len(scheduler):
-        scheduler.step()
-    return list(map(_scored, handles)), [_computed_of(first) for first, *_ in handles]
-
-
-def _computed_of(handle: Handle) -> tuple[KeysValues, ...]:
-    """Of each stream; () where that of one cannot be had."""
-    computed = handle.result().computed
-    known = tuple(keys_values for keys_values in computed if keys_values is not None)
-    return known if len(known) == len(computed) else ()
-
-
-def _scored(handles: Sequence[Handle]) -> Scored:
-    replies = [handle.result() for handle in handles]
-    scores = [handle.log_probabilities for handle in handles]
-    greedy = [
-        tuple(step.top[0][0] for step in steps) == reply.token_ids
-        for steps, reply in zip(scores, replies, strict=True)
-    ]
-    return Scored(
-        tuple(sum(step.drawn for step in steps) for steps in scores),
-        tuple(len(reply.token_ids) for reply in replies),
-        sum(reply.forwarded for reply in replies),
-        tuple(greedy),
-    )

@@ -37,49 +37,12 @@ States = Mapping[tuple[str, int], Tensor]  # by kind and number
 
 
 @dataclass(frozen=True)
-class KeyScale:
-    """Keys of a row's span that a pass reads multiplied by a factor, in some layers."""
-
-    factor: float
-    layers: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ScaledKeys:
-    """Keys that the layers of a pass read multiplied."""
-
-    span: Tensor  # bool [row, column]; later columns are not in it
-    factors: Tensor  # [layer, row, 1], 1 where a row reads a layer's keys as they are
-
-    @classmethod
-    def of(cls, scales: Sequence[KeyScale | None], span: Tensor, layers: int) -> ScaledKeys | None:
-        """Those of rows of which each has its own scale, or none; None where none has one."""
-        if not any(scales):
-            return None
-        factors = torch.ones(layers, len(scales), 1)
-        for row, scale in enumerate(scales):
-            if scale is not None:
-                factors[list(scale.layers), row] = scale.factor
-        return cls(span, factors.to(span.device))
-
-    def columns(self, firsts: Sequence[int], count: int, ends: Sequence[int]) -> Tensor:
-        """The span before `ends`, bool [row, column], of columns from each row's first on."""
-        first, end = torch.tensor([firsts, ends])[..., None].to(self.span.device)
-        places = first + torch.arange(count, device=self.span.device)
-        width = self.span.shape[1]
-        inside: Tensor = self.span.gather(1, places.clamp(max=width - 1))
-        in_front: Tensor = (places < width) & (places < end)
-        return inside & in_front
-
-
-@dataclass(frozen=True)
 class PassColumns:
     """The columns that a kind of layer reads in a pass."""
 
     count: int  # how many
     first: int  # the token in the first of them; 0 where rows differ in it
     places: Tensor  # the column of every token written, [token]
-    scaled: Tensor | None = None  # bool [row, column], True on the keys that are read multiplied
 
 
 @dataclass
@@ -94,8 +57,6 @@ class SlotPass:
     # row and query of every token written; None where each row writes one token
     sources: tuple[Tensor, Tensor] | None
     begun: bool  # whether the rows have read tokens before
-    again: bool  # whether their last tokens are read a second time
-    factors: Tensor | None = None  # of the keys that are read multiplied, [layer, row, 1]
     written: bool = False  # whether a layer has written
 
 
@@ -152,8 +113,6 @@ class Shared:
 
 class KeyLayer(DynamicLayer):
     """Keys and values of all tokens; a layer that shares another's keys keeps none."""
-
-    number = 0  # among the layers of its cache
 
     def __init__(self, like: CacheLayer, shared: Shared):
         DynamicLayer.__init__(self)
@@ -247,10 +206,7 @@ class KeyLayer(DynamicLayer):
                 rows, queries = current.sources
                 store[current.slots, :, columns.places] = new[rows, :, queries]
         self.keys, self.values = (store[current.rows, :, : columns.count] for store in self.store)
-        if columns.scaled is None or current.factors is None:
-            return self.keys, self.values
-        factors = current.factors[self.number].where(columns.scaled, 1.0)
-        return (self.keys * factors[:, None, :, None]).to(self.keys.dtype), self.values
+        return self.keys, self.values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.columns.count, self.columns.first

@@ -1,8 +1,7 @@
 """Layers of the slots that keep the states a recurrence made of a row's tokens.
 
 States have read their tokens for good. So a pass works on a copy of them, which takes the place of
-the states when the tokens count as computed, and the states before are kept until rows come or go:
-a pass that is made again starts from them.
+the states when the tokens count as computed.
 """
 
 from __future__ import annotations
@@ -42,11 +41,9 @@ class StateLayer(LinearAttentionLayer):
         super().__init__(number_of_states=like.number_of_states)
         self.shared = shared
         self.kept: States = {}
-        self.before: States = {}
 
     def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
         """Takes a slot for a row whose tokens became these states; {} of a row without tokens."""
-        self.before = {}
         known = {name: state[None] for name, state in states.items()}
         for name, like in {**self.kept, **known}.items():
             had = self.kept.get(name, like.new_zeros(slot, *like.shape[1:]))[:slot]
@@ -70,14 +67,12 @@ class StateLayer(LinearAttentionLayer):
             state[slot : slot + 1] = 0
 
     def shrink(self, rows: int, columns: int) -> None:
-        self.before = {}
         self.kept = {name: state[:rows].clone() for name, state in self.kept.items()}
 
     def begin(self) -> None:
         """Gives the pass under way a copy of its rows' states."""
         current = self.shared.under_way
-        given = self.before if current.again else self.kept
-        taken = {name: state[current.rows].clone() for name, state in given.items()}
+        taken = {name: state[current.rows].clone() for name, state in self.kept.items()}
         for number in range(self.number_of_states):
             conv = taken.get((_CONV, number)) if current.begun else None
             recurrent = taken.get((_RECURRENT, number)) if current.begun else None
@@ -98,10 +93,9 @@ class StateLayer(LinearAttentionLayer):
             self.conv_states[number] = self.recurrent_states[number] = None
         return made
 
-    def commit(self, made: Sequence[tuple[list[int], States]], *, again: bool) -> None:
+    def commit(self, made: Sequence[tuple[list[int], States]]) -> None:
         """Puts what passes made of some slots' states in their place."""
         opened = len(self.shared.lengths)
-        old = self.kept
         for slots, states in made:
             for name, state in states.items():
                 if slots == list(range(opened)):
@@ -113,8 +107,6 @@ class StateLayer(LinearAttentionLayer):
                 new = had[:opened].clone()
                 new[slots] = state
                 self.kept = {**self.kept, name: new}
-        if not again:
-            self.before = old
 
 
 class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as theirs
@@ -168,8 +160,4 @@ def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]
         layer.sliding_window for layer in layers if type(layer) is DynamicSlidingWindowLayer
     ]:
         shared.window = Window(max(widths), max(max(widths) // 4, slot_layers.SPARE_TOKENS))
-    made = [kinds[type(like)](like, shared) for like in layers]
-    for number, layer in enumerate(made):
-        if isinstance(layer, KeyLayer):
-            layer.number = number
-    return made
+    return [kinds[type(like)](like, shared) for like in layers]

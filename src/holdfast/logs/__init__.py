@@ -3,7 +3,6 @@ agents write, and scored turn by turn by the rules of a suite. No model is neede
 """
 
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
-from holdfast.logs.drafting import draft_suite
 from holdfast.logs.formats import FORMATS
 from holdfast.logs.scoring import score_logs
 
@@ -12,7 +11,6 @@ __all__ = [
     "LoggedDialog",
     "LoggedTurn",
     "Logs",
-    "draft_suite",
     "read_logs",
     "score_logs",
 ]

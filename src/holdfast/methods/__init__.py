@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from holdfast.chat.messages import Message
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
-from holdfast.methods.directer import Directer
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
-from holdfast.methods.gate import Gate
 from holdfast.methods.heads import (
     HeadSet,
     Ranking,
@@ -22,19 +20,16 @@ from holdfast.methods.heads import (
     write_heads,
 )
 from holdfast.methods.hold import Floors, Hold
-from holdfast.methods.keys import AdaSeka, Prism, Seka
+from holdfast.methods.keys import Prism, Seka
 from holdfast.methods.kinds import (
     Ability,
     Kind,
     affects_pre_span,
-    attention_methods,
-    gate_of,
     holds_span,
     in_pass,
     kind_of,
     needs_of,
     of_kind,
-    resamples,
     states_methods,
 )
 from holdfast.methods.protocols import (
@@ -43,7 +38,6 @@ from holdfast.methods.protocols import (
     EditsLogits,
     EditsMessages,
     EditsOutputs,
-    MakesTrials,
     Method,
     NeedsWarmup,
     ShiftsAttention,

@@ -162,13 +162,6 @@ def _counts_from_0(number: object) -> bool:
     return type(number) is int and number >= 0
 
 
-def on_layers(methods: Sequence[M], layers: Sequence[int], heads: int) -> tuple[M, ...]:
-    """The methods on these layers only; those without heads there fall away."""
-    every = HeadSet(itertools.product(layers, range(heads)))
-    chosen = [HeadSet(p for p in method.heads or every if p[0] in layers) for method in methods]
-    return tuple(with_heads(*pair) for pair in zip(methods, chosen, strict=True) if pair[1])
-
-
 def with_heads(method: M, heads: Iterable[Head] | None) -> M:
     """The same method on these heads alone (None: all); a `UsageError` where it has no field."""
     if "heads" not in getattr(method, "__dataclass_fields__", {}):

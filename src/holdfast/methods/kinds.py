@@ -11,7 +11,6 @@ declares no kind is of the kind whose function it has (`kind_of`), and needs wha
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
         EditsMessages,
         EditsOutputs,
         EditsStates,
-        GatesTokens,
         InPass,
-        MakesTrials,
         Method,
         NeedsWarmup,
         ShiftsAttention,
@@ -41,7 +38,6 @@ class Kind(Enum):
     LOG_ODDS = "attention"  # the log-odds of the mass on the span, in attention
     MESSAGES = "prompt"  # the chat, before it is rendered
     STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
-    TRIALS = "trials"  # the logits, with those of more passes that it asks for
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states behind a layer
     OUTPUTS = "attention outputs"  # what attention adds to the hidden states
@@ -61,7 +57,6 @@ class Ability(Enum):
     RESIDUAL = "the residual stream"
     OUTPUTS = "attention outputs"
     REHEARSAL = "a rehearsed reply"
-    SCORES = "scores on the span"
 
 
 # what needs no model in this process
@@ -71,7 +66,6 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
     Kind.MESSAGES: frozenset({Ability.MESSAGES}),
     Kind.STREAM: frozenset({Ability.SECOND_STREAM}),
-    Kind.TRIALS: frozenset({Ability.SCORES}),
     Kind.KEYS: frozenset({Ability.KEYS}),
     Kind.RESIDUAL: frozenset({Ability.RESIDUAL}),
     Kind.OUTPUTS: frozenset({Ability.OUTPUTS}),
@@ -82,7 +76,6 @@ _FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     Kind.LOG_ODDS: ("shift",),
     Kind.MESSAGES: ("edit",),
     Kind.STREAM: ("other", "guide"),
-    Kind.TRIALS: ("process",),
     Kind.KEYS: ("edit_keys",),
     Kind.RESIDUAL: ("edit_hidden",),
     Kind.OUTPUTS: ("edit_outputs",),
@@ -90,8 +83,7 @@ _FUNCTIONS: dict[Kind, tuple[str, ...]] = {
 }
 _ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
     Kind.LOG_ODDS: ("heads", "span_includes_generated"),
-    Kind.TRIALS: ("keeps_trials", "judges_tokens"),
-    Kind.KEYS: ("touched_layers", "reads_query", "edit_values"),
+    Kind.KEYS: ("touched_layers", "edit_values"),
     Kind.RESIDUAL: ("touched_layers", "reply_only"),
     Kind.OUTPUTS: ("touched_layers", "reply_only"),
     Kind.REHEARSED: ("tokens", "first_turn"),
@@ -99,7 +91,7 @@ _ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
 # those whose functions run inside a forward pass, under which its keys and values are made
 _STATES = frozenset({Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
 _IN_PASS = _STATES | {Kind.LOG_ODDS}
-_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.TRIALS, Kind.KEYS, Kind.REHEARSED})
+_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.REHEARSED})
 
 
 def members_of(kind: Kind) -> tuple[str, ...]:
@@ -139,8 +131,6 @@ def of_kind(methods: Methods, kind: Literal[Kind.MESSAGES]) -> tuple[EditsMessag
 @overload
 def of_kind(methods: Methods, kind: Literal[Kind.STREAM]) -> tuple[EditsLogits, ...]: ...
 @overload
-def of_kind(methods: Methods, kind: Literal[Kind.TRIALS]) -> tuple[MakesTrials, ...]: ...
-@overload
 def of_kind(methods: Methods, kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]: ...
 @overload
 def of_kind(methods: Methods, kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
@@ -153,22 +143,10 @@ def of_kind(methods: Methods, kind: Kind) -> tuple[Any, ...]:
     return tuple(method for method in methods if kind_of(method) is kind)
 
 
-def attention_methods(methods: Methods) -> tuple[ShiftsAttention, ...]:
-    """The methods that steer attention, in their order, those behind a gate among them."""
-    pairs = [(*of_kind([method], Kind.LOG_ODDS), *_tried_methods([method])) for method in methods]
-    return tuple(itertools.chain(*pairs))
-
-
 def in_pass(methods: Methods) -> tuple[InPass, ...]:
-    """The methods that act inside a forward pass, in their order, those behind a gate last."""
-    methods = tuple(methods)
+    """The methods that act inside a forward pass, in their order."""
     acting: list[Any] = [method for method in methods if kind_of(method) in _IN_PASS]
-    return (*acting, *_tried_methods(methods))
-
-
-def _tried_methods(methods: Methods) -> list[ShiftsAttention]:
-    trying = of_kind(methods, Kind.TRIALS)
-    return [tried for method in trying for tried in getattr(method, "methods", ())]
+    return tuple(acting)
 
 
 def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
@@ -180,17 +158,6 @@ def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
 def holds_span(method: Method) -> bool:
     """Whether a method holds on to a span, and without one has nothing to do."""
     return kind_of(method) in _HOLD_SPAN
-
-
-def resamples(method: Method) -> bool:
-    """Whether a method may turn a token down, of which there can be one in a reply."""
-    return kind_of(method) is Kind.TRIALS
-
-
-def gate_of(methods: Methods) -> GatesTokens | None:
-    """The gate among methods, under which a given reply has no probability; None without."""
-    trying: tuple[Any, ...] = of_kind(methods, Kind.TRIALS)
-    return next((method for method in trying if method.judges_tokens), None)
 
 
 def affects_pre_span(methods: Methods) -> bool:

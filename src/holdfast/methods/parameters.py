@@ -18,7 +18,6 @@ from holdfast.common.ranges import Range, whole_number
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.heads import checked_heads, checked_layers, read_heads, read_layers
-from holdfast.methods.kinds import Kind, kind_of
 
 C = TypeVar("C")
 
@@ -94,17 +93,6 @@ def _read_text(owner: str, name: str, text: str, files: bool) -> str:
         ) from None
 
 
-def _check_attention_methods(owner: str, name: str, value: Any) -> tuple[object, ...]:
-    methods = tuple(value)
-    wrong = [method for method in methods if kind_of(method) is not Kind.LOG_ODDS]
-    if wrong or not methods:
-        raise UsageError(
-            f"{owner} takes attention methods, at least one, not {wrong[0] if wrong else ()!r};"
-            " put other methods beside it."
-        )
-    return methods
-
-
 def _check_fitted(owner: str, name: str, value: Any) -> Fitted:
     if isinstance(value, Fitted) and value.method == owner:
         return value
@@ -115,15 +103,6 @@ _NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 _PAIR = _NUMBERS_FROM_0 | {"minItems": 2, "maxItems": 2}
 
 TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, _read_text)
-ATTENTION_METHODS = Values(
-    "attention methods in brackets",
-    {
-        "type": "array",
-        "items": {"type": "string", "description": "an attention method as a spec string"},
-        "minItems": 1,
-    },
-    _check_attention_methods,
-)
 _HEADS = Values(
     "LAYER.HEAD/LAYER.HEAD or FILE.json",
     {"type": "array", "items": _PAIR, "minItems": 1},

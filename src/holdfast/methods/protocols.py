@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from holdfast.methods.heads import HeadSet
-    from holdfast.methods.trials import Step, Trials
 
 
 class Method(Protocol):
@@ -83,40 +82,10 @@ class EditsLogits(Method, Protocol):
         """Returns the logits to draw from, [row, vocabulary] like those of the two streams."""
 
 
-class MakesTrials(Method, Protocol):
-    """A decoding method that asks for more forward passes before a token is drawn.
-
-    One that names a second stream among its `needs` has one, which reads the same chat without it.
-    """
-
-    @property
-    def keeps_trials(self) -> bool:
-        """Whether keys and values of a trial may take the place of those before."""
-
-    @property
-    def judges_tokens(self) -> bool:
-        """Whether it is a `GatesTokens`, under which a given reply has no probability."""
-
-    def process(self, step: Step) -> Trials:
-        """Yields trials, is sent their outputs, and returns the outputs to draw from."""
-
-
-class GatesTokens(MakesTrials, Protocol):
-    """A gate: tokens drawn under its attention methods are taken only where `accepts` says so."""
-
-    @property
-    def methods(self) -> tuple[ShiftsAttention, ...]:
-        """The attention methods behind the gate."""
-
-    def accepts(self, tokens: Tensor, other: Tensor) -> Tensor:
-        """Whether tokens may stay, bool [row], by the second stream's logits [row, vocabulary]."""
-
-
 class EditsKeys(Method, Protocol):
     """A key method: the keys of the span are moved before they are rotated and cached.
 
-    Generated tokens are no span. What it does to a key depends on the key alone, unless
-    `reads_query`: then the keys of the span depend on the whole prompt, and serve that one alone.
+    Generated tokens are no span. What it does to a key depends on the key alone.
     """
 
     @property
@@ -124,21 +93,15 @@ class EditsKeys(Method, Protocol):
         """The layers that it touches."""
 
     @property
-    def reads_query(self) -> bool:
-        """Whether it is given the query of the prompt's last token."""
-
-    @property
     def edits_values(self) -> bool:
         """Whether `edit_values` does anything."""
 
-    def edit_keys(self, keys: Tensor, layer: int, query: Tensor | None) -> Tensor:
+    def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
         """Returns the keys to use instead; of what is returned, only the span's are taken.
 
         Args:
             keys: [row, token, key-value head, size], after their norm and before rotation.
             layer: counted from 0.
-            query: that of each prompt's last token, [row, query head, size], before rotation; None
-                unless `reads_query`.
         """
 
     def edit_values(self, values: Tensor, layer: int) -> Tensor:
@@ -200,6 +163,5 @@ class NeedsWarmup(Method, Protocol):
         """
 
 
-ProcessesLogits = EditsLogits | MakesTrials
 EditsStates = EditsKeys | EditsHidden | EditsOutputs
 InPass = ShiftsAttention | EditsStates  # what acts inside a forward pass

@@ -7,10 +7,8 @@ from typing import Any
 
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
-from holdfast.methods.directer import Directer
-from holdfast.methods.gate import Gate
 from holdfast.methods.hold import Hold
-from holdfast.methods.keys import AdaSeka, Prism, Seka
+from holdfast.methods.keys import Prism, Seka
 from holdfast.methods.kinds import Ability, kind_of, needs_of
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
 from holdfast.methods.repetition import Repetition
@@ -27,10 +25,7 @@ METHODS: tuple[type[Any], ...] = (
     AdaCad,
     PromptStrength,
     Anchoring,
-    Gate,
-    Directer,
     Seka,
-    AdaSeka,
     Prism,
     Capping,
     Vector,

@@ -3,7 +3,6 @@
     none
     split-softmax:exponent=0.5
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
-    gate:methods=[split-softmax:exponent=0.5],threshold=0.1
     pasta:alpha=0.01,heads=heads.json
     prompt-strength:scale=2,default="You are a helpful assistant."
     seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spell` names its content
@@ -26,12 +25,7 @@ from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spell_heads
 from holdfast.methods.kinds import Kind, kinds_of, members_of
-from holdfast.methods.parameters import (
-    ATTENTION_METHODS,
-    Values,
-    parameters_of,
-    required_parameters,
-)
+from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
 
@@ -201,33 +195,20 @@ def _make(part: _Part, files: bool = True) -> Method:
                 f" but got {str(part)!r}."
             )
     values = {
-        parameter: _read_value(name, parameter, known[parameter].values, text, files)
+        parameter: known[parameter].values.read(name, parameter, text, files)
         for parameter, (text,) in part.values.items()
     }
     made: Method = part.method(**values)
     return made
 
 
-def _read_value(owner: str, name: str, values: Values, text: str, files: bool) -> object:
-    if values is not ATTENTION_METHODS:
-        return values.read(owner, name, text, files)
-    if not (text.startswith("[") and text.endswith("]")):
-        raise UsageError(
-            f"{owner} takes {name} in brackets, as in"
-            f" {owner}:{name}=[split-softmax:exponent=0.5], not {text!r}."
-        )
-    return parse(text[1:-1], files=files)
-
-
 def _split(text: str, separator: str) -> list[str]:
-    """Splits at separators that stand outside brackets and double quotes."""
-    parts, depth, quoted, escaped = [""], 0, False, False
+    """Splits at separators that stand outside double quotes."""
+    parts, quoted, escaped = [""], False, False
     for character in text:
-        if not quoted:
-            depth += (character == "[") - (character == "]")
         quoted ^= character == '"' and not escaped
         escaped = quoted and character == "\\" and not escaped
-        if character == separator and depth == 0 and not quoted:
+        if character == separator and not quoted:
             parts.append("")
         else:
             parts[-1] += character
@@ -262,8 +243,6 @@ def _spell_value(value: object) -> str:
             return "/".join(map(str, sorted(value)))
         case frozenset():
             return spell_heads(value)
-        case tuple():
-            return f"[{spell(value)}]"
         case str():
             return value if value.isidentifier() else json.dumps(value, ensure_ascii=False)
     number = repr(value).replace("e+", "e")  # '+' stands between methods

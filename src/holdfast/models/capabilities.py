@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, spell
-from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, in_words, needs_of, resamples
+from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, in_words, needs_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -53,8 +53,7 @@ def check_needs(
     methods: Sequence[Method], offered: frozenset[Ability], model: str, cure: str
 ) -> None:
     """Refuses methods that need what a model does not offer, by a `ModelError`, and two that need
-    the one second stream or draw a token again, by a `UsageError`; `model` and `cure` are put into
-    the sentence.
+    the one second stream, by a `UsageError`; `model` and `cure` are put into the sentence.
     """
     for method in methods:
         if lacking := needs_of(method) - offered:
@@ -67,6 +66,3 @@ def check_needs(
         raise UsageError(
             f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them."
         )
-    again = [method.name for method in methods if resamples(method)]
-    if len(again) > 1:
-        raise UsageError(f"{' and '.join(again)} each draw a token again; use one of them.")

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.engine.rows import Stream
-from holdfast.engine.scoring import Scored, score_by_method
-from holdfast.errors import PromptError, UsageError
-from holdfast.methods import gate_of
+from holdfast.engine.scoring import Scored, score_rows
+from holdfast.errors import PromptError
 from holdfast.models.protocol import request_names
 from holdfast.models.reader import Reader, SessionModel, rehearsal_of
 from holdfast.models.rendering import (
@@ -44,20 +43,11 @@ class GivenReplies:
 
         Raises:
             PromptError: a reply is empty, or does not fit into the model's context.
-            UsageError: a gate, under which tokens are drawn again and have no probability of their
-                own.
             ModelError: a method cannot be applied to this model.
         """
-        if judging := [m for request in requests if (m := gate_of(request.methods))]:
-            raise UsageError(
-                f"{judging[0].name} draws tokens again, so replies under it have no"
-                " log-probability; score without it."
-            )
         rendered, wanted = self._read(requests, replies)
         rows, model = [chat.row for chat in rendered], self.model
-        scored, computed = score_by_method(
-            model.runner, model.scheduler, rows, wanted, model.batch_size
-        )
+        scored, computed = score_rows(model.runner, rows, wanted, model.batch_size)
         for chat, computed_here in zip(rendered, computed, strict=True):
             if chat.row.keep and computed_here:
                 self.reader.keep(chat, chat.known(computed_here))

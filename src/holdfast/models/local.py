@@ -22,7 +22,6 @@ from holdfast.methods import (
     Kind,
     Method,
     Shape,
-    attention_methods,
     of_kind,
     read_methods,
     states_methods,
@@ -135,16 +134,14 @@ class LocalModel(Generates):
         cure = "use a prompt method such as repetition"
         check_needs(methods, self.offers, f"{self.name} ({kind}){unreached}", cure)
         rehearsed = of_kind(methods, Kind.REHEARSED)
-        check_methods(self.hf_model, (*attention_methods(methods), *rehearsed))
+        check_methods(self.hf_model, (*of_kind(methods, Kind.LOG_ODDS), *rehearsed))
         check_states(self.hf_model, states_methods(methods), self.fingerprint)
 
     @cached_property
     def offers(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use."""
         attention = {Ability.LOG_ODDS, Ability.REHEARSAL} if self.steerable else set[Ability]()
-        scored = self.reuses_cache and self.runner.scored_layers
-        scores = {Ability.SCORES} if scored else set[Ability]()
-        return LOCAL | attention | scores | abilities(self.hf_model)
+        return LOCAL | attention | abilities(self.hf_model)
 
     @property
     def runtime(self) -> dict[str, str | int]:

@@ -21,7 +21,7 @@ from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, PromptError
-from holdfast.methods import Ability, Kind, edit_messages, holds_span, in_pass, needs_of, of_kind
+from holdfast.methods import Kind, edit_messages, holds_span, in_pass, of_kind
 from holdfast.methods.protocols import InPass
 from holdfast.models.requests import Request
 
@@ -177,14 +177,13 @@ def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]
 
 def _row(read: _Read, prompts: Sequence[Prompt], traces: bool) -> Rendered:
     request, known = read.request, [*read.known, *[None] * len(prompts)]
-    trying = of_kind(request.methods, Kind.TRIALS)
-    beside = in_pass(method for method in request.methods if method not in trying)
-    streams = [_stream(prompts[0], known[0], in_pass(request.methods))]
+    methods = in_pass(request.methods)
+    streams = [_stream(prompts[0], known[0], methods)]
     for prompt, dialog in zip(prompts[1:], known[1:], strict=False):
-        streams.append(_stream(prompt, dialog, beside, read.mask))
+        streams.append(_stream(prompt, dialog, methods, read.mask))
     row = Row(
         tuple(streams),
-        (*(trying if any(streams[0].span) else ()), *of_kind(request.methods, Kind.STREAM)),
+        of_kind(request.methods, Kind.STREAM),
         request.sampling,
         request.seed,
         keep=request.keep and request.thread is not None,
@@ -263,8 +262,7 @@ def _chats(request: Request) -> list[_Chat]:
         read(method.other(messages), default_system=False)
         for method in of_kind(request.methods, Kind.STREAM)
     ]
-    trying = of_kind(request.methods, Kind.TRIALS)
-    return [first, *guided, *(first for m in trying if Ability.SECOND_STREAM in needs_of(m))]
+    return [first, *guided]
 
 
 def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.common import ranges
-from holdfast.engine.prefixes import keys_are_of_prompt
 from holdfast.engine.rows import Continuation
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
 from holdfast.engine.shared import SharedPrefixes
@@ -93,7 +92,6 @@ class LocalSession:
 
     def _submit(self, rendered: Rendered) -> Handle:
         shares = self.long_lived and rendered.request.thread is None
-        shares = shares and not any(keys_are_of_prompt(s.methods) for s in rendered.row.streams)
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:

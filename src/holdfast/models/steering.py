@@ -207,7 +207,7 @@ def _read(methods: Sequence[MethodOrSpec]) -> tuple[InPass, ...]:
                 f"{method!r} becomes an attention method once a reply was rehearsed, which a block"
                 " cannot do; give the methods that model.rehearse(messages, methods) returns."
             )
-        if not in_pass([method]) or of_kind([method], Kind.TRIALS):
+        if not in_pass([method]):
             raise UsageError(
                 f"{method!r} does not act inside a forward pass, which is all a block can do; give "
                 "the others to holdfast.load(...).generate."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -148,9 +147,6 @@ def read_tokens(body: TokenizeBody, limits: Limits, parser: CallParser) -> Reque
 
 def read_spec(spec: str) -> tuple[Method, ...]:
     """The methods of a spec string that came over the wire, which names no files."""
-    steps = ((character == "[") - (character == "]") for character in spec)
-    if max(itertools.accumulate(steps), default=0) > _MAX_DEPTH:
-        raise refused_field("steering", f"steering nests brackets deeper than {_MAX_DEPTH}.")
     try:
         return parse(spec, files=False)
     except HoldfastError as error:

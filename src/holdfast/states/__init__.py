@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from holdfast.states.checks import abilities, check_states
 from holdfast.states.edits import EditGroup
-from holdfast.states.hooks import around_attention, edited, watched
-from holdfast.states.sites import Site, Sites, attention_modules, sites_of
+from holdfast.states.hooks import edited, watched
+from holdfast.states.sites import Site, Sites, sites_of
 
 __all__ = [
     "EditGroup",
     "Site",
     "Sites",
     "abilities",
-    "around_attention",
-    "attention_modules",
     "check_states",
     "edited",
     "sites_of",

@@ -27,7 +27,6 @@ class EditedRow:
     padding: int  # in front of them
     span: Tensor  # bool [column] on the host, of the prompt's columns
     prompt: int  # columns of the prompt
-    last: int | None = None  # the column of its last token; None: the last one
 
     @property
     def has_span(self) -> bool:
@@ -47,7 +46,6 @@ class EditGroup:
     span: Tensor | None
     # bool [row, token], True on generated tokens; None where all are, or none matters
     reply: Tensor | None
-    last: Tensor | None  # int64 [row], the place in the pass of each prompt's last token
 
     def of(self, states: Tensor) -> Tensor:
         """Its rows of a pass's states, [row, token, ...]."""
@@ -88,22 +86,19 @@ def _group(
     width: int,
     device: torch.device,
 ) -> EditGroup:
-    span = reply = last = None
+    span = reply = None
     if any(row.has_span for row in rows):
         marks = torch.zeros(len(rows), width, dtype=torch.bool)
-        ends = torch.zeros(len(rows), dtype=torch.long)
         for number, row in enumerate(rows):
             part = row.span[row.first : row.first + row.tokens]
             marks[number, row.padding : row.padding + len(part)] = part
-            end = row.prompt - 1 if row.last is None else row.last
-            ends[number] = max(row.padding + end - row.first, 0)
-        span, last = marks.to(device), ends.to(device)
+        span = marks.to(device)
     if any(row.first < row.prompt for row in rows):
         generated = torch.zeros(len(rows), width, dtype=torch.bool)
         for number, row in enumerate(rows):
             generated[number, row.padding + max(row.prompt - row.first, 0) :] = True
         reply = generated.to(device)
-    return EditGroup(methods, which, span, reply, last)
+    return EditGroup(methods, which, span, reply)
 
 
 @lru_cache(maxsize=256)
@@ -139,19 +134,8 @@ def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) ->
             " per prompt."
         )
     owners = [row // (batch // count) for row in range(batch)]
-    ends = _ends(given.get("attention_mask"), batch, width)
     rows = [
-        EditedRow(states.methods[owner], before, tokens, 0, states.span[owner], width, end)
-        for owner, end in zip(owners, ends, strict=True)
+        EditedRow(states.methods[owner], before, tokens, 0, states.span[owner], width)
+        for owner in owners
     ]
     return edits_of(rows, tokens, ids.device)
-
-
-def _ends(mask: object, rows: int, width: int) -> list[int | None]:
-    """Per row the column of the prompt's last token that is not padding; None: the last one."""
-    if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.shape[1] < width:
-        return [None] * rows
-    seen = mask[:, :width].bool().cpu()
-    if bool(seen[:, -1].all()):
-        return [None] * rows
-    return [int(row.nonzero()[-1]) if bool(row.any()) else None for row in seen]

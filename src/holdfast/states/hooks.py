@@ -6,8 +6,7 @@ are those of the pass under way, which a context variable says.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,9 +17,8 @@ from torch import Tensor
 
 from holdfast.errors import ModelError
 from holdfast.methods.kinds import Kind, kind_of
-from holdfast.methods.trials import AttentionEnds
 from holdfast.states.edits import EditGroup
-from holdfast.states.sites import Place, Site, attention_modules, hooked, sites_of, through
+from holdfast.states.sites import Place, Site, hooked, sites_of, through
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -100,8 +98,7 @@ def _sites_of(method: Any) -> tuple[Site, ...]:
         return (Site.HIDDEN,)
     if kind is Kind.OUTPUTS:
         return (Site.QUERIES, Site.OUTPUTS)
-    read = (Site.QUERIES,) if method.reads_query else ()
-    return (*read, Site.KEYS, *((Site.VALUES,) if method.edits_values else ()))
+    return (Site.KEYS, Site.VALUES) if method.edits_values else (Site.KEYS,)
 
 
 def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[..., Any]:
@@ -143,7 +140,7 @@ def _edit_group(
         if site is Site.VALUES:
             changed = method.edit_values(states, layer)
         else:
-            changed = method.edit_keys(states, layer, _last_queries(current, layer, group, method))
+            changed = method.edit_keys(states, layer)
         return states if changed is states else changed.where(group.span[..., None, None], states)
     if site is Site.OUTPUTS:
         changed = method.edit_outputs(states, layer, group.of(current.queries[layer]))
@@ -152,45 +149,3 @@ def _edit_group(
     if changed is states or not method.reply_only or group.reply is None:
         return changed
     return changed.where(group.reply[..., None], states)
-
-
-def _last_queries(current: _Pass, layer: int, group: EditGroup, method: Any) -> Tensor | None:
-    """The query of each prompt's last token, [row, head, size], for methods that read it."""
-    if not method.reads_query:
-        return None
-    if layer not in current.queries or group.last is None:
-        raise ModelError(
-            f"{method.name} reads the queries of layer {layer}, which makes its keys first; use a"
-            " method that reads none, such as seka."
-        )
-    queries = group.of(current.queries[layer])
-    return queries[torch.arange(len(queries), device=queries.device), group.last]
-
-
-@contextmanager
-def around_attention(
-    model: PreTrainedModel, layers: Sequence[int]
-) -> Iterator[Mapping[int, AttentionEnds]]:
-    """Both ends of attention in this thread's latest pass, by layer, [row, token, size]."""
-    seen: dict[int, AttentionEnds] = {}
-    modules, thread = attention_modules(model), threading.get_ident()
-
-    def noting(layer: int) -> Callable[..., None]:
-        def note(
-            module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any
-        ) -> None:
-            if threading.get_ident() == thread:
-                before = named["hidden_states"] if "hidden_states" in named else given[0]
-                after = output if isinstance(output, Tensor) else output[0]
-                seen[layer] = AttentionEnds(before, after)
-
-        return note
-
-    handles = [
-        modules[layer].register_forward_hook(noting(layer), with_kwargs=True) for layer in layers
-    ]
-    try:
-        yield seen
-    finally:
-        for handle in handles:
-            handle.remove()

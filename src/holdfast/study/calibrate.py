@@ -20,7 +20,7 @@ from holdfast.drift.benchmark import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.pairing import settled
 from holdfast.errors import ModelError
-from holdfast.methods import Ability, Method, gate_of
+from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import BatchWork, ask_batches
@@ -155,11 +155,6 @@ def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
 def _check_reading(
     model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str
 ) -> None:
-    if capability.is_text and gate_of(setting):
-        raise ModelError(
-            f"Under {steering.spell(setting)} a text has no probability, as tokens are drawn again;"
-            " use a capability with questions, such as knowledge."
-        )
     if offers(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
     cure = (

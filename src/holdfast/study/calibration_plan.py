@@ -41,8 +41,8 @@ class Plan:
             persona, or with a user model without a prompt.
         rounds: of each conversation.
         ask_at: the user turn that is the question; the rounds before it are its history.
-        reading: what counts as the answer: the "likeliest" of the options (a gate chooses between
-            them as it chooses between tokens), or the letter in the "written" reply.
+        reading: what counts as the answer: the "likeliest" of the options, or the letter in the
+            "written" reply.
         seed: of everything.
         system_as: "role", or "first-user" for models and endpoints without a system role.
         sampling: of the dialogs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast import methods as steering
@@ -13,7 +13,7 @@ from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError
 from holdfast.measures.choice import read_choice
-from holdfast.methods import Ability, Method, gate_of
+from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
@@ -123,20 +123,17 @@ class Questioner:
         """Both readings, as far as the model and the capability have them."""
         chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
-        session, gate = self.model.session(), gate_of(self.setting)
+        session = self.model.session()
         scores = offers(self.model, Ability.REPLY_SCORES)
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
         parts = [part for part in (first, later) if part]
-        if scores and gate is None:
+        if scores:
             for part in parts:
                 chances |= self._score(session, part, keep=part is first)
         if self._writes:
             for part in parts:
                 written |= self._write(session, part, keep=part is first and not chances)
-        if scores and gate is not None:
-            for part in parts:
-                chances |= self._score_gated(session, gate, part)
         return Answers(chances, written)
 
     @property
@@ -157,29 +154,6 @@ class Questioner:
                     " its perplexity is infinite; sweep without a threshold."
                 )
             chances[question.number] = score
-        return chances
-
-    def _score_gated(
-        self, session: Any, gate: Any, questions: Sequence[CapabilityQuestion]
-    ) -> dict[int, Scored]:
-        """A gate chooses between options as it chooses a reply's first token."""
-        import torch
-
-        ungated = tuple(method for method in self.setting if method is not gate)
-        requests = [replace(self._request(question), thread=None) for question in questions]
-        replies = [question.item.replies for question in questions]
-        steered, plain = (
-            session.score([replace(row, methods=methods) for row in requests], replies)
-            for methods in ((*ungated, *gate.methods), ungated)
-        )
-        chances = {}
-        for question, moved, other in zip(questions, steered, plain, strict=True):
-            best = moved.log_probabilities.index(max(moved.log_probabilities))
-            plainly = torch.tensor([other.log_probabilities])
-            accepted = bool(gate.accepts(torch.tensor([best]), plainly))
-            taken = moved if accepted else other
-            forwarded = moved.forwarded + other.forwarded
-            chances[question.number] = replace(taken, forwarded=forwarded)
         return chances
 
     def _write(

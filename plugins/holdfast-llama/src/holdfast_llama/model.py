@@ -22,7 +22,6 @@ from holdfast.methods import (
     Kind,
     Method,
     Shape,
-    attention_methods,
     of_kind,
     read_methods,
     spell,
@@ -165,7 +164,7 @@ def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
         UsageError: heads that the model does not have, or a list of methods that three numbers per
             head do not tell.
     """
-    steering = attention_methods(methods)
+    steering = of_kind(methods, Kind.LOG_ODDS)
     named = [*steering, *of_kind(methods, Kind.REHEARSED)]
     for method in named:
         for layer, head in sorted(getattr(method, "heads", None) or ()):

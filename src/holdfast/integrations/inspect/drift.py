@@ -28,7 +28,7 @@ from holdfast.drift.selfchat import opening
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.errors import RequestFailed
-from holdfast.integrations.inspect.log import messages_of, score_of
+from holdfast.integrations.inspect.messages import messages_of, score_of
 from holdfast.integrations.inspect.speaking import Speaker, as_text, in_one_sentence, read_settings
 from holdfast.methods import Method, parse
 from holdfast.models.protocol import Job

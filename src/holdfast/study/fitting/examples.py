@@ -24,10 +24,9 @@ class Triplet:
     answer: str  # the part of it whose keys are compared; where it stands last, if several times
     relevant: str  # the questions, which are put in front of the text
     irrelevant: str
-    expert: str = "all"  # the kind of example, of which AdaSEKA learns one set of directions each
 
     def __post_init__(self) -> None:
-        for name in ("context", "answer", "relevant", "irrelevant", "expert"):
+        for name in ("context", "answer", "relevant", "irrelevant"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise UsageError(f"{name} is a text, not {getattr(self, name)!r}.")
         if self.answer not in self.context:
@@ -52,7 +51,7 @@ class Contrast:
 
 
 def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
-    """Reads lines {"context", "answer", "relevant", "irrelevant", "expert"}; the last may lack."""
+    """Reads lines {"context", "answer", "relevant", "irrelevant"}."""
     return tuple(_lines(Path(path), lambda line: Triplet(**line)))
 
 

@@ -22,19 +22,17 @@ from holdfast.states import Site, sites_of, watched
 from holdfast.study.fitting.examples import Learned, Triplet
 
 _SITES = (Site.KEYS, Site.VALUES)
-_EXPERT_DIRECTIONS = 16  # kept of each expert, at most
 
 
 @dataclass
 class _Sums:
     """Sums over the tokens read so far, float64: H^T H+ and H^T H-, [layer, head, size, size]; the
-    distance of H+ from H-, [layer, head]; and H+, [layer, head, size].
+    distance of H+ from H-, [layer, head].
     """
 
     positive: Tensor | float = 0.0
     negative: Tensor | float = 0.0
     distance: Tensor | float = 0.0
-    mean: Tensor | float = 0.0
     tokens: int = 0
 
     def add(self, neutral: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
@@ -43,20 +41,13 @@ class _Sums:
         self.positive = self.positive + torch.einsum("lthi,lthj->lhij", h, plus)
         self.negative = self.negative + torch.einsum("lthi,lthj->lhij", h, minus)
         self.distance = self.distance + (plus - minus).norm(dim=-1).sum(1)
-        self.mean = self.mean + plus.sum(1)
         self.tokens += h.shape[1]
 
     def directions(self, covariance: Tensor | float) -> tuple[Tensor, Tensor]:
-        """Left singular vectors, in columns, and values of a covariance, as float32.
-
-        A singular vector has no sign of its own; ours point to where relevant keys lie, which the
-        mixing of AdaSEKA depends on.
-        """
+        """Left singular vectors, in columns, and values of a covariance, as float32."""
         assert isinstance(covariance, Tensor)
         vectors, values, _ = torch.linalg.svd(covariance / self.tokens)
-        along = torch.einsum("lhi,lhij->lhj", self.mean, vectors)
-        signs = torch.where(along < 0, -1.0, 1.0).to(vectors.dtype)
-        return (vectors * signs[..., None, :]).float(), values.float()
+        return vectors.float(), values.float()
 
     @property
     def mean_distance(self) -> Tensor:
@@ -68,7 +59,7 @@ class _Sums:
 def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
     """Singular vectors of Omega+ and Omega-, and the distances of heads."""
     layers, sums = _read(model, examples, done)
-    keys = sums[Site.KEYS, ""]
+    keys = sums[Site.KEYS]
     tensors = {"distance": keys.mean_distance}
     for name, covariance in (("positive", keys.positive), ("negative", keys.negative)):
         vectors, values = keys.directions(covariance)
@@ -76,39 +67,24 @@ def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -
     return Learned(tensors, layers, layers, of_keys=True)
 
 
-def learn_ada_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
-    """The first singular vectors of every expert's Omega+, [layer, head, expert, ...]."""
-    layers, sums = _read(model, examples, done)
-    experts = sorted({example.expert for example in examples})
-    by_expert = [sums[Site.KEYS, expert] for expert in experts]
-    learned = [statistics.directions(statistics.positive) for statistics in by_expert]
-    kept = min(_EXPERT_DIRECTIONS, learned[0][1].shape[-1])
-    tensors = {
-        "distance": sums[Site.KEYS, ""].mean_distance,
-        "vectors": torch.stack([vectors[..., :kept] for vectors, _ in learned], 2),
-        "values": torch.stack([values[..., :kept] for _, values in learned], 2),
-    }
-    return Learned(tensors, layers, layers, of_keys=True, facts={"experts": experts})
-
-
 def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
     """Singular vectors of Omega+ - Omega-, of keys and of values."""
     layers, sums = _read(model, examples, done)
     tensors: dict[str, Tensor] = {}
     for site, name in ((Site.KEYS, "keys"), (Site.VALUES, "values")):
-        statistics = sums[site, ""]
+        statistics = sums[site]
         vectors, values = statistics.directions(statistics.positive - statistics.negative)
         tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
-    tensors["distance"] = sums[Site.KEYS, ""].mean_distance
-    tensors["values.distance"] = sums[Site.VALUES, ""].mean_distance
+    tensors["distance"] = sums[Site.KEYS].mean_distance
+    tensors["values.distance"] = sums[Site.VALUES].mean_distance
     return Learned(tensors, layers, layers, of_keys=True)
 
 
 def _read(
     model: LocalModel, examples: Sequence[Triplet], done: Progress
-) -> tuple[tuple[int, ...], dict[tuple[Site, str], _Sums]]:
-    """The layers, and by site and expert ("" for all) the sums; refuses models without keys to be
-    had, and examples none of which has the same tokens in all three prompts.
+) -> tuple[tuple[int, ...], dict[Site, _Sums]]:
+    """The layers, and the sums by site; refuses models without keys to be had, and examples none of
+    which has the same tokens in all three prompts.
     """
     sites = sites_of(model.hf_model)
     layers = tuple(sorted(set(sites.places[Site.KEYS]) & set(sites.places[Site.VALUES])))
@@ -117,21 +93,18 @@ def _read(
             f"{model.name} ({type(model.hf_model).__name__}) gives no keys and values of one form"
             " before rotation, so nothing can be fitted on them; use a method of another kind."
         )
-    experts = {example.expert for example in examples} | {""}
-    sums = {(site, expert): _Sums() for site in _SITES for expert in experts}
+    sums = {site: _Sums() for site in _SITES}
     for example in examples:
         questions = (None, example.relevant, example.irrelevant)
         read = [_span_states(model, example, question, layers) for question in questions]
         if len({states[Site.KEYS].shape[1] for states in read}) == 1:
             for site in _SITES:
-                for expert in ("", example.expert):
-                    sums[site, expert].add(*(states[site] for states in read))
+                sums[site].add(*(states[site] for states in read))
         done(1)
-    if empty := sorted(expert for (_, expert), statistics in sums.items() if not statistics.tokens):
-        name = f"of the expert {empty[0]!r}" if empty[0] else "at all"
+    if not sums[Site.KEYS].tokens:
         raise ModelError(
-            f"No example {name} has its answer in the same tokens behind both questions; give"
-            " others with --data."
+            "No example has its answer in the same tokens behind both questions; give others with"
+            " --data."
         )
     return layers, sums
 

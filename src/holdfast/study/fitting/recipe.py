@@ -1,8 +1,8 @@
 """Contrastive data that ship: made from a few lists, the same every time, ours.
 
 Triplets are for methods that edit keys: a note of two sentences, one of which answers the relevant
-question and none the irrelevant one. The experts are four kinds of note. Contrasts are for methods
-that edit hidden states or attention outputs: a question under a system prompt, and without.
+question and none the irrelevant one. Contrasts are for methods that edit hidden states or attention
+outputs: a question under a system prompt, and without.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _QUESTIONS = (
 
 
 def triplets() -> tuple[Triplet, ...]:
-    """The notes, six of each expert and each turn of its lists."""
+    """The notes, of four kinds, six of each kind and each turn of its lists."""
     made: list[Triplet] = []
     for turn in range(len(_NAMES)):
         for name, index in zip(_NAMES, itertools.count(turn), strict=False):
@@ -62,12 +62,10 @@ def triplets() -> tuple[Triplet, ...]:
             wrote = f"{rule}. {name} wrote this at {hour}."
             obeyed = "Which rule do I have to follow?"
             made += (
-                Triplet(lives, town, f"Where does {name} live?", "Who won the game?", "places"),
-                Triplet(
-                    works, job, f"What is the job of {name}?", "How deep is the river?", "jobs"
-                ),
-                Triplet(bought, thing, f"What did {name} buy?", "Which song was played?", "things"),
-                Triplet(wrote, rule, obeyed, "What colour is the house?", "rules"),
+                Triplet(lives, town, f"Where does {name} live?", "Who won the game?"),
+                Triplet(works, job, f"What is the job of {name}?", "How deep is the river?"),
+                Triplet(bought, thing, f"What did {name} buy?", "Which song was played?"),
+                Triplet(wrote, rule, obeyed, "What colour is the house?"),
             )
     return tuple(made)
 

@@ -16,7 +16,7 @@ from holdfast.models.local import LocalModel
 from holdfast.states import sites_of
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Learned, read_contrasts, read_triplets
-from holdfast.study.fitting.keys import learn_ada_seka, learn_prism, learn_seka
+from holdfast.study.fitting.keys import learn_prism, learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
 
 
@@ -34,7 +34,6 @@ class _Learning:
 
 _LEARNING: Mapping[str, _Learning] = {
     "seka": _Learning(learn_seka, recipe.triplets, read_triplets),
-    "ada-seka": _Learning(learn_ada_seka, recipe.triplets, read_triplets),
     "prism": _Learning(learn_prism, recipe.triplets, read_triplets),
     "capping": _Learning(learn_capping, recipe.contrasts, read_contrasts, 2),
     "vector": _Learning(learn_vector, recipe.contrasts, read_contrasts, 2),
