@@ -29,7 +29,7 @@ ENDLESS = Sampling(3.0, 1.0, 400)
 def mixed(count):
     """Requests that differ in length, method and seed."""
     return [
-        replace(request, methods=METHODS[n % 5], trace=n % 5 == 1)
+        replace(request, methods=METHODS[n % 4], trace=n % 4 == 1)
         for n, request in enumerate(asked(count))
     ]
 

@@ -376,7 +376,7 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["logs"], "needs --suite"),
+        (["logs"], "needs FILE, --suite"),
         (["logs", "nowhere.jsonl", "--suite", "SHORT"], "nowhere.jsonl"),
         (["logs", "DATA", "--suite", "SHORT", "--format", "opena"], "did you mean 'openai'"),
         (["logs", "DATA", "--suite", "SHORT", "--min-adherence", "90"], "not 90"),

@@ -258,7 +258,7 @@ def serving(tiny, limit=0, **how):
     return scheduler, [scheduler.submit(replace(row, shares=True)) for row in rows]
 
 
-WAYS = ((), (SplitSoftmax(0.3),), (SplitSoftmax(0.5),), (Guidance(1.5),), (), ())
+WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 
 
 def fail_once(monkeypatch, at):

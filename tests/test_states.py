@@ -182,8 +182,11 @@ def test_replies_in_a_mixed_batch_are_those_of_each_alone(kind, tmp_path):
     own = made(kind)
     each = [steerer(own, tmp_path, name) for name in METHODS]
     other = steerer(own, tmp_path, "seka", seed=1)
-    reply_only = Vector(each[4].file, 2.0, "reply")
-    listed = [(), *((m,) for m in each), (other,), (each[0], Boost(3), each[4]), (reply_only,)]
+    by_name = dict(zip(METHODS, each, strict=True))
+    vector = by_name["vector"]
+    reply_only = Vector(vector.file, 2.0, "reply")
+    mixed = (by_name["seka"], Boost(3), vector)
+    listed = [(), *((m,) for m in each), (other,), mixed, (reply_only,)]
     requests = [Request(TALKS[n % 2], mine, GREEDY, n) for n, mine in enumerate(listed)]
     together = own.generate_batch(requests)
     for request, reply in zip(requests, together, strict=True):
