@@ -57,7 +57,7 @@ from knowledge import ask
 
 RESULTS = Path(__file__).parent / "results"
 RECALLED = 3  # questions of a conversation about what the user said
-FITTED = ("seka", "prism", "capping", "vector", "gcad")
+FITTED = ("seka", "prism", "capping", "vector")
 PUBLISHED = (
     "split-softmax:exponent=0.7,0.5,0.3",
     "boost:factor=2,4,8",
@@ -71,7 +71,6 @@ PUBLISHED = (
     "prism:file={prism},gain=0.5,1",
     "capping:file={capping},strength=0.5,1",
     "vector:file={vector},factor=0.5,1",
-    "gcad:file={gcad},gain=0.5,1",
 )
 OURS = (
     "hold:fraction=0.25,0.5,0.75,1",

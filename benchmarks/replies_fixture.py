@@ -69,7 +69,7 @@ FITTED = {  # what is fitted here, and on what examples
         }
         for first, second in itertools.permutations(("garden", "river", "town"), 2)
     ],
-    ("capping", "vector", "gcad"): [
+    ("capping", "vector"): [
         {
             "prompted": [
                 {"role": "system", "content": prompt},

@@ -9,7 +9,7 @@ import torch
 from holdfast.methods import Fitted, FittedOn, write_fitted
 from holdfast.states import sites_of
 
-METHODS = ("seka", "prism", "capping", "vector", "gcad")
+METHODS = ("seka", "prism", "capping", "vector")
 
 
 def write_random(
@@ -54,14 +54,8 @@ def write_random(
             "direction": direction / direction.norm(dim=-1, keepdim=True),
             "percentiles": normal(count, 101).sort(-1).values,
         }
-    elif method == "vector":
-        tensors = {"difference": normal(count, hidden)}
     else:
-        tensors = {
-            "delta": normal(count, hidden),
-            "key": normal(count, heads, size),
-            "compatibility": normal(count),
-        }
+        tensors = {"difference": normal(count, hidden)}
     return write_fitted(
         path,
         tensors,

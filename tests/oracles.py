@@ -203,22 +203,3 @@ def capping(
     """Lu et al. (2026): h - v max(<h, v> - tau, 0), `strength` of it."""
     excess = max(dot(hidden, direction) - cap, 0.0)
     return [h - strength * excess * v for h, v in zip(hidden, direction, strict=True)]
-
-
-def gcad(
-    output: list[float],
-    delta: list[float],
-    queries: list[list[float]],
-    keys: list[list[float]],
-    mean: float,
-    gain: float,
-    sharpness: float,
-) -> list[float]:
-    """GCAD: o + 2 g sigmoid(s (c - mean)) delta, c the mean over heads of <q, k> / sqrt(size).
-
-    `keys` is one per query head, repeated where heads share one.
-    """
-    fits = [dot(q, k) / math.sqrt(len(k)) for q, k in zip(queries, keys, strict=True)]
-    compatibility = math.fsum(fits) / len(fits)
-    gate = 2 * gain / (1 + math.exp(-sharpness * (compatibility - mean)))
-    return [o + gate * d for o, d in zip(output, delta, strict=True)]

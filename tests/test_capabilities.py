@@ -116,7 +116,7 @@ def test_models_declare_what_they_offer():
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     assert endpoint.offers == {Ability.MESSAGES, Ability.PIECES}
     assert model().offers == set(Ability)
-    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.OUTPUTS, Ability.REHEARSAL}
+    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.REHEARSAL}
     assert model("mamba").offers == set(Ability) - attention
     assert offers(object(), Ability.MESSAGES) and not offers(object(), Ability.REPLY_SCORES)
     with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream.*messages alone"):

@@ -19,7 +19,7 @@ from holdfast import methods
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError, UnknownName, UsageError
-from holdfast.methods import Capping, Gcad, Prism, Seka, Vector
+from holdfast.methods import Capping, Prism, Seka, Vector
 from holdfast.methods.keys import rank_covering
 from holdfast.methods.registry import BY_NAME
 from holdfast.models.requests import Request
@@ -27,7 +27,7 @@ from holdfast.states import Site, watched
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets
 from holdfast.study.fitting.keys import learn_seka
-from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
+from holdfast.study.fitting.replies import learn_capping, learn_vector
 from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
 
 ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
@@ -135,41 +135,14 @@ def test_vectors_are_added(files):
     assert torch.allclose(method.edit_hidden(hidden, LAYER), hidden + added)
 
 
-@pytest.mark.parametrize("sharpness", (0.0, 1.0, 6.0))
-def test_gcad_is_its_formula(files, sharpness):
-    method = Gcad(files["gcad"], 0.7, sharpness)
-    outputs, queries = states(2, 3, 48), states(2, 3, 4, 12)
-    edited = method.edit_outputs(outputs, LAYER, queries)
-    place = method.file.index_of(LAYER)
-    delta, key, mean = (
-        method.file.tensor(name)[place].double() for name in ("delta", "key", "compatibility")
-    )
-    for row in range(2):
-        for token in range(3):
-            wanted = oracles.gcad(
-                outputs[row, token].tolist(),
-                delta.tolist(),
-                queries[row, token].tolist(),
-                [key[head // 2].tolist() for head in range(4)],
-                float(mean),
-                0.7,
-                sharpness,
-            )
-            assert edited[row, token].tolist() == pytest.approx(wanted, **ROUNDING)
-    if sharpness == 0:
-        assert torch.allclose(edited, outputs + 0.7 * delta.float(), atol=1e-5)
-
-
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64))
 def test_states_keep_their_dtype(files, dtype):
     keys, hidden = states(1, 2, 2, 12).to(dtype), states(1, 2, 48).to(dtype)
-    queries = states(1, 2, 4, 12).to(dtype)
     edited = (
         Seka(files["seka"]).edit_keys(keys, 0),
         Prism(files["prism"], value_gain=1.0).edit_values(keys, 0),
         Capping(files["capping"]).edit_hidden(hidden, 0),
         Vector(files["vector"]).edit_hidden(hidden, 0),
-        Gcad(files["gcad"]).edit_outputs(hidden, 0, queries),
     )
     assert {each.dtype for each in edited} == {dtype}
 
@@ -357,47 +330,6 @@ def test_directions_of_replies_are_differences_of_means(pairs):
             means.append(hidden[0, -len(reply.token_ids) :].double().mean(0))
         sides.append(torch.stack(means).mean(0))
     assert torch.allclose(difference[0].double(), sides[0] - sides[1], atol=1e-4)
-
-
-def test_gcads_delta_is_attention_less_attention_without_the_prompts_keys(pairs):
-    """By the eager formula: the last layer's attention again, with the span's columns masked."""
-    own = model()
-    learned = learn_gcad(own, pairs[1][:1], lambda done: None)
-    talk = pairs[1][0].prompted
-    reply = own.generate(talk, (), Sampling(1.0, 0.9, 48), 0)
-    stream = own.session().render(Request(talk)).row.streams[0]
-    ids = torch.tensor([[*stream.token_ids, *reply.token_ids]])
-    span = torch.zeros(ids.shape[1], dtype=torch.bool)
-    span[: len(stream.span)] = torch.tensor(stream.span)
-    attention = own.hf_model.model.layers[2].self_attn
-    given = {}
-
-    def note(module, args, kwargs):
-        given.update(kwargs)
-
-    handle = attention.register_forward_pre_hook(note, with_kwargs=True)
-    with torch.inference_mode():
-        own.hf_model(input_ids=ids, use_cache=False)
-        handle.remove()
-        hidden, (cos, sin) = given["hidden_states"], given["position_embeddings"]
-        q, k, v = (
-            getattr(attention, name)(hidden).unflatten(-1, (-1, 12)).transpose(1, 2)
-            for name in ("q_proj", "k_proj", "v_proj")
-        )
-        from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
-
-        q, k = apply_rotary_pos_emb(q, k, cos, sin)
-        k, v = (each.repeat_interleave(2, 1) for each in (k, v))
-        scores = q @ k.transpose(-1, -2) * 12**-0.5
-        seen = torch.ones_like(scores[0, 0], dtype=torch.bool).tril()
-        outputs = []
-        for mask in (seen, seen & ~span):
-            mixed = scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
-            outputs.append(attention.o_proj(mixed.transpose(1, 2).flatten(2))[0])
-    count = len(reply.token_ids)
-    wanted = (outputs[0] - outputs[1])[-count:].mean(0)
-    rounding = 1e-4 * float(wanted.abs().max()) + 1e-5
-    assert torch.allclose(learned.tensors["delta"][2], wanted, atol=rounding)
 
 
 def test_the_recipe_is_balanced_and_each_answer_is_in_its_context():

@@ -63,7 +63,6 @@ def steerer(own, tmp_path, method: str, seed: int = 0, **parameters):
         "prism": {"gain": 2.0, "value_gain": 1.0},
         "capping": {"percentile": 20.0},
         "vector": {"factor": 2.0},
-        "gcad": {"gain": 2.0},
     }[method]
     file = written(own, tmp_path, method, seed)
     return methods.registry.BY_NAME[method](file, **(strong | parameters))
@@ -78,7 +77,7 @@ def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
     hf, ids = own.hf_model, torch.tensor([[*stream.token_ids, *reply]])
     span = torch.zeros(ids.shape[1], dtype=torch.bool)
     span[: len(stream.span)] = torch.tensor(stream.span)
-    asked, handles = {}, []
+    handles = []
 
     def apart(output: torch.Tensor, size: int) -> tuple[torch.Tensor, object]:
         """[token, head, size], and how to put it back."""
@@ -105,19 +104,7 @@ def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
             continue
         attention = next(m for m in block.modules() if hasattr(m, "k_proj"))
         size = sites_of(hf).head_size
-        q, k = part_of(attention, "q"), part_of(attention, "k")
-
-        def note(output, n=layer, size=size):
-            asked[n] = apart(output, size)[0]
-
-        hook(q, note)
-        if kind is methods.Kind.OUTPUTS:
-
-            def outputs(output, n=layer):
-                return first_of(output, lambda o: method.edit_outputs(o, n, asked[n][None]))
-
-            hook(attention, outputs)
-            continue
+        k = part_of(attention, "k")
 
         def on_span(output, edit, size=size):
             before, back = apart(output, size)
@@ -327,14 +314,12 @@ def test_models_offer_what_they_have_and_refuse_the_rest_by_name(tmp_path):
     def offered(kind):
         return abilities(model(kind).hf_model)
 
-    assert offered("llama") == {Ability.KEYS, Ability.RESIDUAL, Ability.OUTPUTS}
+    assert offered("llama") == {Ability.KEYS, Ability.RESIDUAL}
     assert offered("gpt_neox") == offered("phi3") == offered("mamba") == {Ability.RESIDUAL}
     own = made("llama")
     seka = steerer(own, tmp_path, "seka")
     with pytest.raises(ModelError, match=r"seka:file=\w{16}.* needs keys before rotation, and"):
         model("phi3").check([seka])
-    with pytest.raises(ModelError, match="needs attention outputs"):
-        model("mamba").check([steerer(own, tmp_path, "gcad")])
 
 
 def test_a_file_of_another_model_is_refused(tmp_path):

@@ -481,10 +481,3 @@ def test_fields_of_a_suite_are_in_its_document():
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
     for field in {*SuiteDocument.model_fields, *CaseEntry.model_fields}:
         assert f"`{field}`" in text, field
-
-
-def test_the_bot_that_ships_is_shown_in_full():
-    root = Path(__file__).parent.parent
-    shipped = (root / "src/holdfast/assets/suites/bot.yaml").read_text(encoding="utf-8")
-    shown = (root / "docs" / "measuring.md").read_text(encoding="utf-8")
-    assert f"```yaml\n{shipped}```\n" in shown

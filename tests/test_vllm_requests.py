@@ -54,7 +54,6 @@ def test_what_is_asked_for():
             {"holdfast": "seka:file=/etc/passwd.safetensors"},
             "seka needs keys before rotation, which vLLM has not",
         ),
-        ({"holdfast": "boost:factor=2+gcad:file=0123456789abcdef"}, "gcad needs attention outputs"),
         ({"holdfast": "vector:file=v.safetensors"}, "vector needs the residual stream"),
         ({"holdfast": "repetition:probability=0.5"}, "the client does"),
         ({"holdfast": "boost:factor=2", "holdfast_text": " "}, "' '"),

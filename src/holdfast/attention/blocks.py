@@ -48,7 +48,7 @@ class Steered:
     model: ref[PreTrainedModel]  # that it steers
     name: str  # of the model's class
     steering: SteeringSpec  # of its attention
-    states: BlockStates | None  # keys, hidden states and attention outputs that it edits
+    states: BlockStates | None  # keys and hidden states that it edits
     origin: CacheOrigin | None  # of the caches that are filled in it; None once it was left
     spec: str  # the methods as a spec string
     # of each traced pass, its thread and the mass of every layer

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FIT_EXAMPLES = """A line of --data for seka and prism:
   {"context": "Anna lives in Rome. It rained.", "answer": "Rome",
    "relevant": "Where does Anna live?", "irrelevant": "Who won?"}
-and for capping, vector and gcad:
+and for capping and vector:
   {"prompted": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}],
    "plain": [{"role": "user", "content": "..."}]}
 examples:
@@ -80,7 +80,7 @@ class _ProfileTask(Options):
 
 class _FitOptions(Options):
     method: Annotated[str, Arg("METHOD", positional=True)]
-    """seka, prism, capping, vector or gcad"""
+    """seka, prism, capping or vector"""
     out: Annotated[Path, Arg("FILE.safetensors")]
     """where it goes"""
     gguf: Annotated[Path | None, Arg("FILE.gguf")] = None

@@ -62,7 +62,7 @@ class Batch:
     logits: int = 1  # of how many last tokens they are wanted
     # where the keys of windowed layers begin, if that is not the same in all rows
     starts: Starts | None = None
-    edits: Sequence[EditGroup] = ()  # of keys, hidden states and attention outputs
+    edits: Sequence[EditGroup] = ()  # of keys and hidden states
 
 
 def batch_of(

@@ -58,7 +58,7 @@ class Stream:
 
     @cached_property
     def states(self) -> tuple[EditsStates, ...]:
-        """Its methods that edit keys, hidden states or attention outputs."""
+        """Its methods that edit keys or hidden states."""
         return states_methods(self.methods)
 
     @property

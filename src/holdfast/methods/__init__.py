@@ -37,14 +37,13 @@ from holdfast.methods.protocols import (
     EditsKeys,
     EditsLogits,
     EditsMessages,
-    EditsOutputs,
     Method,
     NeedsWarmup,
     ShiftsAttention,
 )
 from holdfast.methods.registry import catalogue, schema
 from holdfast.methods.repetition import Repetition
-from holdfast.methods.residual import Capping, Gcad, Vector
+from holdfast.methods.residual import Capping, Vector
 from holdfast.methods.spec import (
     Sweep,
     is_file,

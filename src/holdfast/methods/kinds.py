@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         EditsKeys,
         EditsLogits,
         EditsMessages,
-        EditsOutputs,
         EditsStates,
         InPass,
         Method,
@@ -40,7 +39,6 @@ class Kind(Enum):
     STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states behind a layer
-    OUTPUTS = "attention outputs"  # what attention adds to the hidden states
     REHEARSED = "a rehearsed reply"  # becomes an attention method once it has seen one
 
 
@@ -55,7 +53,6 @@ class Ability(Enum):
     LAYERS = "hidden states and weights"
     KEYS = "keys before rotation"
     RESIDUAL = "the residual stream"
-    OUTPUTS = "attention outputs"
     REHEARSAL = "a rehearsed reply"
 
 
@@ -68,7 +65,6 @@ NEEDS: dict[Kind, frozenset[Ability]] = {
     Kind.STREAM: frozenset({Ability.SECOND_STREAM}),
     Kind.KEYS: frozenset({Ability.KEYS}),
     Kind.RESIDUAL: frozenset({Ability.RESIDUAL}),
-    Kind.OUTPUTS: frozenset({Ability.OUTPUTS}),
     Kind.REHEARSED: frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}),
 }
 # the functions that no other kind has
@@ -78,18 +74,16 @@ _FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     Kind.STREAM: ("other", "guide"),
     Kind.KEYS: ("edit_keys",),
     Kind.RESIDUAL: ("edit_hidden",),
-    Kind.OUTPUTS: ("edit_outputs",),
     Kind.REHEARSED: ("resolve",),
 }
 _ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
     Kind.LOG_ODDS: ("heads", "span_includes_generated"),
     Kind.KEYS: ("touched_layers", "edit_values"),
     Kind.RESIDUAL: ("touched_layers", "reply_only"),
-    Kind.OUTPUTS: ("touched_layers", "reply_only"),
     Kind.REHEARSED: ("tokens", "first_turn"),
 }
 # those whose functions run inside a forward pass, under which its keys and values are made
-_STATES = frozenset({Kind.KEYS, Kind.RESIDUAL, Kind.OUTPUTS})
+_STATES = frozenset({Kind.KEYS, Kind.RESIDUAL})
 _IN_PASS = _STATES | {Kind.LOG_ODDS}
 _HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.REHEARSED})
 
@@ -135,8 +129,6 @@ def of_kind(methods: Methods, kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]
 @overload
 def of_kind(methods: Methods, kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
 @overload
-def of_kind(methods: Methods, kind: Literal[Kind.OUTPUTS]) -> tuple[EditsOutputs, ...]: ...
-@overload
 def of_kind(methods: Methods, kind: Literal[Kind.REHEARSED]) -> tuple[NeedsWarmup, ...]: ...
 def of_kind(methods: Methods, kind: Kind) -> tuple[Any, ...]:
     """The methods of one kind, in their order."""
@@ -150,7 +142,7 @@ def in_pass(methods: Methods) -> tuple[InPass, ...]:
 
 
 def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
-    """The methods that edit keys, hidden states or attention outputs, in their order."""
+    """The methods that edit keys or hidden states, in their order."""
     editing: list[Any] = [method for method in methods if kind_of(method) in _STATES]
     return tuple(editing)
 
@@ -162,7 +154,7 @@ def holds_span(method: Method) -> bool:
 
 def affects_pre_span(methods: Methods) -> bool:
     """Whether some method moves tokens in front of the span too, and with them their keys."""
-    return any(kind_of(method) in (Kind.RESIDUAL, Kind.OUTPUTS) for method in methods)
+    return any(kind_of(method) is Kind.RESIDUAL for method in methods)
 
 
 def in_words(abilities: Iterable[Ability]) -> str:

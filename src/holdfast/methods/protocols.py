@@ -108,8 +108,8 @@ class EditsKeys(Method, Protocol):
         """The same of values."""
 
 
-class MovesLayers(Method, Protocol):
-    """A method that moves what some layers put out."""
+class EditsHidden(Method, Protocol):
+    """A residual method: the hidden states behind some layers are moved."""
 
     @property
     def touched_layers(self) -> frozenset[int]:
@@ -119,29 +119,12 @@ class MovesLayers(Method, Protocol):
     def reply_only(self) -> bool:
         """Whether it moves generated tokens only, while they are generated."""
 
-
-class EditsHidden(MovesLayers, Protocol):
-    """A residual method: the hidden states behind some layers are moved."""
-
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
         """Returns the hidden states to go on with.
 
         Args:
             hidden: [row, token, size], behind the layer.
             layer: counted from 0.
-        """
-
-
-class EditsOutputs(MovesLayers, Protocol):
-    """An output method: the outputs of attention are moved in some layers."""
-
-    def edit_outputs(self, outputs: Tensor, layer: int, queries: Tensor) -> Tensor:
-        """Returns the outputs to add.
-
-        Args:
-            outputs: of attention, behind its last projection, [row, token, size].
-            layer: counted from 0.
-            queries: [row, token, query head, size], after their norm and before rotation.
         """
 
 
@@ -163,5 +146,5 @@ class NeedsWarmup(Method, Protocol):
         """
 
 
-EditsStates = EditsKeys | EditsHidden | EditsOutputs
+EditsStates = EditsKeys | EditsHidden
 InPass = ShiftsAttention | EditsStates  # what acts inside a forward pass

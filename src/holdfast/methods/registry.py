@@ -12,7 +12,7 @@ from holdfast.methods.keys import Prism, Seka
 from holdfast.methods.kinds import Ability, kind_of, needs_of
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
 from holdfast.methods.repetition import Repetition
-from holdfast.methods.residual import Capping, Gcad, Vector
+from holdfast.methods.residual import Capping, Vector
 
 METHODS: tuple[type[Any], ...] = (
     SplitSoftmax,
@@ -29,7 +29,6 @@ METHODS: tuple[type[Any], ...] = (
     Prism,
     Capping,
     Vector,
-    Gcad,
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 

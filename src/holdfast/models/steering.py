@@ -48,7 +48,7 @@ def steering(
     trace: bool = False,
 ) -> Iterator[Steered]:
     """Steers one model inside the block, under `forward` and `generate()`: its attention, or the
-    keys, hidden states and attention outputs that methods edit.
+    keys and hidden states that methods edit.
 
         with holdfast.steering(model, span_mask, "split-softmax:exponent=0.5"):
             model.generate(**inputs)

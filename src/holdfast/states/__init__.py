@@ -1,5 +1,5 @@
 """Edits of what a forward pass computes besides attention: keys and values before rotation, hidden
-states behind a layer, attention outputs.
+states behind a layer.
 
 A pass without such methods registers no hook. Keys are edited in the pass that computes them, so
 what is cached is edited, and serves under the same methods alone.

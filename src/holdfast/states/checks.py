@@ -14,11 +14,11 @@ from holdfast.states.sites import Site, Sites, attention_modules, layer_modules,
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_SITES = {Kind.KEYS: Site.KEYS, Kind.RESIDUAL: Site.HIDDEN, Kind.OUTPUTS: Site.OUTPUTS}
+_SITES = {Kind.KEYS: Site.KEYS, Kind.RESIDUAL: Site.HIDDEN}
 
 
 def abilities(model: PreTrainedModel) -> frozenset[Ability]:
-    """Which of keys, hidden states and attention outputs a model on one device lets others edit."""
+    """Which of keys and hidden states a model on one device lets others edit."""
     devices = {str(parameter.device) for parameter in model.parameters()}
     if len(devices) > 1 or "meta" in devices:
         return frozenset()
@@ -26,8 +26,6 @@ def abilities(model: PreTrainedModel) -> frozenset[Ability]:
     attention = attention_modules(model).values()
     if any(part_of(module, "keys") and part_of(module, "values") for module in attention):
         offered.add(Ability.KEYS)
-    if any(part_of(module, "queries") for module in attention):
-        offered.add(Ability.OUTPUTS)
     return frozenset(offered)
 
 

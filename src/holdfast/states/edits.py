@@ -14,14 +14,14 @@ from torch import Tensor
 
 from holdfast.errors import UsageError
 from holdfast.methods.kinds import Kind, kind_of
-from holdfast.methods.protocols import EditsHidden, EditsOutputs, EditsStates
+from holdfast.methods.protocols import EditsHidden, EditsStates
 
 
 @dataclass(frozen=True)
 class EditedRow:
     """One row of a pass, as the host knows it."""
 
-    methods: tuple[EditsStates, ...]  # of keys, hidden states and attention outputs, in order
+    methods: tuple[EditsStates, ...]  # of keys and hidden states, in order
     first: int  # the column of the first token that the pass computes
     tokens: int  # how many it computes; they are its last ones, behind padding or in front of it
     padding: int  # in front of them
@@ -75,7 +75,7 @@ def _acts(method: EditsStates, rows: Sequence[EditedRow]) -> bool:
     """Whether a method does anything in a pass: keys are computed once, with the prompt."""
     if kind_of(method) is Kind.KEYS:
         return any(row.has_span for row in rows)
-    moving = cast("EditsHidden | EditsOutputs", method)
+    moving = cast(EditsHidden, method)
     return not moving.reply_only or any(row.first + row.tokens > row.prompt for row in rows)
 
 
@@ -110,7 +110,7 @@ def _on_device(rows: tuple[int, ...], device: torch.device) -> Tensor:
 
 @dataclass(frozen=True)
 class BlockStates:
-    """The methods of a block that edit keys, hidden states or attention outputs."""
+    """The methods of a block that edit keys or hidden states."""
 
     methods: tuple[tuple[EditsStates, ...], ...]  # per row of the span mask
     span: Tensor  # bool [row, column], on the host

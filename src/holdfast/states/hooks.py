@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,16 +23,15 @@ from holdfast.states.sites import Place, Site, hooked, sites_of, through
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_HAVE_HEADS = (Site.QUERIES, Site.KEYS, Site.VALUES)
+_HAVE_HEADS = (Site.KEYS, Site.VALUES)
 _UNDER_WAY: ContextVar[_Pass | None] = ContextVar("holdfast_edits", default=None)
 
 
 @dataclass(eq=False)
 class _Pass:
-    """A pass under way; by layer, the queries that methods read, [row, token, head, size]."""
+    """A pass under way."""
 
     edits: Sequence[EditGroup]
-    queries: dict[int, Tensor] = field(default_factory=dict)
 
 
 @contextmanager
@@ -93,19 +92,13 @@ def _touched(edits: Sequence[EditGroup]) -> list[tuple[Site, int]]:
 
 def _sites_of(method: Any) -> tuple[Site, ...]:
     """The parts of a layer that a method edits or reads."""
-    kind = kind_of(method)
-    if kind is Kind.RESIDUAL:
+    if kind_of(method) is Kind.RESIDUAL:
         return (Site.HIDDEN,)
-    if kind is Kind.OUTPUTS:
-        return (Site.QUERIES, Site.OUTPUTS)
     return (Site.KEYS, Site.VALUES) if method.edits_values else (Site.KEYS,)
 
 
 def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[..., Any]:
     def change(states: Tensor) -> Tensor:
-        if site is Site.QUERIES:
-            current.queries[layer] = source.apart(states)
-            return states
         if site not in _HAVE_HEADS:
             return _edit(current, site, layer, states)
         return source.together(_edit(current, site, layer, source.apart(states)))
@@ -124,15 +117,13 @@ def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
             continue
         group_states = first = group.of(states)
         for method in methods:
-            group_states = _edit_group(current, site, layer, group, method, group_states)
+            group_states = _edit_group(site, layer, group, method, group_states)
         if group_states is not first:
             states = group.put(group_states, states)
     return states
 
 
-def _edit_group(
-    current: _Pass, site: Site, layer: int, group: EditGroup, method: Any, states: Tensor
-) -> Tensor:
+def _edit_group(site: Site, layer: int, group: EditGroup, method: Any, states: Tensor) -> Tensor:
     """The states of a group as one method leaves them, where it may touch them."""
     if site in (Site.KEYS, Site.VALUES):
         if group.span is None:
@@ -142,10 +133,7 @@ def _edit_group(
         else:
             changed = method.edit_keys(states, layer)
         return states if changed is states else changed.where(group.span[..., None, None], states)
-    if site is Site.OUTPUTS:
-        changed = method.edit_outputs(states, layer, group.of(current.queries[layer]))
-    else:
-        changed = method.edit_hidden(states, layer)
+    changed = method.edit_hidden(states, layer)
     if changed is states or not method.reply_only or group.reply is None:
         return changed
     return changed.where(group.reply[..., None], states)

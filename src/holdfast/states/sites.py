@@ -1,4 +1,4 @@
-"""Where a model makes keys, values, queries, attention outputs and hidden states.
+"""Where a model makes keys, values and hidden states.
 
 Modules are found by their interface: the layers are a list of as many modules as the configuration
 has layers, and the attention of one has `layer_idx`, and `k_proj` or `is_causal`. What such a
@@ -30,17 +30,14 @@ _SHIFT = 3  # positions
 _NAMES = {
     "keys": ("k_norm", "k_layernorm", "k_proj"),
     "values": ("v_norm", "v_proj"),
-    "queries": ("q_norm", "q_layernorm", "q_proj"),
 }
 
 
 class Site(Enum):
     """A part of a layer that is edited or read; the value is its name in sentences."""
 
-    QUERIES = "queries"
     KEYS = "keys"
     VALUES = "values"
-    OUTPUTS = "attention outputs"
     HIDDEN = "hidden states"
 
 
@@ -114,7 +111,7 @@ def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
 
 
 def part_of(attention: torch.nn.Module, part: str) -> torch.nn.Module | None:
-    """The module that gives keys, values or queries; None where they come out of another."""
+    """The module that gives keys or values; None where they come out of another."""
     modules = (getattr(attention, name, None) for name in _NAMES[part])
     return next((module for module in modules if isinstance(module, torch.nn.Module)), None)
 
@@ -130,9 +127,8 @@ def _look(model: PreTrainedModel) -> Sites:
     attention = attention_modules(model)
     modules: dict[Site, dict[int, torch.nn.Module]] = {
         Site.HIDDEN: dict(enumerate(layer_modules(model))),
-        Site.OUTPUTS: dict(attention),
     }
-    for site in (Site.QUERIES, Site.KEYS, Site.VALUES):
+    for site in (Site.KEYS, Site.VALUES):
         parts = {layer: part_of(module, site.value) for layer, module in attention.items()}
         modules[site] = {layer: part for layer, part in parts.items() if part is not None}
     heads = getattr(config, "num_attention_heads", 0), getattr(config, "num_key_value_heads", 0)
@@ -164,7 +160,7 @@ def _place_of(
     """The place, by what its module gave of so many tokens; None for another form."""
     if output.shape[0] != 1:
         return None
-    if site in (Site.HIDDEN, Site.OUTPUTS):
+    if site is Site.HIDDEN:
         right = output.ndim == 3 and output.shape[1] == tokens
         return Place(module) if right else None
     if output.ndim == 4 and output.shape[1] == tokens:
@@ -186,11 +182,10 @@ def _in_front_of_rotation(
 ) -> dict[tuple[Site, int], Tensor]:
     """The outputs seen, of the projection where a norm stands behind the rotation."""
     suspects: dict[tuple[Site, int], torch.nn.Module | None] = {}
-    for site in (Site.QUERIES, Site.KEYS):
-        for layer, module in modules[site].items():
-            projection = getattr(attention[layer], f"{site.value[0]}_proj", None)
-            if module is not projection:
-                suspects[site, layer] = projection
+    for layer, module in modules[Site.KEYS].items():
+        projection = getattr(attention[layer], "k_proj", None)
+        if module is not projection:
+            suspects[Site.KEYS, layer] = projection
     if not suspects:
         return seen
     shifted, are_behind = _outputs(model, modules, tokens, _SHIFT), False

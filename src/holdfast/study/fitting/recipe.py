@@ -1,8 +1,8 @@
 """Contrastive data that ship: made from a few lists, the same every time, ours.
 
 Triplets are for methods that edit keys: a note of two sentences, one of which answers the relevant
-question and none the irrelevant one. Contrasts are for methods that edit hidden states or attention
-outputs: a question under a system prompt, and without.
+question and none the irrelevant one. Contrasts are for methods that edit hidden
+states: a question under a system prompt, and without.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""Directions of hidden states, and of what attention adds to them: means over replies.
+"""Directions of hidden states: means over replies.
 
 Replies are drawn under each prompt and without, and read by the model that drew them. Persona
 vectors (arXiv 2507.21509): the difference of the means. Capping (arXiv 2601.10387): its unit
-vector, and percentiles of projections on it. GCAD (arXiv 2605.10664): the mean of attention's
-output less its output with the prompt's keys cropped.
+vector, and percentiles of projections on it.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,7 +19,6 @@ from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError
-from holdfast.methods import HeadSet, Kind
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watched
@@ -31,21 +27,6 @@ from holdfast.study.fitting.examples import Contrast, Learned
 _TOKENS = 48  # of a reply at most
 _TEMPERATURE, _TOP_P = 1.0, 0.9
 _CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64
-_CROPPED = -60.0  # added to the log-odds of the span: nothing is left of its weights
-
-
-@dataclass(frozen=True)
-class _Crop:
-    """Takes the span's keys out of the sight of some heads; no method to steer by."""
-
-    name: ClassVar[str] = "crop"
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
-    span_includes_generated: ClassVar[bool] = False
-
-    heads: HeadSet
-
-    def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        return log_odds + _CROPPED
 
 
 @dataclass(frozen=True)
@@ -85,49 +66,6 @@ def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progres
     return Learned(tensors, layers, _deep(layers))
 
 
-def learn_gcad(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
-    """The mean of what the prompt adds to attention's output, [layer, size]; the mean key of
-    prompts, [layer, head, size]; and how well queries fit that key on average, [layer].
-    """
-    sites = sites_of(model.hf_model)
-    parts = (Site.OUTPUTS, Site.QUERIES, Site.KEYS)
-    layers = tuple(sorted(set.intersection(*(set(sites.places[site]) for site in parts))))
-    if not (layers and sites.key_heads and model.steerable):
-        raise ModelError(
-            f"{model.name} ({type(model.hf_model).__name__}) does not give queries, keys and the"
-            " outputs of its attention, so nothing can be fitted on them; use a method of another"
-            " kind."
-        )
-    deltas = keys = queries = torch.zeros(())
-    tokens = prompts = 0
-    for read in _replies(model, [example.prompted for example in examples]):
-        seen, reply = _forward(model, read, (), parts), len(read.reply)
-        if not any(read.stream.span):
-            raise ModelError(
-                "The prompted chats have no system prompt to crop; give others with --data."
-            )
-        span = torch.tensor(read.stream.span)
-        outputs = [_layer(seen[Site.OUTPUTS], layer)[-reply:] for layer in layers]
-        cropped = [_cropped(model, read, layer)[-reply:] for layer in layers]
-        deltas = deltas + torch.stack(outputs).sum(1) - torch.stack(cropped).sum(1)
-        made = torch.stack([_layer(seen[Site.KEYS], layer)[: len(span)][span] for layer in layers])
-        keys, prompts = keys + made.sum(1), prompts + made.shape[1]
-        asking = torch.stack([_layer(seen[Site.QUERIES], layer)[-reply:] for layer in layers])
-        queries = queries + asking.unflatten(2, (sites.key_heads, -1)).mean(3).sum(1)
-        tokens += reply
-        done(1)
-    if not tokens:
-        raise ModelError("No reply has a token to learn from; give other chats with --data.")
-    key, query = keys / prompts, queries / tokens
-    compatibility = (key * query).sum(-1).mean(-1) * key.shape[-1] ** -0.5
-    tensors = {
-        "delta": (deltas / tokens).float(),
-        "key": key.float(),
-        "compatibility": compatibility.float(),
-    }
-    return Learned(tensors, layers, _deep(layers), of_keys=True)
-
-
 def _deep(layers: Sequence[int]) -> tuple[int, ...]:
     """The layers near 0.8 of the depth, at least one."""
     first, last = (round(share * len(layers)) for share in _CAPPED)
@@ -149,7 +87,7 @@ def _hidden(
     for chats in ([example.prompted for example in examples], plain):
         side = []
         for read in _replies(model, chats):
-            seen = _forward(model, read, (), (Site.HIDDEN,))[Site.HIDDEN]
+            seen = _forward(model, read)
             side.append(torch.stack([_layer(seen, layer)[-len(read.reply) :] for layer in layers]))
             done(1)
         sides.append(side)
@@ -198,21 +136,12 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
             yield _ReadChat(rendered.row.streams[0], reply.token_ids)
 
 
-def _cropped(model: LocalModel, read: _ReadChat, layer: int) -> Tensor:
-    """The outputs of attention in one layer that does not see the span, [token, size]."""
-    heads = HeadSet(itertools.product([layer], range(model.runner.heads)))
-    seen = _forward(model, read, (_Crop(heads),), (Site.OUTPUTS,))
-    return _layer(seen[Site.OUTPUTS], layer)
-
-
 @torch.inference_mode()
-def _forward(
-    model: LocalModel, read: _ReadChat, methods: tuple[_Crop, ...], sites: Sequence[Site]
-) -> dict[Site, dict[int, Tensor]]:
-    """The states at these sites in a pass over a chat and its reply."""
-    reading = StreamState(replace(read.stream, methods=methods), list(read.reply))
+def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
+    """The hidden states by layer in a pass over a chat and its reply."""
+    reading = StreamState(replace(read.stream, methods=()), list(read.reply))
     device = model.runner.device
     batch = batch_of([reading], [0], spans_of([reading], device), device)
-    with watched(model.hf_model, sites) as seen:
+    with watched(model.hf_model, (Site.HIDDEN,)) as seen:
         model.runner.forward(batch)
-    return seen
+    return seen[Site.HIDDEN]

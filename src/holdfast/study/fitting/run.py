@@ -17,7 +17,7 @@ from holdfast.states import sites_of
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Learned, read_contrasts, read_triplets
 from holdfast.study.fitting.keys import learn_prism, learn_seka
-from holdfast.study.fitting.replies import learn_capping, learn_gcad, learn_vector
+from holdfast.study.fitting.replies import learn_capping, learn_vector
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ _LEARNING: Mapping[str, _Learning] = {
     "prism": _Learning(learn_prism, recipe.triplets, read_triplets),
     "capping": _Learning(learn_capping, recipe.contrasts, read_contrasts, 2),
     "vector": _Learning(learn_vector, recipe.contrasts, read_contrasts, 2),
-    "gcad": _Learning(learn_gcad, recipe.contrasts, read_contrasts),
 }
 
 
