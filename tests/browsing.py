@@ -17,9 +17,8 @@ BROWSER = next(
     None,
 )
 DRIVER = shutil.which("chromedriver")
-needs_browser = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed"
-)
+NO_BROWSER = "chromium and chromedriver are not installed"
+needs_browser = pytest.mark.skipif(not (BROWSER and DRIVER), reason=NO_BROWSER)
 
 FLAGS = (
     "--headless",
@@ -41,6 +40,8 @@ def open_browser(tmp_path_factory):
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
+    if not (BROWSER and DRIVER):
+        pytest.skip(NO_BROWSER)
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):

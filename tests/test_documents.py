@@ -70,7 +70,7 @@ def folder(tmp_path, monkeypatch) -> Path:
         write_heads(place, [(0, 1)])
     (tmp_path / "runs/calibrate").mkdir()
     (tmp_path / "runs/calibrate/method.json").write_text('{"method": "boost:factor=4"}')
-    pizza, _ = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
+    (pizza,) = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
     (tmp_path / "pizza.yaml").write_text(pizza.text)
     (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
     for method in METHODS:
