@@ -47,7 +47,8 @@ def ask_baseline(
 
     Args:
         model: as it is, without methods.
-        suite, out, settings, cast: of the run, which has checked its judges.
+        out: the folder of the run, whose suite, settings and cast the others are; it has checked
+            its judges.
         running: its progress takes how many conversations were asked, and the tokens forwarded.
 
     A conversation with a question that is not answered is noted, and asked again by the next

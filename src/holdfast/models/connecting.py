@@ -101,8 +101,7 @@ def connect_all(
 
     Args:
         urls: of one or several, each once. What names a run is the first, where servers do not tell
-            what their weights are.
-        model, api_key_env, **options: as of `connect`, for each.
+            what their weights are. The other arguments are those of `connect`, for each.
 
     Raises:
         UsageError: no address, or one twice, or as `connect`.
