@@ -156,13 +156,12 @@ class Decoder:
         logits = output.logits[:, -1]
         first = [writing for writing, *_ in numbers.values()]
         second = [reading for _, *others in numbers.values() for reading in others]
-        whole = len(first) == len(logits)  # and then in order
-        of_first = [
-            values if whole or values is None else values[first]
-            for values in (logits, output.mass, output.uniform)
-        ]
-        assert of_first[0] is not None
-        return StepOutputs(list(numbers), of_first[0], logits[second], *of_first[1:])
+        mass, uniform = output.mass, output.uniform
+        if not second:  # each slot has a row of its own, in order
+            return StepOutputs(list(numbers), logits, logits[:0], mass, uniform)
+        mass = None if mass is None else mass[first]
+        uniform = None if uniform is None else uniform[first]
+        return StepOutputs(list(numbers), logits[first], logits[second], mass, uniform)
 
     def _draw(self, step: StepOutputs) -> list[ActiveRow]:
         """Draws a token of every row; returns the rows that end with it."""

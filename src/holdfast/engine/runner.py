@@ -195,8 +195,8 @@ class Runner:
         ends = [len(reading) for reading in readings]
         starts = [slots.lengths[slot] for slot in which]
         together: dict[Hashable, list[int]] = {}
-        for index, ends_of in enumerate(zip(starts, ends, strict=True)):
-            together.setdefault(self.batch_key(*ends_of), []).append(index)
+        for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            together.setdefault(self.batch_key(start, end), []).append(index)
         groups, outputs = list(together.values()), []
         for places in groups:
             whole = len(groups) == 1

@@ -39,8 +39,6 @@ from holdfast.serve.tool_calls import CallParser
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_MAX_DEPTH = 2  # of brackets in a spec, which is parsed anew at each level
-
 
 @dataclass(frozen=True)
 class Steering:
