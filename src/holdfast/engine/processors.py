@@ -28,14 +28,14 @@ def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:
     """The logits that tokens are drawn from, and by number the rows whose processor failed."""
     logits, failed = step.logits, dict[int, Exception]()
     paired = [number for number, row in enumerate(step.rows) if len(row.readings) > 1]
-    place_of = {number: place for place, number in enumerate(paired)}
+    second_of = {number: index for index, number in enumerate(paired)}
     for turn in range(max(len(row.row.processors) for row in step.rows)):
         numbers: dict[EditsLogits, list[int]] = {}
         for number, row in enumerate(step.rows):
             if turn < len(row.row.processors) and number not in failed:
                 numbers.setdefault(row.row.processors[turn], []).append(number)
         for method, some in numbers.items():
-            other = step.second[[place_of[number] for number in some]]
+            other = step.second[[second_of[number] for number in some]]
             try:
                 guided = method.guide(logits[some].float(), other)
             except Exception as error:
