@@ -119,9 +119,8 @@ def step(model, rows: int, method: str) -> float:
     for number in range(rows):
         ids = text[number * SPAN :][:PROMPT]
         span = (True,) * SPAN + (False,) * (PROMPT - SPAN)
-        given = tuple(text[number * SPAN + PROMPT :][: STEPS + 8])
         stream = Stream(tuple(ids), span, methods)
-        scheduler.submit(Row((stream,), sampling=sampling, seed=number, given=given))
+        scheduler.submit(Row((stream,), sampling=sampling, seed=number))
     scheduler.step()  # the prefill
     scheduler.step()
     seconds = []

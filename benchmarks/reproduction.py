@@ -102,6 +102,7 @@ def main() -> None:
     parser.add_argument("--model", default="default")
     parser.add_argument("--dtype")
     parser.add_argument("--chat-template")
+    parser.add_argument("--suite", help="li2024: prompts that the model follows")
     parser.add_argument("--task", action="append", default=[])
     parser.add_argument("--facts", help="CounterFact, as of holdfast tasks --data")
     parser.add_argument("--known", type=Path, help="default: known.csv in --runs")
@@ -114,7 +115,7 @@ def main() -> None:
     )
     stamp = measured_on(model)
     command = ["reproduce", arguments.paper, "--scale", arguments.scale]
-    for name in ("model", "dtype", "chat_template"):
+    for name in ("model", "dtype", "chat_template", "suite"):
         if (value := getattr(arguments, name)) not in (None, "default"):
             command += [f"--{name.replace('_', '-')}", value]
     command += [word for task in arguments.task for word in ("--task", task)]

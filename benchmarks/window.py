@@ -1,13 +1,13 @@
 """What happens when the prompt leaves the window: Gemma 3 270M, most of whose layers see the last
 512 tokens, beside SmolLM2, whose layers see everything.
 
-Both read the same dialogs, those that on_smollm2.py recorded with scripted user messages, each
-continued by the turns of the next one, so that the prompt is out of sight at the end. At the end of
-every second round: the attention mass on the system prompt, by kind of layer, and whether a reply
-that keeps the prompt's rule is likelier, behind a probe, than one that breaks it, by the
-labelled replies of the suite. Gemma is a base model, so it reads the dialog as a transcript.
+Both read the same dialogs: SmolLM2's with scripted user messages, each continued by the turns of the
+next one, so that the prompt is out of sight at the end. At the end of every second round: the
+attention mass on the system prompt, by kind of layer, and whether a reply that keeps the prompt's
+rule is likelier, behind a probe, than one that breaks it, by the labelled replies of the suite.
+Gemma is a base model, so it reads the dialog as a transcript.
 
-    python benchmarks/window.py --dialogs runs/smollm2/drift-scripted-1 --out FILE.json
+    python benchmarks/window.py --runs runs/window --out benchmarks/results/window.json
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from equal_cost import over_groups
-from on_smollm2 import prompts
+from on_smollm2 import ROUNDS, SAMPLING, prompts
 from screen import family_of
 from stamp import measured_on
 
 import holdfast
+from holdfast import drift
 from holdfast.models.requests import Request
-from holdfast.records import read_run
 
 TRANSCRIPT = (
     "{{ bos_token }}{% for message in messages %}{{ {'system': 'Instructions', 'user': 'User',"
@@ -35,6 +35,26 @@ TRANSCRIPT = (
 
 
 READ = (1, 2, 4, 6, 8, 10, 12, 14, 16)  # rounds at whose end is measured
+
+
+def dialogs(count: int, runs: Path) -> list[dict]:
+    """SmolLM2's dialogs with scripted users, each continued by the turns of the next one."""
+    settings = drift.Settings(
+        rounds=ROUNDS,
+        conversations=count,
+        seed=1,
+        sampling=SAMPLING,
+        adoption=False,
+        pairs="in-turn",
+    )
+    model = holdfast.load("smollm2", dtype="bfloat16")
+    cast = drift.Cast(user_turns="everyday")
+    run = drift.run(model, prompts(None), runs, settings, cast=cast)
+    records = sorted(run.records, key=lambda record: record["conversation"])
+    return [
+        {**record, "turns": [*record["turns"], *following["turns"]]}
+        for record, following in zip(records, [*records[1:], records[0]], strict=True)
+    ]
 
 
 def history(record: dict, rounds: int) -> list[dict]:
@@ -143,18 +163,13 @@ def measure(name: str, records) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dialogs", type=Path, required=True, help="a run of on_smollm2.py drift")
+    parser.add_argument("--runs", type=Path, default=Path("runs/window"))
     parser.add_argument("--count", type=int, default=48)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    records = sorted(read_run(arguments.dialogs).records, key=lambda r: r["conversation"])
-    following = [*records[1:], records[0]]
-    records = [
-        {**record, "turns": [*record["turns"], *more["turns"]]}
-        for record, more in zip(records, following, strict=True)
-    ][: arguments.count]
+    records = dialogs(arguments.count, arguments.runs)
     record = {
         "benchmark": "window",
         "measured_on": measured_on(),

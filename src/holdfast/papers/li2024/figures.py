@@ -24,6 +24,7 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
 from holdfast.common.progress import Watch, unwatched
+from holdfast.common.sampling import Sampling
 from holdfast.errors import UsageError
 from holdfast.models.capabilities import require_layers
 from holdfast.models.protocol import ChatModel
@@ -59,6 +60,7 @@ class Li2024Scale:
     # of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate --sweep`
     # takes them; () leaves out both figures, which cost the most
     sweeps: tuple[str, ...]
+    max_new_tokens: int = 400  # of a reply; Figures 5 and 6 keep the paper's 400
 
 
 def _sweeps(*values: str) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ _SMALL = _sweeps("0.9,0.7,0.5,0.3", "0.25,0.5,1", "1.1,1.25,1.5")
 _PAPER = _sweeps("0.95,0.9,0.8,0.7,0.6,0.5,0.4,0.3", "0.1,0.25,0.5,0.75,1", "1.05,1.1,1.25,1.5,2")
 SCALES = {
     "smallest": Li2024Scale(4, 3, 3, 2, 2, 8, _SMALLEST),
-    "brief": Li2024Scale(24, 24, 8, 1, 1, 1, ()),
+    "brief": Li2024Scale(24, 24, 8, 1, 1, 1, (), max_new_tokens=100),
     "small": Li2024Scale(100, 40, 8, 5, 2, 120, _SMALL),
     "paper": Li2024Scale(200, 40, 8, 5, 5, 500, _PAPER),
 }
@@ -98,10 +100,17 @@ class Li2024Setup:
     def figures(self, number: str) -> Path:
         return self.out / "figures" / number
 
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(max_new_tokens=self.scale.max_new_tokens)
+
     def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:
         """Self-chats in a folder named after the step, with some fields of the settings changed."""
         settings = drift.Settings(
-            rounds=self.scale.rounds, conversations=self.scale.conversations, seed=self.seed
+            rounds=self.scale.rounds,
+            conversations=self.scale.conversations,
+            sampling=self.sampling,
+            seed=self.seed,
         )
         settings = replace(settings, **changed)
         with self.watch(step, settings.conversations * settings.rounds) as progress:
@@ -151,7 +160,10 @@ def _figure_9(setup: Li2024Setup) -> Figure:
     model = setup.other or setup.model
     series = {}
     for role in _PLACES:
-        run = setup.self_chats(f"figure-9-{role}", model, system_as=role, adoption=False)
+        if role == "role" and not setup.other:  # these dialogs are Figure 3's
+            run = read_run(setup.out / "figure-3")
+        else:
+            run = setup.self_chats(f"figure-9-{role}", model, system_as=role, adoption=False)
         series[role] = replace(read_series(run)[0], run=f"as {role}")
     text = "a model behind an API loses stability too, with the prompt {}."
     who = "The endpoint"
@@ -197,6 +209,7 @@ def _figure_4(setup: Li2024Setup) -> Figure:
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
     """The decay of the masses in a model's self-chats."""
     settings = decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
+    settings = replace(settings, sampling=setup.sampling)
     with setup.watch(step, settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress)
         chats = decay.hold(model, setup.suite, setup.out / step, settings, running=running)
