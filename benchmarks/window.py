@@ -1,8 +1,8 @@
 """What happens when the prompt leaves the window: Gemma 3 270M, most of whose layers see the last
 512 tokens, beside SmolLM2, whose layers see everything.
 
-Both read the same dialogs: SmolLM2's with scripted user messages, each continued by the turns of the
-next one, so that the prompt is out of sight at the end. At the end of every second round: the
+Both read the same dialogs: SmolLM2's with scripted user messages, each continued by the turns of
+the next one, so that the prompt is out of sight at the end. At the end of every second round: the
 attention mass on the system prompt, by kind of layer, and whether a reply that keeps the prompt's
 rule is likelier, behind a probe, than one that breaks it, by the labelled replies of the suite.
 Gemma is a base model, so it reads the dialog as a transcript.
