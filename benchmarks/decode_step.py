@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, before torch
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the command line does, before torch
 
 import argparse
 import json

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message
 from holdfast.common.sampling import Sampling
-from holdfast.common.threads import wait_asleep
+from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__ as __version__
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
@@ -89,7 +89,7 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        wait_asleep()
+        limit_spinning()
         return getattr(import_module(_LATER[name]), name)
     if name in __all__:
         return import_module("holdfast.papers.zhang2024" if name == "tasks" else f"holdfast.{name}")

@@ -34,7 +34,7 @@ from holdfast.cli import (
 )
 from holdfast.cli.options import RunFolder, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
-from holdfast.common.threads import wait_asleep
+from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, ParameterOutOfRange, UnknownName, UsageError
 
@@ -62,7 +62,7 @@ COMMANDS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; without a command, prints the help."""
-    wait_asleep()
+    limit_spinning()
     words = list(sys.argv[1:] if argv is None else argv)
     made, commands = _parsers()
     if not words:

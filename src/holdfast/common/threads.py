@@ -1,8 +1,9 @@
 """How the processor's threads wait and how many there are; imports no torch.
 
-OpenMP's threads spin between two pieces of work by default. Where other processes want the same
-processors, a loop of many short steps then waits for threads that are not scheduled, and takes
-several times as long.
+OpenMP's threads spin between two pieces of work, by default for milliseconds. Where other processes
+want the same processors, a loop of many short steps then waits for threads that are not scheduled,
+and takes several times as long. Threads that sleep at once have to be woken some three hundred
+times in a step of a 30-layer model, which costs a sixth of it.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _SAID = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # by the user, who knows better
+_SPINS = "10000"  # about a tenth of a millisecond: a layer's threads meet in it, and little is lost
 _SMALL = 16_000_000  # parameters
 
 
-def wait_asleep() -> None:
-    """Lets idle OpenMP threads sleep, unless the user has set that or torch is loaded already.
+def limit_spinning() -> None:
+    """Lets idle OpenMP threads spin briefly, then sleep, unless the user has set how they wait or
+    torch is loaded already.
 
     OpenMP reads the environment once, when torch loads it. So the command line does this before
     anything else, and the package at the first use of what needs torch; importing the package alone
     changes nothing. No result depends on it.
     """
     if "torch" not in sys.modules and not any(name in os.environ for name in _SAID):
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        # The second is for runtimes other than GNU's, which know no number of spins.
+        os.environ.update(GOMP_SPINCOUNT=_SPINS, OMP_WAIT_POLICY="PASSIVE")
 
 
 def is_small(model) -> bool:

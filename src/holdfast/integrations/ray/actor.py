@@ -13,7 +13,7 @@ from importlib import metadata
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.threads import wait_asleep
+from holdfast.common.threads import limit_spinning
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability
 from holdfast.models.replicas import Listener, Work, portable
@@ -62,7 +62,7 @@ class Actor:
 
     def __init__(self, processors: int):
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        wait_asleep()
+        limit_spinning()
         self._processors = processors
         self._model: LocalModel | None = None
 
