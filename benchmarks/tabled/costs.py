@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
-from tabled.reading import interval, read
+from tabled.reading import interval, markdown, read
 
 
 def chosen_rows(record: dict) -> dict[str, str]:
@@ -37,8 +34,8 @@ def chosen_rows(record: dict) -> dict[str, str]:
     return {one["method"]: row(one) for one in record["settings"][1:]}
 
 
-def chosen_table(names: Sequence[str] | None = None) -> list[str]:
-    """Some of these rows, or all, below what they are."""
+def chosen_table() -> list[str]:
+    """These rows, below what they are."""
     record = read("chosen_heads")
     none, rows = record["settings"][0], chosen_rows(record)
     return [
@@ -57,25 +54,8 @@ def chosen_table(names: Sequence[str] | None = None) -> list[str]:
             " heads at that cost | stability, fixed histories |"
         ),
         "| --- | --- | --- | --- | --- |",
-        *(rows[name] for name in names or rows),
+        *rows.values(),
     ]
-
-
-def chosen_summary() -> str:
-    """The front, and of every other kind of fix the setting that costs least."""
-    settings = read("chosen_heads")["settings"][1:]
-    kinds: dict[str, list[dict]] = {}
-    for one in settings:
-        kinds.setdefault(re.sub(r"[0-9.]+(?=,heads=|$)", "", one["method"], count=1), []).append(
-            one
-        )
-    shown = [
-        one["method"]
-        for some in kinds.values()
-        for one in [one for one in some if one["front"]]
-        or [min(some, key=lambda one: one["points_lost"]["mean"])]
-    ]
-    return "\n".join(chosen_table(shown))
 
 
 def chosen_page() -> str:
@@ -211,6 +191,36 @@ def stage_tables(name: str) -> str:
     """All tables of a stage, by the name of its record."""
     record = read(name)
     return "\n".join([equal_cost_head(record), *equal_cost_rows(record), *by_prompt_rows(record)])
+
+
+def confirmed_costs_table() -> str:
+    """Of the second stage, what each setting gives and costs on both seeds."""
+    record = read("equal_cost_many")
+    first, *others = record["seeds"]
+    seeds = [first, *others]
+    head = ["setting"]
+    head += [f"stability, seed {seed['seed']}" for seed in seeds]
+    head += [f"points lost, turn 4 / 8, seed {seed['seed']}" for seed in seeds]
+    rows = [head]
+    by_seed = [{one["method"]: one for one in seed["settings"]} for seed in seeds]
+    for name in list(by_seed[0])[1:]:
+        settings = [settings[name] for settings in by_seed]
+        ours = "" if settings[0]["published"] else " (ours)"
+        cells = [interval(one["gain"]) for one in settings]
+        cells += [
+            " / ".join(f"{one[f'points_lost_turn_{turn}']['mean']:+.1f}" for turn in (4, 8))
+            for one in settings
+        ]
+        rows.append([f"`{name}`{ours}", *cells])
+    plain = " and ".join(f"{seed['settings'][0]['stability']['mean']:.3f}" for seed in seeds)
+    return "\n".join(
+        [
+            f"{equal_cost_head(record)} Without a fix, stability is {plain}."
+            " [Every lead and cost with its interval](RESULTS/equal_cost_many.md).",
+            "",
+            *markdown(rows),
+        ]
+    )
 
 
 def stage_page(name: str) -> str:
