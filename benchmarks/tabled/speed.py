@@ -9,7 +9,7 @@ from tabled.reading import RESULTS, ROOT, markdown, read, versions
 
 # the rows that the pages show; the records have more
 CLUSTER_SIZES = (1, 4, 16, 64)
-ATTENTION_WORK = ("batch 8, context 2048", "prefill 1024", "prefill 4096")
+ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
 LLAMA_FILES = ("Q4_1", "BF16")
 
 
