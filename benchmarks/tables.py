@@ -29,7 +29,7 @@ from tabled.behaviour import (
     screen_table,
 )
 from tabled.catalogue import catalogue_table
-from tabled.costs import chosen_page, confirmed_costs_table, stage_page
+from tabled.costs import chosen_page, confirmed_costs_table, left_out_table, stage_page
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -133,6 +133,7 @@ def documents() -> dict[Path, str]:
         "vllm": vllm_table(),
         **{name: reproduction_line(name) for name in records()},
         "contradicted": contradicted_list(),
+        "left-out": left_out_table(),
     }
     for name, table in (
         ("modern", modern_table),

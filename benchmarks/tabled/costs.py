@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tabled.reading import interval, markdown, read
+from tabled.reading import interval, markdown, points, read
+
+LEFT_OUT = {  # methods of 0.2 that were removed, by name
+    "directer": "forwarded each token again with the keys of the span multiplied"
+    " ([arXiv 2603.06745](https://arxiv.org/abs/2603.06745))",
+    "ada-seka": "amplified keys along a mixture of directions that the last query chose"
+    " ([arXiv 2603.01281](https://arxiv.org/abs/2603.01281))",
+    "gcad": "added to the output of attention what a system prompt adds on average"
+    " ([arXiv 2605.10664](https://arxiv.org/abs/2605.10664))",
+    "gate": "drew a token again with fewer steered layers if it was implausible (ours)",
+}
 
 
 def chosen_rows(record: dict) -> dict[str, str]:
@@ -20,9 +30,6 @@ def chosen_rows(record: dict) -> dict[str, str]:
         end = next((end for end in spelled if row["method"].endswith(end)), "")
         star = " *" if row["front"] else ""
         return f"`{row['method'].removesuffix(end)}`{spelled.get(end, '')}{star}"
-
-    def points(estimate: dict) -> str:
-        return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
     def row(one: dict) -> str:
         ahead = "" if one["all_heads"] else interval(one["ahead_of_all_heads"])
@@ -92,9 +99,6 @@ def chosen_page() -> str:
 
 def equal_cost_rows(record: dict) -> list[str]:
     """A table per seed: what each setting gives, what it costs, and its lead at that cost."""
-
-    def points(estimate: dict) -> str:
-        return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
     def row(one: dict) -> str:
         cells = [
@@ -221,6 +225,23 @@ def confirmed_costs_table() -> str:
             *markdown(rows),
         ]
     )
+
+
+def left_out_table() -> str:
+    """Of each method that was removed, the setting with the best lead at its cost."""
+    settings = read("equal_cost_explored")["seeds"][0]["settings"][1:]
+    rows = [["method", "what it did", "best setting", "stability", "points lost", "lead"]]
+    for name, words in LEFT_OUT.items():
+        tried = [one for one in settings if one["method"].partition(":")[0] == name]
+        best = max(tried, key=lambda one: one["lead_turn_4"]["mean"])
+        cells = [interval(best["gain"]), points(best["points_lost_turn_4"])]
+        cells.append(interval(best["lead_turn_4"]))
+        rows.append([f"`{name}`", words, f"`{best['method']}`", *cells])
+    head = (
+        f"In [the record](RESULTS/equal_cost_explored.md) of {len(settings)} settings on the"
+        " default model none of them leads the best published fix at its cost."
+    )
+    return "\n".join([head, "", *markdown(rows)])
 
 
 def stage_page(name: str) -> str:

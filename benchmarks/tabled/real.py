@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from tabled.reading import interval, markdown, read
+from tabled.reading import interval, markdown, points, read
 
 from holdfast import methods
 
@@ -30,10 +30,6 @@ PREDICTORS = {  # by predictor in the record
     "category and round": "the category's rate, and the round (fitted)",
     "score before": "the score of the probe a round before",
 }
-
-
-def points(estimate: dict) -> str:
-    return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
 
 def fall(estimates: list[dict], digits: int = 2) -> str:
