@@ -26,7 +26,7 @@ from tabled.behaviour import (
     ifeval_table,
     lengths_table,
     quoted_dialog,
-    screen_table,
+    screen_line,
 )
 from tabled.catalogue import catalogue_table
 from tabled.costs import chosen_page, confirmed_costs_table, left_out_table, stage_page
@@ -55,12 +55,13 @@ from tabled.real import (
     window_table,
 )
 from tabled.speed import (
+    SCALING_GPU,
     attention_table,
     census_line,
     census_page,
     cluster_table,
     excess_line,
-    growth_table,
+    growth_line,
     layers_line,
     llama_table,
     modern_table,
@@ -124,7 +125,7 @@ def documents() -> dict[Path, str]:
         "profiling": profiling_table(),
         "methods": catalogue_table(),
         "ifeval": ifeval_table(),
-        "scaling": scaling_table(150),
+        "scaling": scaling_table(SCALING_GPU),
         "checking": checking_table(),
         "coverage": coverage_table(),
         "census": census_line(),
@@ -139,8 +140,7 @@ def documents() -> dict[Path, str]:
         ("modern", modern_table),
         ("serve", serve_table),
         ("ray", ray_table),
-        ("growth", growth_table),
-        ("growth_smollm2", functools.partial(growth_table, "growth_smollm2")),
+        ("growth", growth_line),
         ("decode_step", real_speed_table),
         ("cluster", cluster_table),
         ("faster_layers", layers_line),
@@ -148,7 +148,7 @@ def documents() -> dict[Path, str]:
         ("demo_real", functools.partial(demo_caption, "demo_real")),
         ("quoted", quoted_dialog),
         ("bot", bot_table),
-        ("screen_smollm2", screen_table),
+        ("screen_smollm2", screen_line),
         ("smollm2_drift", real_drift_table),
         ("smollm2_decay", real_decay_table),
         ("smollm2_explored", explored_table),

@@ -310,31 +310,23 @@ def bot_table() -> str:
     )
 
 
-def screen_table() -> str:
+def screen_line() -> str:
     """How many prompts of the suite `everyday` SmolLM2 follows, by category."""
     record = read("screen_smollm2")
     by_category: dict[str, list[dict]] = {}
     for row in record["prompts"]:
         by_category.setdefault(row["category"], []).append(row)
-    rows = [["category", "prompts", "pass", "families that pass", "with", "without"]]
-    for category, prompts in {**by_category, "all": record["prompts"]}.items():
-        passing = [row for row in prompts if row["passes"]]
-        means = [
-            f"{sum(row[name] for row in prompts) / len(prompts):.2f}"
-            for name in ("prompted", "unprompted")
-        ]
-        families = {row["family"] for row in passing}
-        counts = [str(len(counted)) for counted in (prompts, passing, families)]
-        rows.append([category, *counts, *means])
-    return "\n".join(
-        [
-            (
-                f"`python benchmarks/screen.py --model {record['model']}`, in {record['dtype']}:"
-                f" {record['replies_per_rule']} replies to each rule with its prompt and as many"
-                f" without. A prompt passes with at least {record['with_at_least']} with and at"
-                f" most {record['without_at_most']} without."
-            ),
-            "",
-            *markdown(rows),
-        ]
+    parts = []
+    for category, prompts in by_category.items():
+        passing = sum(row["passes"] for row in prompts)
+        parts.append(f"{category} {passing} of {len(prompts)}")
+    passing = [row for row in record["prompts"] if row["passes"]]
+    families = len({row["family"] for row in passing})
+    return (
+        f"`python benchmarks/screen.py --model {record['model']}`, in {record['dtype']}:"
+        f" {record['replies_per_rule']} replies to each rule with its prompt and as many without. A"
+        f" prompt passes with a mean score of at least {record['with_at_least']} with and at most"
+        f" {record['without_at_most']} without. {len(passing)} of {len(record['prompts'])} prompts"
+        f" in {families} families pass: {', '.join(parts)}"
+        " ([which](RESULTS/screen_smollm2.json))."
     )

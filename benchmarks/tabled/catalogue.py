@@ -12,12 +12,10 @@ def catalogue_table() -> str:
     """Every method with its parameters, from what its class declares."""
     lines = ["| method | what it does | parameters | source |", "| --- " * 4 + "|"]
     for method in METHODS:
-        ranges = "; ".join(
-            f"`{name}` {parameter.values.words}"
-            for name, parameter in parameters_of(method).items()
-            if name not in ("heads", "layers", "file")
+        names = ", ".join(
+            f"`{name}`" for name in parameters_of(method) if name not in ("heads", "layers", "file")
         )
-        lines.append(row_of(example(method), summary(method), ranges, linked(method.source)))
+        lines.append(row_of(example(method), summary(method), names, linked(method.source)))
     return "\n".join(lines)
 
 

@@ -143,14 +143,21 @@ def by_category(record: dict) -> list[str]:
     runs = [run for run in record["runs"] if run["user"] == "scripted"]
     head = [f"seed {run['seed']}: rounds 1 / 4 / 8, change (n)" for run in runs]
     rows = [["category", *head]]
-    for category in runs[0]["categories"]:
+    categories = runs[0]["categories"]
+    shown = [name for name in categories if categories[name]["conversations"] >= FEW]
+    for category in shown:
         cells = []
         for run in runs:
             cell, count = run["categories"][category], run["categories"][category]["conversations"]
             change = f", {interval(cell['change'])}" if count >= FEW else ""
             cells.append(f"{fall(cell['stability'])}{change} ({count})")
         rows.append([category, *cells])
-    return ["With scripted messages, by category:", "", *markdown(rows)]
+    left = ", ".join(name for name in categories if name not in shown)
+    head = (
+        f"With scripted messages, by category ([the record](RESULTS/smollm2_drift.json) has {left},"
+        f" with fewer than {FEW} conversations each):"
+    )
+    return [head, "", *markdown(rows)]
 
 
 def logs_table() -> str:

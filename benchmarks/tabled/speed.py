@@ -11,6 +11,20 @@ from tabled.reading import RESULTS, ROOT, markdown, read, versions
 CLUSTER_SIZES = (1, 4, 16, 64)
 ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
 LLAMA_FILES = ("Q4_1", "BF16")
+LLAMA_WAYS = (
+    "llama.cpp, flash attention",
+    "nothing steered",
+    "boost",
+    "boost, traced",
+    "split-softmax",
+    "holdfast, bfloat16",
+)
+UNITS = {
+    "conversations": "conversations of 2 rounds",
+    "rounds": "rounds of 16 conversations",
+    "context": "tokens of context under split-softmax",
+}
+SCALING_GPU = "H100 80 GB SXM"
 
 
 def speed_table() -> str:
@@ -207,9 +221,9 @@ def serve_table() -> str:
     )
 
 
-def scaling_table(reply_tokens: int | None = None) -> str:
-    """What many conversations take: tokens, and GPU hours between two bounds, of replies of one
-    length or of all.
+def scaling_table(gpu: str | None = None) -> str:
+    """What many conversations take: tokens, and GPU hours between two bounds, on one kind of GPU
+    or on all.
     """
     record = read("scaling")
     count, lengths = record["conversations"], record["tokens"]
@@ -243,7 +257,7 @@ def scaling_table(reply_tokens: int | None = None) -> str:
         f"| {row['model']} on {row['gpus']} x {row['gpu']} | {row['reply_tokens']} tokens |"
         f" {hours(row, 'gpu_hours')} | {hours(row, 'gpu_hours_without_reuse')} |"
         for row in record["estimates"]
-        if reply_tokens in (None, row["reply_tokens"])
+        if gpu in (None, row["gpu"])
     ]
     return "\n".join(lines)
 
@@ -280,26 +294,17 @@ def ray_table() -> str:
     )
 
 
-def growth_table(name: str = "growth") -> str:
-    """How time and memory grow, with the exponents."""
-    lines = ["| varied | from | to | time per token | memory | per generated token |"]
-    lines.append("| --- | --- | --- | --- | --- | --- |")
-    for row in read(name)["series"]:
-        first, last = row["points"][0], row["points"][-1]
-
-        def told(name: str, factor: float, unit: str, ends=(first, last), slopes=row["exponents"]):
-            if name not in slopes:
-                return ""
-            least, most = (f"{point[name] * factor:,.2f}" for point in ends)
-            return f"{least} to {most} {unit} (exponent {slopes[name]:.2f})"
-
-        varied = row["varied"]
-        lines.append(
-            f"| {varied} ({row['held']}) | {first[varied]:,} | {last[varied]:,}"
-            f" | {told('seconds_per_token', 1e3, 'ms')} | {told('bytes', 2**-20, 'MiB')}"
-            f" | {told('decode_seconds_per_token', 1e3, 'ms')} |"
+def growth_line() -> str:
+    """The exponents with which time and memory grow."""
+    parts = []
+    for row in read("growth")["series"]:
+        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
+        slopes = row["exponents"]
+        parts.append(
+            f"from {first:,} to {last:,} {UNITS[row['varied']]}, time per token"
+            f" {slopes['seconds_per_token']:+.2f} and memory {slopes['bytes']:+.2f}"
         )
-    return "\n".join(lines)
+    return f"Exponents: {'; '.join(parts)} ([record](RESULTS/growth.json))."
 
 
 def modern_table() -> str:
@@ -438,7 +443,7 @@ def llama_table() -> str:
         f"{kind}, {count} row{'s' if count > 1 else ''}" for kind in kinds for count in counts
     ]
     table = [["", *(f"prefill, {kind}" for kind in kinds), *decoded]]
-    for way in dict.fromkeys(row["way"] for row in rows):
+    for way in LLAMA_WAYS:
         cells = [f"{found[way, kind, counts[0]]['prefill_ms']:.1f}" for kind in kinds]
         cells += [
             f"{found[way, kind, count]['decode_ms']:.1f}" for kind in kinds for count in counts
