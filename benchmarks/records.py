@@ -2,7 +2,7 @@
 
 Each command writes its record into a folder of its own, and the new ones take the old ones' place.
 A call that was interrupted goes on with those that this commit has not measured. The tables of
-the documents are written anew. Where all are measured, docs/changed_records.md
+the documents are written anew. Where all are measured, benchmarks/results/changed_records.md
 compares each with that of the last commit, number by number. A number has changed when its interval
 and the old one do not overlap: the 95 % interval of an estimate, the range over repetitions of a
 ratio.
@@ -31,7 +31,7 @@ from stamp import commit
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "changed_records.md"
+PAGE = RESULTS / "changed_records.md"
 MARKERS = ("<!-- changes -->", "<!-- /changes -->")
 
 

@@ -26,22 +26,24 @@ from tabled.behaviour import (
     ifeval_table,
     lengths_table,
     quoted_dialog,
-    screen_table,
+    screen_line,
 )
 from tabled.catalogue import catalogue_table
-from tabled.costs import chosen_page, chosen_summary, stage_page, stage_tables
+from tabled.costs import chosen_page, confirmed_costs_table, left_out_table, stage_page
 from tabled.papers import (
     claims_page,
-    head_profiles_table,
+    contradicted_list,
     methods_table,
-    others_table,
     records,
     reproduction_line,
-    verdicts_table,
+    verdicts_page,
 )
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
-    decodable_table,
+    decodable_page,
+    decodable_summary,
+    explored_page,
+    explored_table,
     front_door,
     front_serve,
     logs_table,
@@ -53,21 +55,24 @@ from tabled.real import (
     window_table,
 )
 from tabled.speed import (
+    SCALING_GPU,
     attention_table,
     census_line,
     census_page,
     cluster_table,
     excess_line,
-    growth_table,
-    layers_table,
+    growth_line,
+    layers_line,
     llama_table,
     modern_table,
     profiling_table,
     ray_table,
     real_speed_table,
+    scaling_page,
     scaling_table,
     serve_table,
     speed_table,
+    vllm_table,
 )
 
 # by table, where the record has another name
@@ -82,6 +87,7 @@ STAGES = (
     "equal_cost_explored",
     "equal_cost",
     "equal_cost_explored_many",
+    "equal_cost_many",
 )  # with pages of their own
 
 
@@ -117,37 +123,35 @@ def documents() -> dict[Path, str]:
         "attention": attention_table(),
         "ablation": ablation_table(),
         "profiling": profiling_table(),
-        "chosen": chosen_summary(),
         "methods": catalogue_table(),
         "ifeval": ifeval_table(),
-        "scaling": scaling_table(),
+        "scaling": scaling_table(SCALING_GPU),
         "checking": checking_table(),
         "coverage": coverage_table(),
         "census": census_line(),
         "excess": excess_line(),
         "llama": llama_table(),
+        "vllm": vllm_table(),
         **{name: reproduction_line(name) for name in records()},
-        "verdicts": verdicts_table(),
-        "head-profiles": head_profiles_table(),
-        "other-tasks": others_table(),
+        "contradicted": contradicted_list(),
+        "left-out": left_out_table(),
     }
     for name, table in (
         ("modern", modern_table),
         ("serve", serve_table),
         ("ray", ray_table),
-        ("growth", growth_table),
-        ("growth_smollm2", functools.partial(growth_table, "growth_smollm2")),
+        ("growth", growth_line),
         ("decode_step", real_speed_table),
         ("cluster", cluster_table),
-        ("faster_layers", layers_table),
+        ("faster_layers", layers_line),
         ("demo", demo_caption),
         ("demo_real", functools.partial(demo_caption, "demo_real")),
         ("quoted", quoted_dialog),
         ("bot", bot_table),
-        ("screen_smollm2", screen_table),
+        ("screen_smollm2", screen_line),
         ("smollm2_drift", real_drift_table),
         ("smollm2_decay", real_decay_table),
-        ("smollm2_explored", functools.partial(settings_table, "smollm2_explored")),
+        ("smollm2_explored", explored_table),
         ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
         ("start-with", start_line),
         ("front-measure", functools.partial(front_door, "measure")),
@@ -156,12 +160,12 @@ def documents() -> dict[Path, str]:
         ("window", window_table),
         ("logs_smollm2", logs_table),
         ("truncation_smollm2", truncation_table),
-        ("decodable", decodable_table),
+        ("decodable", decodable_summary),
     ):
         if (RESULTS / f"{RECORDED.get(name, name)}.json").exists():
             tables[name] = table()
     if (RESULTS / "equal_cost_many.json").exists():
-        tables["equal_cost"] = stage_tables("equal_cost_many")
+        tables["equal_cost"] = confirmed_costs_table()
     if "zhang2024" in records():
         tables["pasta"] = methods_table()
     quoting = (
@@ -173,6 +177,10 @@ def documents() -> dict[Path, str]:
         {
             **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
             RESULTS / "census.md": census_page(),
+            RESULTS / "claims.md": verdicts_page(),
+            RESULTS / "decodable.md": decodable_page(),
+            RESULTS / "scaling.md": scaling_page(),
+            RESULTS / "smollm2_explored.md": explored_page(),
             RESULTS / "chosen_heads" / "settings.md": chosen_page(),
         }
         | {

@@ -18,7 +18,12 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
 PREFIX = "repository"
-ALWAYS = ("examples/README.md", "CHANGELOG.md", "SECURITY.md")  # which the navigation names
+ALWAYS = (  # which the navigation names
+    "examples/README.md",
+    "benchmarks/results/changed_records.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+)
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 _ELSEWHERE = re.compile(r"[a-z]+:|/")

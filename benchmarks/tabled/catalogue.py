@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 
-from holdfast.methods.kinds import EVERY_MODEL, needs_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.registry import METHODS, summary
 
 
 def catalogue_table() -> str:
     """Every method with its parameters, from what its class declares."""
-    lines = ["| method | what it does | parameters | works on | source |", "| --- " * 5 + "|"]
+    lines = ["| method | what it does | parameters | source |", "| --- " * 4 + "|"]
     for method in METHODS:
-        parameters = {name: told for name, told in parameters_of(method).items() if name != "heads"}
-        told = "<br>".join(
-            f"`{name}` {parameter.values.words}: {parameter.description}"
-            for name, parameter in parameters.items()
+        names = ", ".join(
+            f"`{name}`" for name in parameters_of(method) if name not in ("heads", "layers", "file")
         )
-        lines.append(
-            row_of(example(method), summary(method), told, works_on(method), linked(method.source))
-        )
+        lines.append(row_of(example(method), summary(method), names, linked(method.source)))
     return "\n".join(lines)
 
 
@@ -35,13 +30,6 @@ def example(method: type) -> str:
         f"{name}={parameters_of(method)[name].example}" for name in required_parameters(method)
     ]
     return f"`{':'.join([method.name, *filter(None, [','.join(required)])])}`"
-
-
-def works_on(method: type) -> str:
-    """Which models a method can be used on."""
-    if needs_of(method) <= EVERY_MODEL:
-        return "any model or endpoint"
-    return "local models" + (", once fitted" if "file" in parameters_of(method) else "")
 
 
 def linked(source: str) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from tabled.reading import interval, markdown, points, read
 
-from tabled.reading import interval, read
+LEFT_OUT = {  # methods of 0.2 that were removed, by name
+    "directer": "forwarded each token again with the keys of the span multiplied"
+    " ([arXiv 2603.06745](https://arxiv.org/abs/2603.06745))",
+    "ada-seka": "amplified keys along a mixture of directions that the last query chose"
+    " ([arXiv 2603.01281](https://arxiv.org/abs/2603.01281))",
+    "gcad": "added to the output of attention what a system prompt adds on average"
+    " ([arXiv 2605.10664](https://arxiv.org/abs/2605.10664))",
+    "gate": "drew a token again with fewer steered layers if it was implausible (ours)",
+}
 
 
 def chosen_rows(record: dict) -> dict[str, str]:
@@ -24,9 +31,6 @@ def chosen_rows(record: dict) -> dict[str, str]:
         star = " *" if row["front"] else ""
         return f"`{row['method'].removesuffix(end)}`{spelled.get(end, '')}{star}"
 
-    def points(estimate: dict) -> str:
-        return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
-
     def row(one: dict) -> str:
         ahead = "" if one["all_heads"] else interval(one["ahead_of_all_heads"])
         return (
@@ -37,8 +41,8 @@ def chosen_rows(record: dict) -> dict[str, str]:
     return {one["method"]: row(one) for one in record["settings"][1:]}
 
 
-def chosen_table(names: Sequence[str] | None = None) -> list[str]:
-    """Some of these rows, or all, below what they are."""
+def chosen_table() -> list[str]:
+    """These rows, below what they are."""
     record = read("chosen_heads")
     none, rows = record["settings"][0], chosen_rows(record)
     return [
@@ -57,25 +61,8 @@ def chosen_table(names: Sequence[str] | None = None) -> list[str]:
             " heads at that cost | stability, fixed histories |"
         ),
         "| --- | --- | --- | --- | --- |",
-        *(rows[name] for name in names or rows),
+        *rows.values(),
     ]
-
-
-def chosen_summary() -> str:
-    """The front, and of every other kind of fix the setting that costs least."""
-    settings = read("chosen_heads")["settings"][1:]
-    kinds: dict[str, list[dict]] = {}
-    for one in settings:
-        kinds.setdefault(re.sub(r"[0-9.]+(?=,heads=|$)", "", one["method"], count=1), []).append(
-            one
-        )
-    shown = [
-        one["method"]
-        for some in kinds.values()
-        for one in [one for one in some if one["front"]]
-        or [min(some, key=lambda one: one["points_lost"]["mean"])]
-    ]
-    return "\n".join(chosen_table(shown))
 
 
 def chosen_page() -> str:
@@ -112,9 +99,6 @@ def chosen_page() -> str:
 
 def equal_cost_rows(record: dict) -> list[str]:
     """A table per seed: what each setting gives, what it costs, and its lead at that cost."""
-
-    def points(estimate: dict) -> str:
-        return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
     def row(one: dict) -> str:
         cells = [
@@ -211,6 +195,54 @@ def stage_tables(name: str) -> str:
     """All tables of a stage, by the name of its record."""
     record = read(name)
     return "\n".join([equal_cost_head(record), *equal_cost_rows(record), *by_prompt_rows(record)])
+
+
+def confirmed_costs_table() -> str:
+    """Of the second stage, what each setting gives and costs on both seeds."""
+    record = read("equal_cost_many")
+    first, *others = record["seeds"]
+    seeds = [first, *others]
+    head = ["setting"]
+    head += [f"stability, seed {seed['seed']}" for seed in seeds]
+    head += [f"points lost, turn 4 / 8, seed {seed['seed']}" for seed in seeds]
+    rows = [head]
+    by_seed = [{one["method"]: one for one in seed["settings"]} for seed in seeds]
+    for name in list(by_seed[0])[1:]:
+        settings = [settings[name] for settings in by_seed]
+        ours = "" if settings[0]["published"] else " (ours)"
+        cells = [interval(one["gain"]) for one in settings]
+        cells += [
+            " / ".join(f"{one[f'points_lost_turn_{turn}']['mean']:+.1f}" for turn in (4, 8))
+            for one in settings
+        ]
+        rows.append([f"`{name}`{ours}", *cells])
+    plain = " and ".join(f"{seed['settings'][0]['stability']['mean']:.3f}" for seed in seeds)
+    return "\n".join(
+        [
+            f"{equal_cost_head(record)} Without a fix, stability is {plain}."
+            " [Every lead and cost with its interval](RESULTS/equal_cost_many.md).",
+            "",
+            *markdown(rows),
+        ]
+    )
+
+
+def left_out_table() -> str:
+    """Of each method that was removed, the setting with the best lead at its cost."""
+    settings = read("equal_cost_explored")["seeds"][0]["settings"][1:]
+    rows = [["method", "what it did", "setting", "stability", "points lost", "lead"]]
+    for name, words in LEFT_OUT.items():
+        tried = [one for one in settings if one["method"].partition(":")[0] == name]
+        best = max(tried, key=lambda one: one["lead_turn_4"]["mean"])
+        cells = [interval(best["gain"]), points(best["points_lost_turn_4"])]
+        cells.append(interval(best["lead_turn_4"]))
+        rows.append([f"`{name}`", words, f"`{best['method']}`", *cells])
+    head = (
+        f"In [the record](RESULTS/equal_cost_explored.md) of {len(settings)} settings on the"
+        " default model none of them has a lead over the best published fix at its cost whose"
+        " interval excludes 0. Shown is the setting with the best lead."
+    )
+    return "\n".join([head, "", *markdown(rows)])
 
 
 def stage_page(name: str) -> str:

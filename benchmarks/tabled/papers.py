@@ -22,14 +22,9 @@ def records() -> list[str]:
 
 
 def reproduction_line(name: str) -> str:
-    """Where a paper's figures on a model are, and how many of its claims this run bears out."""
+    """How many of a paper's claims a run bears out, and where they are."""
     paper, model = _paper_and_model(name)
     figures = findings(name)
-    opened = [
-        f"[{figure['kind']} {figure['number']}{part}](RESULTS/{name}/{image})"
-        for figure in figures
-        for part, image in named(figure)
-    ]
     counts = Counter(claim["verdict"] for figure in figures for claim in figure["claims"])
     verdicts = ", ".join(
         f"{counts[verdict]} {verdict}"
@@ -37,9 +32,8 @@ def reproduction_line(name: str) -> str:
         if verdict != "not judged" or counts[verdict]
     )
     return (
-        f"`holdfast reproduce {paper}` on {model}, at the scale `{_scale(name)}`:"
-        f" {', '.join(opened)}. Claims of the paper: {verdicts}; [each with its"
-        f" numbers](RESULTS/{name}/claims.md)."
+        f"`holdfast reproduce {paper}` on {model}, at the scale `{_scale(name)}`: {verdicts}"
+        f" ([every claim, figure and number](RESULTS/{name}/claims.md))."
     )
 
 
@@ -70,11 +64,44 @@ def claims_page(name: str) -> str:
             f"| {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |"
             for claim in figure["claims"]
         ]
+    lines += [*head_profiles(name), *other_tasks(name)]
     return "\n".join(lines) + "\n"
 
 
-def verdicts_table() -> str:
+def verdicts_page() -> str:
     """Every claim of both papers with its verdict on every model, side by side."""
+    return "\n".join(
+        [
+            "# Every claim of both papers, by model",
+            "",
+            "The number is the difference that the claim is about, with its 95 % interval, where"
+            " the claim rests on one difference alone. “Not run” means that this model's run had"
+            " no such claim. Table 13 of zhang2024, which asks a model trained further than the"
+            " profiled one, is from version 0.2 and is no longer made.",
+            "",
+            *markdown(verdicts_rows()),
+            "",
+        ]
+    )
+
+
+def contradicted_list() -> str:
+    """The claims that a run contradicts, each with the models on which it does."""
+    head, *rows = verdicts_rows()
+    lines = []
+    for figure, text, *verdicts in rows:
+        on = [
+            f"{model} {verdict.removeprefix('**contradicted** ')}"
+            for model, verdict in zip(head[2:], verdicts, strict=True)
+            if verdict.startswith("**contradicted**")
+        ]
+        if on:
+            lines.append(f"- {figure}: “{text}” Contradicted on {'; '.join(on)}.")
+    return "\n".join(lines)
+
+
+def verdicts_rows() -> list[list[str]]:
+    """A row for each claim, below a head."""
     there = [ending for ending in MODELS if any(name.endswith(ending) for name in records())]
     rows = [["", "claim", *(MODELS[ending] for ending in there)]]
     for paper in ("li2024", "zhang2024"):
@@ -83,31 +110,26 @@ def verdicts_table() -> str:
             figure, text = key
             verdicts = [column.get(key, "not run") for column in cells.values()]
             rows.append([f"{paper}, {figure}", text, *verdicts])
-    return "\n".join(markdown(rows))
+    return rows
 
 
-def head_profiles_table() -> str:
-    """The head profiles of the real models, with the time that they took."""
-    rows = [["model", "task", "heads", "samples", "seconds"]]
-    for name in records():
-        for task, made in read(f"{name}/findings").get("profiles", {}).items():
-            numbers = [f"{made[column]:,}" for column in ("heads", "samples", "seconds")]
-            rows.append([_paper_and_model(name)[1], task, *numbers])
-    return "\n".join(markdown(rows))
+def head_profiles(name: str) -> list[str]:
+    """The head profiles of a real model, with the time that they took."""
+    rows = [["task", "heads", "samples", "seconds"]]
+    for task, made in read(f"{name}/findings").get("profiles", {}).items():
+        numbers = [f"{made[column]:,}" for column in ("heads", "samples", "seconds")]
+        rows.append([task, *numbers])
+    return ["", "## Head profiles", "", *markdown(rows)] if rows[1:] else []
 
 
-def others_table() -> str:
-    """What heads profiled on CounterFact do on tasks that they were not profiled on."""
-    rows = [["model", "task", "asked", "samples", "scores"]]
-    for name in records():
-        for task, results in read(f"{name}/findings").get("others", {}).items():
-            for row, scores in results.items():
-                metrics = [
-                    f"{key} {value:.0%}" for key, value in scores.items() if key != "samples"
-                ]
-                cells = [task, row, str(scores["samples"]), ", ".join(metrics)]
-                rows.append([_paper_and_model(name)[1], *cells])
-    return "\n".join(markdown(rows))
+def other_tasks(name: str) -> list[str]:
+    """What heads profiled on one task do on tasks that they were not profiled on."""
+    rows = [["task", "run", "samples", "scores"]]
+    for task, results in read(f"{name}/findings").get("others", {}).items():
+        for row, scores in results.items():
+            metrics = [f"{key} {value:.0%}" for key, value in scores.items() if key != "samples"]
+            rows.append([task, row, str(scores["samples"]), ", ".join(metrics)])
+    return ["", "## Tasks that were not profiled", "", *markdown(rows)] if rows[1:] else []
 
 
 def _paper_and_model(name: str) -> tuple[str, str]:
@@ -158,10 +180,19 @@ def named(figure: dict) -> list[tuple[str, str]]:
 
 
 def methods_table() -> str:
-    """Table 1 of Zhang et al. 2024 on the default model, and how its methods compare."""
+    """The averages of Table 1 of Zhang et al. 2024 on the default model."""
     (table,) = (
         figure
         for figure in findings("zhang2024")
         if (figure["kind"], figure["number"]) == ("Table", "1")
     )
-    return "\n".join([*markdown(table["rows"]), "", table["how"]])
+    kept = [[row[0], *row[-2:]] for row in table["rows"]]
+    kept[0] = ["", "average of four tasks, percent", kept[0][2]]
+    compared = table["how"].partition("Average of the tasks")[2]
+    return "\n".join(
+        [
+            *markdown(kept),
+            "",
+            f"Average of the tasks{compared} [Every task](RESULTS/zhang2024/claims.md).",
+        ]
+    )

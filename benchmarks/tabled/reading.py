@@ -23,6 +23,10 @@ def interval(estimate: dict) -> str:
     return f"{estimate['mean']:+.3f} [{estimate['low']:+.3f}, {estimate['high']:+.3f}]"
 
 
+def points(estimate: dict) -> str:
+    return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
+
+
 def markdown(rows: list[list[str]]) -> list[str]:
     head, *body = ("| " + " | ".join(row) + " |" for row in rows)
     return [head, "| --- " * len(rows[0]) + "|", *body]

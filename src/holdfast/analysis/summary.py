@@ -1,4 +1,4 @@
-"""`summary.json`: the results of a run in one small file for other programs; docs/summary.md
+"""`summary.json`: the results of a run in one small file for other programs; docs/records.md
 describes it.
 
 It is derived from the manifest and the records alone (of a check, from `check.json` too) and holds
