@@ -42,11 +42,7 @@ def test_every_file_of_results_has_a_command():
         assert (ROOT / script).exists(), script
 
 
-@pytest.mark.parametrize(
-    "record",
-    records.RECORDS,
-    ids=lambda record: record.name,
-)
+@pytest.mark.parametrize("record", records.RECORDS, ids=lambda record: record.name)
 def test_a_record_names_what_it_was_measured_on(record):
     told = json.loads((RESULTS / f"{record.name}.json").read_text())["measured_on"]
     assert told["commit"] and told["machine"] and told["versions"]["torch"]

@@ -57,10 +57,7 @@ def test_the_wire_carries_a_digest_and_no_path(url, files):
     assert ask(fields["steering"]).choices
     for steering, says in (
         (f"seka:file={files['seka'].path}", "names a file, and none is read"),
-        (
-            "seka:file=0123456789abcdef",
-            "a server knows those that it was started with",
-        ),
+        ("seka:file=0123456789abcdef", "a server knows those that it was started with"),
         (f"seka:file={files['prism'].digest}", "was fitted for prism, and seka needs its own"),
     ):
         with pytest.raises(openai.BadRequestError, match=says):
