@@ -16,25 +16,18 @@ import pytest
 
 from holdfast.cli import main
 
-CHAT = {
-    "messages": [
-        {"role": "system", "content": "Always reply in French."},
-        {"role": "user", "content": "Do you like the garden?"},
-    ]
-}
+SYSTEM = {"role": "system", "content": "Always reply in French."}
+CHAT = {"messages": [SYSTEM, {"role": "user", "content": "Do you like the garden?"}]}
 LONG = {**CHAT, "temperature": 2, "max_tokens": 300, "n": 4, "seed": 1}
 
 
 @pytest.fixture
 def process():
     """A server on a free port; its output is read to the line that names its address."""
-    started = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--api-key-env", "A_KEY"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "A_KEY": "sk-secret-of-a-test"},
-    )
+    command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--api-key-env", "A_KEY"]
+    env = {**os.environ, "A_KEY": "sk-secret-of-a-test"}
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    started = subprocess.Popen(command, env=env, **piped)
     yield started
     started.kill()
     started.wait()
@@ -108,14 +101,10 @@ def wait_until(holds, seconds: float = 60) -> None:
         (["--default-method", "bost:factor=2"], ["'bost'", "'boost'"]),
         (["--model", "http://localhost:1/v1"], ["endpoint"]),
         (["--max-tokens", "0"], ["--max-tokens", "0"]),
-        (["--queue", "-1"], ["--queue", "-1"]),
-        (["--timeout", "0"], ["--timeout", "0"]),
         (["--watch", "-1"], ["--watch", "-1"]),
     ],
 )
-def test_what_cannot_be_served_is_said_before_the_model_is_loaded(
-    options, told, capsys, monkeypatch
-):
+def test_what_cannot_be_served_is_said_first(options, told, capsys, monkeypatch):
     monkeypatch.setenv("A_KEY", "sk-secret")
     monkeypatch.setattr("holdfast.cli.serve.load_here", None)
     assert main(["serve", "--port", "0", *options]) == 2
