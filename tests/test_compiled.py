@@ -1,7 +1,5 @@
 """Compiled models are steered, uncompiled: `torch.compile`, and `generate` with a static cache."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """The benchmark end to end on a tiny model: protocol, tokens, resuming, refusals."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import multiprocessing
