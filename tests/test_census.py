@@ -1,7 +1,5 @@
 """The table of what can be steered stays true: its coverage, and a sample of it examined again."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time
