@@ -26,6 +26,8 @@ CPU_MESSAGE = (
     "you tried to allocate 4294967296 bytes. Error code 12 (Cannot allocate memory)"
 )
 SHORT = Sampling(max_new_tokens=12)
+ERRORS = (RuntimeError(CPU_MESSAGE), MemoryError(), torch.OutOfMemoryError("CUDA out of memory."))
+WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 
 
 def computed(tokens, value=0.0):
@@ -108,9 +110,6 @@ def scarce(monkeypatch):
         return tries
 
     return limit
-
-
-ERRORS = (RuntimeError(CPU_MESSAGE), MemoryError(), torch.OutOfMemoryError("CUDA out of memory."))
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=("cpu", "python", "cuda"))
@@ -226,9 +225,6 @@ def serving(tiny, limit=0, **how):
         talk = chat("be nice", "hello " * (n + 1))
         rows.append(session.render(Request(talk, methods, sampling, seed=n)).row)
     return scheduler, [scheduler.submit(replace(row, shares=True)) for row in rows]
-
-
-WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 
 
 def fail_once(monkeypatch, at):

@@ -1,7 +1,5 @@
 """`holdfast serve` as a process: how it starts, what it refuses to start with, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

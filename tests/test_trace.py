@@ -1,7 +1,5 @@
 """The decay of attention mass: statistics with known answers, traces, and the command."""
 
-from __future__ import annotations
-
 import json
 import re
 

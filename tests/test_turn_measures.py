@@ -1,7 +1,5 @@
 """The measures of what an agent does, each on calls whose score is plain to see."""
 
-from __future__ import annotations
-
 import pytest
 
 from holdfast.errors import UsageError
