@@ -1,6 +1,4 @@
-"""Models behind an endpoint, against a real HTTP server on loopback that speaks the OpenAI chat
-protocol.
-"""
+"""Models behind an endpoint, against a real HTTP server on loopback."""
 
 import json
 import os
@@ -25,6 +23,9 @@ from holdfast.models.requests import Reply, Request
 
 USAGE = {"prompt_tokens": 20, "completion_tokens": 3}
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
+LOOPBACK = ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"]
+WRONG = ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"]
+WRONG_NUMBERS = "concurrency=0 concurrency=2.5 timeout=0 max_retries=-1 requests_per_minute=0"
 
 
 def failure_of(model, methods=()):
@@ -35,9 +36,6 @@ def failure_of(model, methods=()):
     message = str(caught.value)
     assert message.endswith(".") and message.isprintable() and len(message) < 600
     return message
-
-
-# What is sent, what comes back
 
 
 def test_a_request_carries_the_chat_and_the_sampling(serve):
@@ -77,13 +75,7 @@ def test_stop_reasons_are_mapped(serve, reason, expected):
 
 @pytest.mark.parametrize(
     ("usage", "expected"),
-    [
-        (None, 0),
-        (USAGE, 23),
-        ({**USAGE, "prompt_tokens_details": {"cached_tokens": 16}}, 7),
-        ({**USAGE, "prompt_tokens_details": None}, 23),
-        ({"prompt_tokens": None}, 0),
-    ],
+    [(None, 0), (USAGE, 23), ({**USAGE, "prompt_tokens_details": {"cached_tokens": 16}}, 7)],
 )
 def test_forwarded_tokens_are_counted_where_the_server_tells(serve, usage, expected):
     model, _ = serve(lambda body, number: completion(usage=usage))
@@ -117,9 +109,6 @@ def test_half_a_pair_is_received_as_it_is_and_sent_as_a_replacement(serve):
     assert sent[2:] == ["\ufffd and \ufffd", "😀"]
 
 
-# Methods
-
-
 def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     spread = methods.parse("repetition:probability=0.5")
@@ -142,9 +131,6 @@ def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
     assert "split-softmax:exponent=0.5" in message and "attention" in message
     assert "repetition:probability=0.5" in message and "holdfast.load()" in message
     assert server.bodies == []
-
-
-# Many at once
 
 
 def test_a_batch_keeps_its_order(serve):
@@ -316,9 +302,6 @@ def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
         model.generate(CHAT, sampling=Sampling(temperature=0.5, top_p=0.9))
 
 
-# What goes wrong, in one sentence
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -337,7 +320,6 @@ def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
         ((500, "\x1b]0;owned\x07\x1b[31mred\x1b[0m \u202e\x9b2J"), ["]0;owned", "[31mred"]),
         ((500, "x" * 10**6), ["xxx"]),
         ((500, "half \ud83d a pair"), ["half a pair"]),
-        ((500, {}, "\x1b[2J"), ["[2J"]),
     ],
 )
 def test_a_refusal_is_explained(serve, answer, words):
@@ -357,7 +339,6 @@ def choice(reason, content):
     ("text", "words"),
     [
         ("<html>Welcome</html>", ["not JSON", "<html>Welcome", "/v1"]),
-        ("", ["not JSON"]),
         ("[1]", ["no choices"]),
         ('{"error": {"message": "upstream is down"}}', ["no choices", "upstream is down"]),
         ('{"choices": []}', ["empty list of choices"]),
@@ -402,9 +383,6 @@ def test_a_server_that_never_answered_is_not_waited_for():
         holdfast.connect(url)
     assert url in failure_of(holdfast.connect(url, "tiny"))
     assert time.monotonic() - began < 6
-
-
-# The model's name
 
 
 def models(*names):
@@ -455,9 +433,6 @@ def test_an_address_without_v1_is_completed_in_the_message(serve):
         holdfast.connect(bare)
 
 
-# Addresses, keys and numbers
-
-
 def test_this_machine_needs_no_key_and_no_proxy(serve, monkeypatch):
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
@@ -473,9 +448,6 @@ def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     model, _ = serve(lambda body, number: refusal(401, "who are you?"))
     assert "wants an API key (401); put it into the environment variable" in failure_of(model)
-
-
-LOOPBACK = ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"]
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
@@ -509,9 +481,6 @@ def test_a_key_in_place_of_its_variable_is_not_shown(mistake):
     assert mistake not in str(caught.value)
 
 
-WRONG = ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"]
-
-
 @pytest.mark.parametrize("url", WRONG)
 def test_what_is_no_web_address_is_named(url):
     with pytest.raises(UsageError) as caught:
@@ -530,16 +499,8 @@ def test_what_an_address_may_not_hold_is_refused_unseen():
         assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("concurrency", 0),
-        ("concurrency", 2.5),
-        ("timeout", 0),
-        ("max_retries", -1),
-        ("requests_per_minute", 0),
-    ],
-)
-def test_numbers_out_of_range_are_named(option, value):
+@pytest.mark.parametrize("wrong", WRONG_NUMBERS.split())
+def test_numbers_out_of_range_are_named(wrong):
+    option, value = wrong.split("=")
     with pytest.raises(ParameterOutOfRange, match=f"{option}.*{value}"):
-        holdfast.connect("http://localhost:8000/v1", "tiny", **{option: value})
+        holdfast.connect("http://localhost:8000/v1", "tiny", **{option: json.loads(value)})
