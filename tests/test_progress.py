@@ -8,6 +8,8 @@ import pytest
 from holdfast.cli import progress
 from holdfast.cli.progress import Bar, duration
 
+DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 minutes")]
+
 
 def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkeypatch):
     for name in ("BEGINS", "FIRST", "EVERY"):
@@ -51,9 +53,6 @@ def test_the_first_line_needs_no_speed():
     bar = Bar(100)
     bar.started -= 20
     assert bar.line() == "0 of 100 rounds (0%), nothing new done in 20 seconds"
-
-
-DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 minutes")]
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [*DURATIONS, (7000, "1.9 hours")])
