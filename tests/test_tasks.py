@@ -1,8 +1,4 @@
-"""PASTA's tasks: metrics scored by hand and by oracles, data that is read or refused, the
-generator, and whole runs.
-"""
-
-from __future__ import annotations
+"""PASTA's tasks: metrics scored by hand and by oracles, data, the generator, and runs."""
 
 import csv
 import gzip
@@ -420,10 +416,8 @@ MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "par
         ("a.csv", CORE_ROW, {**CORE_ROW, "target": ""}, r"row 2: 'target' is ''"),
         ("a.csv", CORE_ROW, {**CORE_ROW, "label": "no"}, r"row 2: 'label' is 'no'"),
         ("a.jsonl", BIO, without(BIO, "raw"), r"row 2 has no 'raw'"),
-        ("a.jsonl", BIO, without(BIO, "title"), r"row 2 has no 'title'"),
         ("a.jsonl", BIO, without(BIO, "start_pos"), r"row 2 has no 'start_pos'"),
         ("a.jsonl", BIO, {**BIO, "start_pos": 900}, r"row 2: 'start_pos' is 900"),
-        ("a.jsonl", BIO, {**BIO, "start_pos": 0}, r"row 2: 'start_pos' is 0"),
         ("a.jsonl", BIO, {**BIO, "title": "wizard"}, r"row 2: 'title' is 'wizard'.*none of the 28"),
     ],
 )
@@ -449,7 +443,6 @@ def test_files_that_are_not_data_are_refused(tmp_path):
         ("z.json.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xff\xff", "cannot be unpacked"),
         ("c.json", b"[]", "no rows"),
         ("d.json", b'[{"a": 1}]', "first row has a"),
-        ("e.json", b"[3]", "has no fields"),
         ("a.jsonl", b'{"raw": "x"}\n{', "Line 2 of .* is not JSON"),
         ("f.csv", b"\xff\xfe", "is not UTF-8 text"),
         ("g.csv.gz", b"no gzip", "cannot be unpacked"),
@@ -467,9 +460,8 @@ def long_tiny():
     return model(max_position_embeddings=4096)
 
 
-SMALL = tasks.Settings(
-    samples=3, baselines=("zero-shot", "marked", "few-shot"), draws=2, batch=2, demonstrations=1
-)
+THREE = ("zero-shot", "marked", "few-shot")
+SMALL = tasks.Settings(samples=3, baselines=THREE, draws=2, batch=2, demonstrations=1)
 
 
 def small_data(settings: tasks.Settings = SMALL) -> data.Data:
@@ -538,8 +530,7 @@ def test_an_extended_run_equals_one_at_once(tmp_path, whole):
 def test_records_and_table_tell_the_same(whole):
     run = whole
     results = {(result.task, result.variant): result for result in read_results(run)}
-    variants = ("zero-shot", "marked", "few-shot")
-    assert list(results) == list(itertools.product(tasks.CATALOGUE, variants))
+    assert list(results) == list(itertools.product(tasks.CATALOGUE, THREE))
     for (task, variant), result in results.items():
         mine = [r["scores"] for r in run.records if (r["task"], r["variant"]) == (task, variant)]
         assert set(result.scores) == set(tasks.CATALOGUE[task].metrics)
@@ -677,7 +668,6 @@ REPEATED = ["--task", "json", "--method", "repetition:probability=1", "--samples
     [
         (["--task", "jsn"], "There is no task 'jsn'; did you mean 'json'?"),
         (["--task", "json", "--task", "json"], "The task 'json' is given twice"),
-        (["--baseline", "starred"], "There is no baseline 'starred'"),
         (["--instruction", "shortened"], "The task bios has no shortened instruction"),
         (["--samples", "0"], "samples as a whole number from 1 upwards, not 0"),
         (["--task", "json", "--data", "nowhere.json"], "nowhere.json does not exist"),
