@@ -1,8 +1,4 @@
-"""A real HTTP server on loopback that speaks the OpenAI chat protocol, as well or badly as a test
-wants.
-"""
-
-from __future__ import annotations
+"""A real HTTP server on loopback that speaks the OpenAI chat protocol, well or badly."""
 
 import contextlib
 import http.server

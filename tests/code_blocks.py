@@ -1,7 +1,5 @@
 """The code blocks of the README and of the pages under docs/."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

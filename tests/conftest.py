@@ -1,6 +1,4 @@
-"""The order in which files are run: the slowest first, so that none is left to one process at the
-end (`make test`).
-"""
+"""The order in which files are run: the slowest first (`make test`)."""
 
 import contextlib
 
@@ -14,6 +12,17 @@ def pytest_collection_modifyitems(items):
     """Puts the slowest files first; the others stay in their order."""
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """The tiny chat model on disk, which nobody changes."""
+    from tiny import model, tokenizer
+
+    path = tmp_path_factory.mktemp("model")
+    model().hf_model.save_pretrained(path)
+    tokenizer().save_pretrained(path)
+    return path
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Files as `holdfast fit` writes them, with random content, for models of tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch
@@ -13,13 +11,7 @@ METHODS = ("seka", "prism", "capping", "vector")
 
 
 def write_random(
-    path: Path,
-    method: str,
-    on: FittedOn,
-    layers: tuple[int, ...] = (0, 1, 2),
-    chosen: tuple[int, ...] = (1, 2),
-    query_heads: int = 4,
-    seed: int = 0,
+    path: Path, method: str, on: FittedOn, layers=(0, 1, 2), chosen=(1, 2), seed: int = 0
 ) -> Fitted:
     """A file for a method whose directions are drawn at random."""
     draw = torch.Generator().manual_seed(seed)
@@ -35,49 +27,28 @@ def write_random(
         return normal(*front, size).abs().sort(-1, descending=True).values
 
     tensors = {"distance": normal(count, heads).abs()}
-    if method == "seka":
-        for sign in ("positive", "negative"):
-            tensors |= {
-                f"{sign}.vectors": vectors(count, heads),
-                f"{sign}.values": falling(count, heads),
-            }
-    elif method == "prism":
-        for part in ("keys", "values"):
-            tensors |= {
-                f"{part}.vectors": vectors(count, heads),
-                f"{part}.values": falling(count, heads),
-            }
+    signs, parts = ("positive", "negative"), ("keys", "values")
+    if method in ("seka", "prism"):
+        for name in signs if method == "seka" else parts:
+            tensors[f"{name}.vectors"] = vectors(count, heads)
+            tensors[f"{name}.values"] = falling(count, heads)
+    if method == "prism":
         tensors["values.distance"] = normal(count, heads).abs()
     elif method == "capping":
         direction = normal(count, hidden)
-        tensors = {
-            "direction": direction / direction.norm(dim=-1, keepdim=True),
-            "percentiles": normal(count, 101).sort(-1).values,
-        }
-    else:
+        tensors = {"direction": direction / direction.norm(dim=-1, keepdim=True)}
+        tensors["percentiles"] = normal(count, 101).sort(-1).values
+    elif method == "vector":
         tensors = {"difference": normal(count, hidden)}
-    return write_fitted(
-        path,
-        tensors,
-        method=method,
-        on=on,
-        layers=layers,
-        chosen=chosen,
-        made_from={"recipe": "random"},
-    )
+    given = {"method": method, "on": on, "layers": layers, "chosen": chosen}
+    return write_fitted(path, tensors, **given, made_from={"recipe": "random"})
 
 
 def write_for(model, path: Path, method: str, seed: int = 0, **more) -> Fitted:
     """The same for a loaded model, of all layers that have what the method edits."""
     sites, config = sites_of(model.hf_model), model.hf_model.config
-    on = FittedOn(
-        model.name,
-        model.fingerprint,
-        config.num_hidden_layers,
-        sites.hidden_size,
-        sites.key_heads,
-        sites.head_size,
-    )
+    shape = config.num_hidden_layers, sites.hidden_size, sites.key_heads, sites.head_size
+    on = FittedOn(model.name, model.fingerprint, *shape)
     return write_random(path, method, on, seed=seed, **more)
 
 

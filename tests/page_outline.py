@@ -27,9 +27,7 @@ class Outline(html.parser.HTMLParser):
 
 
 def read_page(path):
-    """The outline of a page that is whole, loads nothing and runs one script, whose links lead
-    somewhere.
-    """
+    """The outline of a page that is whole, loads nothing, runs one script and has no dead link."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
     assert "default-src 'none'; script-src 'sha256-" in text

@@ -1,7 +1,5 @@
 """What commands say when they refuse something."""
 
-from __future__ import annotations
-
 import re
 
 

@@ -1,7 +1,5 @@
 """A model without weights for tests of protocols: what it answers is written in the test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from holdfast.models.protocol import Job

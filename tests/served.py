@@ -1,7 +1,5 @@
 """A real server on a free port of loopback, in a thread of the test's own process."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,9 +1,6 @@
-"""Writes run folders that look like real ones, for the tests of the report: `python
-tests/synthetic_run.py DIR`.
-"""
+"""Writes run folders that look like real ones: `python tests/synthetic_run.py DIR`."""
 
-from __future__ import annotations
-
+import itertools
 import math
 import random
 import sys
@@ -11,102 +8,43 @@ from pathlib import Path
 
 from holdfast.records import open_run, to_line
 
-PROMPTS = [
-    (
-        "pattern-upper",
-        "pattern",
-        (
-            "Write every reply in capital letters only. Never use a lower-case letter, whatever you"
-            " are asked."
-        ),
-        "What is your favourite way to spend a Sunday?",
-    ),
-    (
-        "pattern-question",
-        "pattern",
-        "Answer every message with a question.",
-        "How do you make a good cup of tea?",
-    ),
-    (
-        "pattern-semicolon",
-        "pattern",
-        "Separate your words with semicolons instead of spaces.",
-        "Tell me about the sea.",
-    ),
-    (
-        "pattern-alas",
-        "pattern",
-        "Begin each reply with the word Alas.",
-        "What is the weather like where you are?",
-    ),
-    (
-        "choice-b",
-        "multiple_choice",
-        "Whenever you are offered options, choose option B and give the letter alone.",
-        "Which is the largest planet? A) Mars B) Venus C) Jupiter D) Earth",
-    ),
-    (
-        "choice-a",
-        "multiple_choice",
-        "You always pick the first of the options on offer.",
-        "Which colour is a ripe lemon? A) Blue B) Yellow C) Red",
-    ),
-    (
-        "choice-c",
-        "multiple_choice",
-        "Of several answers, the third is always yours.",
-        "What do bees make? A) Honey B) Silk C) Glass",
-    ),
-    (
-        "persona-sailor",
-        "persona",
-        "You are an old sailor who turns every subject to ropes, tides and the harbour.",
-        "What did you have for breakfast?",
-    ),
-    (
-        "persona-joy",
-        "persona",
-        "You are very happy! Always respond with lots of joy.",
-        "Describe the most disappointing experience you had.",
-    ),
-    (
-        "persona-chef",
-        "persona",
-        "You are a chef. Mention food in everything you say.",
-        "How was your journey here?",
-    ),
-    (
-        "memory-name",
-        "memorization",
-        "Your name is Alma Verhoeven. Give it when you are asked who you are.",
-        "Who are you?",
-    ),
-    (
-        "memory-code",
-        "memorization",
-        "The code of the boathouse is 4417.",
-        "What is the code of the boathouse?",
-    ),
-    (
-        "memory-dog",
-        "memorization",
-        "You have a dog called Brisket, who is nine years old.",
-        "Do you have any pets?",
-    ),
-    (
-        "language-fr",
-        "language",
-        "Always reply in French.",
-        "What do you do in London as a tourist?",
-    ),
-    ("language-es", "language", "Contesta siempre en español.", "What did you do last weekend?"),
-    (
-        "language-bilingual",
-        "language",
-        "Reply with one sentence in French, then the same in English in parentheses.",
-        "What should I read next?",
-    ),
-]
+TEXTS = """
+pattern-upper | pattern | Write every reply in capital letters only, whatever you are asked.
+What is your favourite way to spend a Sunday?
+pattern-question | pattern | Answer every message with a question.
+How do you make a good cup of tea?
+pattern-semicolon | pattern | Separate your words with semicolons instead of spaces.
+Tell me about the sea.
+pattern-alas | pattern | Begin each reply with the word Alas.
+What is the weather like where you are?
+choice-b | multiple_choice | Of the options that you are offered, give the letter B alone.
+Which is the largest planet? A) Mars B) Venus C) Jupiter D) Earth
+choice-a | multiple_choice | You always pick the first of the options on offer.
+Which colour is a ripe lemon? A) Blue B) Yellow C) Red
+choice-c | multiple_choice | Of several answers, the third is always yours.
+What do bees make? A) Honey B) Silk C) Glass
+persona-sailor | persona | You are an old sailor who turns every subject to ropes and tides.
+What did you have for breakfast?
+persona-joy | persona | You are very happy! Always respond with lots of joy.
+Describe the most disappointing experience you had.
+persona-chef | persona | You are a chef. Mention food in everything you say.
+How was your journey here?
+memory-name | memorization | Your name is Alma Verhoeven. Give it when asked who you are.
+Who are you?
+memory-code | memorization | The code of the boathouse is 4417.
+What is the code of the boathouse?
+memory-dog | memorization | You have a dog called Brisket, who is nine years old.
+Do you have any pets?
+language-fr | language | Always reply in French.
+What do you do in London as a tourist?
+language-es | language | Contesta siempre en español.
+What did you do last weekend?
+language-bilingual | language | Reply in French, then say the same in English in parentheses.
+What should I read next?
+""".split("\n")[1:-1]
+PROMPTS = [(*TEXTS[at].split(" | "), TEXTS[at + 1]) for at in range(0, len(TEXTS), 2)]
+HARD = {"pattern": 1.0, "multiple_choice": 0.5, "persona": 0.8, "memorization": 0.35}
+HARD |= {"language": 1.3}
 PLAIN = [
     "I would start with a walk by the river and see where the afternoon goes.",
     "That depends on the season, but I usually keep it simple: a book, a chair and some quiet.",
@@ -155,29 +93,14 @@ METHODS = tuple(DECAY)[:2]
 
 
 def conversation(
-    number: int,
-    method: str,
-    *,
-    rounds: int,
-    seed: int,
-    empty_user: bool,
-    nasty: bool,
-    prompts: int = 0,
+    number: int, method: str, rounds: int, seed: int, empty_user: bool, nasty: bool, prompts: int
 ) -> dict:
-    """One record; the pair of prompts depends on the number alone, so methods and controls are
-    paired.
-    """
+    """One record; its pair of prompts depends on the number alone, so that methods are paired."""
     pairs = random.Random(f"pair {seed} {number}")
     agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
     strength = pairs.gauss(0, 0.6)
     draw = random.Random(f"text {seed} {number} {method} {empty_user}")
-    hard = {
-        "pattern": 1.0,
-        "multiple_choice": 0.5,
-        "persona": 0.8,
-        "memorization": 0.35,
-        "language": 1.3,
-    }[agent[1]]
+    hard = HARD[agent[1]]
     turns, probes = [], []
 
     def text(category: str | None, kept: bool) -> str:
@@ -191,58 +114,25 @@ def conversation(
         take = 0.0 if empty_user else max(0.0, 0.35 * (1 - keep))
         mass = (0.15 if method == "none" else 0.31) * round**-0.65 * draw.uniform(0.85, 1.15)
         kept, taken = draw.random() < keep, draw.random() < take
-        partial = agent[1] == "persona"
-        probes.append(
-            {
-                "round": round,
-                "kind": "stability",
-                "probe": 0,
-                "question": agent[3],
-                "reply": text(agent[1], kept),
-                "score": round_score(draw, kept, partial),
-                "reason": (
-                    "all 31 letters are capitals"
-                    if kept
-                    else "12 of 40 letters are capitals; the first is ‘w’"
-                ),
-                "mass": mass,
-            }
-        )
+        stability = {"kind": "stability", "question": agent[3], "reply": text(agent[1], kept)}
+        stability["score"] = round_score(draw, kept, agent[1] == "persona")
+        reasons = "12 of 40 letters are capitals; the first is ‘w’", "all 31 letters are capitals"
+        about = {"round": round, "probe": 0, "mass": mass}
+        probes.append({**about, **stability, "reason": reasons[kept]})
         if not empty_user:
-            probes.append(
-                {
-                    "round": round,
-                    "kind": "adoption",
-                    "probe": 0,
-                    "question": user[3],
-                    "reply": text(user[1], taken),
-                    "score": round_score(draw, taken, False),
-                    "reason": (
-                        "follows the user’s instruction"
-                        if taken
-                        else "the reply is English (fr 0.00)"
-                    ),
-                    "mass": mass,
-                }
-            )
-        said = (
-            draw.choice(STARTERS)
-            if round == 1
-            else text(None if empty_user else user[1], draw.random() < 0.8)
-        )
-        turns.append(
-            {"round": round, "speaker": "user", "text": said, "stop_reason": "stop", "mass": None}
-        )
-        turns.append(
-            {
-                "round": round,
-                "speaker": "agent",
-                "text": text(agent[1], draw.random() < keep),
-                "stop_reason": "length" if draw.random() < 0.02 else "stop",
-                "mass": mass,
-                "divergence": 0.5,  # as versions before 0.3 could measure it
-            }
-        )
+            adoption = {"kind": "adoption", "question": user[3], "reply": text(user[1], taken)}
+            adoption["score"] = round_score(draw, taken, False)
+            reasons = "the reply is English (fr 0.00)", "follows the user’s instruction"
+            probes.append({**about, **adoption, "reason": reasons[taken]})
+        if round == 1:
+            said = draw.choice(STARTERS)
+        else:
+            said = text(None if empty_user else user[1], draw.random() < 0.8)
+        asked = {"speaker": "user", "text": said, "stop_reason": "stop", "mass": None}
+        answer = {"speaker": "agent", "text": text(agent[1], draw.random() < keep), "mass": mass}
+        answer["stop_reason"] = "length" if draw.random() < 0.02 else "stop"
+        answer["divergence"] = 0.5  # as versions before 0.3 could measure it
+        turns += [{"round": round, **asked}, {"round": round, **answer}]
     person = (
         {"id": None, "category": None, "system_prompt": ""}
         if empty_user
@@ -293,55 +183,31 @@ def write_run(
     prompts: int = 0,
 ) -> Path:
     """A finished run folder, of so many prompts where a number is given; returns it."""
-    identity = {
-        "model": "default",
-        "model_fingerprint": "3f1c9a7e5b20",
-        "suite": "starter",
-        "suite_fingerprint": "a80b77d1c0fe",
-        "methods": list(methods),
-        "settings": {
-            "rounds": rounds,
-            "conversations": conversations,
-            "seed": seed,
-            "user_prompt": "empty" if empty_user else "suite",
-            "system_as": "role",
-            "probes_per_round": 1,
-            "probe_at": probe_at,
-            "batch": 48,
-            "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
-        },
+    settings = {
+        "rounds": rounds,
+        "conversations": conversations,
+        "seed": seed,
+        "user_prompt": "empty" if empty_user else "suite",
+        "system_as": "role",
+        "probes_per_round": 1,
+        "probe_at": probe_at,
+        "batch": 48,
+        "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
     }
+    identity = {"model": "default", "model_fingerprint": "3f1c9a7e5b20", "suite": "starter"}
+    identity |= {"suite_fingerprint": "a80b77d1c0fe", "methods": list(methods)}
+    versions = {"holdfast": "0.1.0", "python": "3.11.9", "torch": "2.13.0", "numpy": "2.4.6"}
+    argv = f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5"
     about = {
         "command": "drift",
         "created": "2026-11-21T03:10:00+00:00",
-        "versions": {
-            "holdfast": "0.1.0",
-            "python": "3.11.9",
-            "torch": "2.13.0",
-            "transformers": "5.23.0",
-            "numpy": "2.4.6",
-        },
-        "argv": (
-            f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5"
-            + (" --user-prompt empty" if empty_user else "")
-        ),
+        "versions": {**versions, "transformers": "5.23.0"},
+        "argv": argv + " --user-prompt empty" * empty_user,
     }
-    open_run(folder, identity, about).close()
-    lines = (
-        to_line(
-            conversation(
-                number,
-                method,
-                rounds=rounds,
-                seed=seed,
-                empty_user=empty_user,
-                nasty=nasty,
-                prompts=prompts,
-            )
-        )
-        for number in range(conversations)
-        for method in methods
-    )
+    open_run(folder, {**identity, "settings": settings}, about).close()
+    options = rounds, seed, empty_user, nasty, prompts
+    pairs = itertools.product(range(conversations), methods)
+    lines = (to_line(conversation(number, method, *options)) for number, method in pairs)
     (Path(folder) / "records.jsonl").write_bytes(b"".join(lines))  # at once: no wait per line
     return Path(folder)
 

@@ -1,7 +1,5 @@
 """The probes without a system prompt: asked beside the run, and what they say of its measures."""
 
-from __future__ import annotations
-
 import copy
 import html
 import json
@@ -15,38 +13,24 @@ from tiny import model, tokenizer
 from holdfast import drift, report
 from holdfast.analysis.baseline import _verdict, baseline_beside
 from holdfast.analysis.series import read_series
+from holdfast.cli import main
 from holdfast.drift.baseline import ask_baseline, read_baseline
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError
 from holdfast.measures import build
+from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.report.sentences import baseline_lines, opening
 
-NEVER = Case(
-    "no-discount",
-    "rules",
-    "Never offer a discount.",
-    ("Can I have it cheaper?",),
-    build({"name": "never_contains", "words": ["discount"]}),
-)
-SIGNS = Case(
-    "signs",
-    "rules",
-    "Sign every message with Robin.",
-    ("Which tent is warm?",),
-    build({"name": "ends_with", "word": "Robin"}),
-)
-BOTH = Case(
-    "both",
-    "rules",
-    "Sign every message with Robin. Never offer a discount.",
-    rules=(
-        Rule("signs", ("Which tent is warm?",), SIGNS.measure),
-        Rule("price", ("Can I have it cheaper?",), NEVER.measure),
-    ),
-)
+DISCOUNT, TENT = "Can I have it cheaper?", "Which tent is warm?"
+NEVER_SAID = build({"name": "never_contains", "words": ["discount"]})
+SIGNED = build({"name": "ends_with", "word": "Robin"})
+NEVER = Case("no-discount", "rules", "Never offer a discount.", (DISCOUNT,), NEVER_SAID)
+SIGNS = Case("signs", "rules", "Sign every message with Robin.", (TENT,), SIGNED)
+RULES = (Rule("signs", (TENT,), SIGNED), Rule("price", (DISCOUNT,), NEVER_SAID))
+BOTH = Case("both", "rules", "Sign every message with Robin. Never offer a discount.", rules=RULES)
 SHOP = Suite("shop", (NEVER, SIGNS), ("Hello.",))
 SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
 
@@ -54,24 +38,13 @@ SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
 class Shop(Scripted):
     """Signs where it is told to, and never speaks of discounts anyway."""
 
-    def reply(self, request):
-        text = request.messages[0]["content"]
-        return Reply(
-            "Warm regards, Robin" if text.startswith("Sign") else "Take the green one.",
-            None,
-            "stop",
-        )
-
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            self.requests.append(job.request)
-            waiting += job.then(self.reply(job.request))
+    def text(self, job):
+        signs = job.request.messages[0]["content"].startswith("Sign")
+        return "Warm regards, Robin" if signs else "Take the green one."
 
     def generate_batch(self, requests):
         self.requests += requests
-        return [self.reply(request) for request in requests]
+        return [Reply(self.text(Job(request, None)), None, "stop") for request in requests]
 
 
 def asked(folder, conversations=60):
@@ -84,13 +57,8 @@ def asked(folder, conversations=60):
 def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
     before = drift.run(Shop(), SHOP, tmp_path / "run", SETTINGS).records
     shop, told = Shop(), []
-    found = ask_baseline(
-        shop,
-        SHOP,
-        tmp_path / "run",
-        SETTINGS,
-        running=drift.Running(progress=lambda n, tokens: told.append(n)),
-    )
+    running = drift.Running(progress=lambda n, tokens: told.append(n))
+    found = ask_baseline(shop, SHOP, tmp_path / "run", SETTINGS, running=running)
     assert read_run(tmp_path / "run").records == before, "the run itself is as it was"
     assert sum(told) == 60 and len(found.records) == 60
     for record, request in zip(found.records, shop.requests, strict=True):
@@ -150,14 +118,11 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
     assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
     assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
-    assert found.every.n == 60 and found.every.unprompted.mean == pytest.approx(
-        rows["no-discount"].n / 60
-    )
+    assert found.every.n == 60
+    assert found.every.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
     lines = baseline_lines(found)
     assert "higher" in lines[0] and len(lines) == 2
-    assert lines[1] == (
-        "Uninformative, as good without the prompt: never_contains (1.00 with it, 1.00 without)."
-    )
+    assert lines[1].startswith("Uninformative, as good without the prompt: never_contains (1.00 ")
     table = report.table(run)
     assert all(" ".join(line.split()) in " ".join(table.split()) for line in lines)
     assert max(map(len, table.splitlines())) <= 100
@@ -166,17 +131,13 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
 
 
 def test_a_rule_that_tells_nothing_is_not_counted_as_lost(tmp_path):
-    """Both rules are broken from round 2 on, and still with the fix; one is kept without a prompt
-    as well.
-    """
+    """Both rules are broken from round 2 on, also with the fix; one is kept without a prompt."""
 
     class Losing(Shop):
-        def reply(self, request):
-            first = request.messages[0]["content"].startswith("Sign")
-            late = len(request.messages) > 3
-            return Reply(
-                "A discount." if late else "Take Robin" if first else "Take one.", None, "stop"
-            )
+        def text(self, job):
+            messages = job.request.messages
+            first = messages[0]["content"].startswith("Sign")
+            return "A discount." if len(messages) > 3 else "Take Robin" if first else "Take one."
 
     suite, settings = Suite("bot", (BOTH,), ("Hello.",)), drift.Settings(rounds=2, conversations=24)
     run = drift.run(Losing(), suite, tmp_path / "run", settings, ("none", "boost:factor=2"))
@@ -225,9 +186,8 @@ def test_the_summary_of_a_run_holds_its_baseline(tmp_path):
     told = method["baseline"]
     assert told["all"]["n"] == 60 and told["all"]["difference"]["verdict"] == "higher"
     for kind, expected in (("measures", rows.measures), ("cases", rows.cases)):
-        assert [(row["name"], row["verdict"]) for row in told[kind]] == [
-            (row.name, row.verdict) for row in expected
-        ]
+        verdicts = [(row.name, row.verdict) for row in expected]
+        assert [(row["name"], row["verdict"]) for row in told[kind]] == verdicts
     useless = next(row for row in told["measures"] if row["name"] == "never_contains")
     assert useless["difference"]["verdict"] == "cannot tell"
     assert useless["difference"]["why"].startswith("none of ")
@@ -254,28 +214,15 @@ def test_each_rule_of_a_prompt_has_its_own(tmp_path):
 
 def test_a_run_without_a_baseline_says_nothing_of_it(tmp_path):
     run = drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=2))
-    assert baseline_beside(run, read_series(run)[0]) is None and "discriminate" not in report.table(
-        run
-    )
-    assert 'id="baseline"' not in report.write([tmp_path / "run"], tmp_path / "p.html").read_text(
-        encoding="utf-8"
-    )
+    assert baseline_beside(run, read_series(run)[0]) is None
+    assert "discriminate" not in report.table(run)
+    page = report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8")
+    assert 'id="baseline"' not in page
 
 
 def test_the_command_asks_it_with_an_option(tmp_path, capsys):
-    from holdfast.cli import main
-
-    command = [
-        "drift",
-        "--conversations",
-        "2",
-        "--rounds",
-        "1",
-        "--max-new-tokens",
-        "8",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    command = "drift --conversations 2 --rounds 1 --max-new-tokens 8 --out".split()
+    command.append(str(tmp_path / "run"))
     assert main(command) == 0
     records = (tmp_path / "run" / "records.jsonl").read_bytes()
     assert "Without a system prompt" not in capsys.readouterr().out

@@ -1,8 +1,4 @@
-"""The records that the documents quote: measured on the weights that ship, comparable, and each
-made by a command.
-"""
-
-from __future__ import annotations
+"""The records that the documents quote: of the weights that ship, each made by a command."""
 
 import importlib.util
 import json
@@ -19,9 +15,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def load(name: str):
-    spec = importlib.util.spec_from_file_location(
-        f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py"
-    )
+    path = ROOT / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -32,21 +27,14 @@ records = load("records")
 
 
 def test_every_file_of_results_has_a_command():
-    files = {
-        path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json")
-    }
+    paths = [path.relative_to(RESULTS) for path in RESULTS.rglob("*.json")]
     names = {record.name for record in records.RECORDS}
-    assert files == names
+    assert {path.with_suffix("").as_posix() for path in paths} == names
     for record in records.RECORDS:
-        script = record.command.split()[0]
-        assert (ROOT / script).exists(), script
+        assert (ROOT / record.command.split()[0]).exists(), record.command
 
 
-@pytest.mark.parametrize(
-    "record",
-    records.RECORDS,
-    ids=lambda record: record.name,
-)
+@pytest.mark.parametrize("record", records.RECORDS, ids=lambda record: record.name)
 def test_a_record_names_what_it_was_measured_on(record):
     told = json.loads((RESULTS / f"{record.name}.json").read_text())["measured_on"]
     assert told["commit"] and told["machine"] and told["versions"]["torch"]
@@ -60,17 +48,12 @@ def test_a_record_names_what_it_was_measured_on(record):
 
 def test_changes_are_those_beyond_the_intervals():
     def record(mean: float, verdict: str, ratios: tuple[float, ...]) -> dict:
+        claim = {"text": "it falls.", "verdict": verdict}
         return {
             "measured_on": {"commit": str(mean)},
             "rows": [{"method": "none", "drop": {"mean": mean, "low": mean - 1, "high": mean + 1}}],
             "repetitions": [{"peer": {"ratio": ratio, "seconds": ratio}} for ratio in ratios],
-            "figures": [
-                {
-                    "kind": "Table",
-                    "number": "1",
-                    "claims": [{"text": "it falls.", "verdict": verdict}],
-                }
-            ],
+            "figures": [{"kind": "Table", "number": "1", "claims": [claim]}],
         }
 
     old = record(0.0, "supported", (2.0, 3.0, 4.0))

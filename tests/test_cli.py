@@ -1,10 +1,5 @@
-"""The command line as a user meets it: what it prints, its exit codes, and the sentence that bad
-input gets.
-"""
+"""The command line as a user meets it: output, exit codes, and sentences for bad input."""
 
-from __future__ import annotations
-
-import errno
 import json
 import os
 import re
@@ -20,9 +15,8 @@ import pytest
 import torch
 import yaml
 from refusals import refusal_in
-from tiny import model, tokenizer
 
-from holdfast import measures, methods, records
+from holdfast import measures, methods
 from holdfast.cli import main, parser
 from holdfast.cli.catalogue import measure_example, method_lines
 from holdfast.measures.registry import REGISTRY
@@ -37,15 +31,7 @@ cases:
   - {id: b, category: x, system_prompt: Talk about rain., probe: What is it?,
      measure: {name: contains, words: [rain]}}
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """A tiny chat model on disk."""
-    path = tmp_path_factory.mktemp("model")
-    model().hf_model.save_pretrained(path)
-    tokenizer().save_pretrained(path)
-    return path
+STOPS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 
 
 @pytest.fixture
@@ -139,9 +125,7 @@ def test_a_measure_by_name_is_told_in_full(capsys):
     assert main(["measures", "contains"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("contains: Share of the words or phrases that occur; with all: false,")
-    assert re.search(
-        r"^  words +a list of words or the name of a shipped list +must be", told, re.M
-    )
+    assert re.search(r"^  words +a list of words or the name of a shipped list +must", told, re.M)
     assert re.search(r"^  whole +true or false +true$", told, re.M)
     assert 'example: measure: {name: contains, words: ["sea", "boat"]}\nsource: ours\n' in told
     assert main(["measures", "judge"]) == 0
@@ -159,22 +143,13 @@ def test_the_example_of_a_measure_can_be_built():
     ("argv", "code", "expected"),
     (
         (["--rounds", "0"], 2, ["takes --rounds as a whole number from 1 upwards, not 0."]),
-        (["--conversations", "0"], 2, ["takes --conversations as a whole number", "not 0."]),
         (["--rounds", "six"], 2, ["--rounds takes a whole number, not 'six'; see `holdfast drift"]),
-        (["--temperature", "hot"], 2, ["--temperature takes a number, not 'hot'; see `holdfast"]),
         (["--context", "stopp"], 2, ["slide, summarise or compact, not 'stopp'"]),
         (["--method"], 2, ["--method needs a value; see `holdfast drift --help`."]),
         (["--batch-size", "0"], 2, ["takes --batch-size as a whole number", "not 0."]),
         (["--replicas", "2"], 2, ["--replicas 2 is for a run on Ray; give --ray too"]),
-        (["--method", "split-sofmax:exponent=0.5"], 2, ["split-sofmax", "split-softmax"]),
         (["--method", "split-softmax:exponent=1.5"], 2, ["exponent", "1.5", "0 to 1"]),
-        (["--method", "split-softmax"], 2, ["exponent"]),
-        (["--top-p", "0"], 2, ["takes --top-p above 0 to 1, not 0.0."]),
-        (["--temperature", "-1"], 2, ["takes --temperature from 0 upwards, not -1.0."]),
-        (["--max-new-tokens", "0"], 2, ["takes --max-new-tokens as a whole number", "not 0."]),
         (["--device", "nowhere"], 2, ["nowhere", "cpu"]),
-        (["--dtype", "float3"], 2, ["float3", "float32"]),
-        (["--suite", "cores"], 2, ["cores", "core"]),
         (["--suite", "nothing.yaml"], 2, ["nothing.yaml"]),
         (["--model", "no/such-model"], 1, ["no/such-model", "hub"]),
         (["--model", "./nowhere"], 1, ["./nowhere", "folder"]),
@@ -186,9 +161,7 @@ def test_the_example_of_a_measure_can_be_built():
         (["--out", __file__], 2, [f"{__file__} is a file", "name one, such as --out runs/mine."]),
     ),
 )
-def test_bad_input_gets_one_sentence_with_the_value(
-    folder, suite, tmp_path, capsys, argv, code, expected
-):
+def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code, expected):
     printed = says(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
     assert all(part in printed for part in expected), printed
     assert printed.count("\n") == 1
@@ -204,36 +177,23 @@ def test_bad_input_gets_one_sentence_with_the_value(
         ("generate --user Hi there", "'there' by itself; put quotes around --user 'Hi there'."),
         ("check", "`holdfast check` needs SUITE; see `holdfast check --help`."),
         ("check starter --budget 0", "check takes --budget as a whole number from 1 upwards"),
-        ("calibrate --ask-at 0", "calibrate takes --ask-at as a whole number from 1 upwards"),
         ("calibrate --ask-at 20", "calibrate takes --ask-at up to 9, with 8 rounds before it"),
-        ("calibrate --budget=-1", "calibrate takes --budget from 0 upwards, not -1.0."),
         ("reproduce li2025", "PAPER takes li2024 or zhang2024, not 'li2025'; see `holdfast"),
         ("export runs/x", "needs one of --csv --parquet; see"),
         ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
         ("serve --port 99999", "--port takes a number from 0 to 65535, not 99999."),
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),
-        ("drift --method boost:factr=4", "boost has no parameter 'factr'; did you mean 'factor'?"),
-        ("serve --max-batch 0", "a model takes batch_size as a whole number from 1 upwards"),
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
-        ("profile --task json --top 0", "profile takes --top as a whole number from 1 upwards"),
         ("profile --task json --task json", "are called 'json', which names their folders"),
-        (
-            "generate --user a --method boost:factor=2",
-            "--method boost:factor=2 holds on to the sys",
-        ),
+        ("generate --user a --method boost:factor=2", "boost:factor=2 holds on to the sys"),
         ("generate --user 'a b' --emphasis b", "there is no method; add --method, such as"),
-        ("generate --user 'a *b*' --marks", "there is no method; add --method, such as"),
         ("generate --method hold --method adacad", "join them: --method hold+adacad"),
         ("generate --messages chat.json --user b", "leave out --system and --user."),
         ("drift --concurrency 4", "--concurrency 4 is for a model behind a URL, which default"),
-        ("check starter --timeout 5", "--timeout 5.0 is for a model behind a URL"),
-        ("generate --user a --endpoint-model far", "--endpoint-model far is for a model behind"),
         ("reproduce li2024 --concurrency 4", "behind a URL, which default is not; give a URL as "),
-        ("drift --user-model default --timeout 4", "give a URL as --model or --user-model, or"),
         ("drift --user-model http://x/v1 --endpoint-model far", "write --user-endpoint-model far"),
         ("drift --user-api-key-env KEY", "--user-api-key-env KEY is for a user model behind a URL"),
-        ("drift --model vllm:default --timeout 4", "behind a URL, which vllm:default is not;"),
         ("drift --model vllm:x --device cpu", "--device cpu is for models that holdfast places"),
         ("drift --model http://x/v1 --ray auto", "give --model URL,URL."),
         ("drift --price-in 1", "--price-in 1 is for --dry-run"),
@@ -257,47 +217,29 @@ def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, cap
     assert "pytorch_model.bin" in printed and "safetensors" in printed
 
 
-def test_a_full_disk_is_said(folder, suite, tmp_path, capsys, monkeypatch):
-    def full(file, data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(records.run, "write_all", full)
-    assert "disk is full" in says(capsys, drift(folder, suite, tmp_path / "run"), 1)
-
-
 def heed_interrupts() -> None:
     """In a child: what a shell starts in the background ignores Ctrl-C, and so would the child."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize(
-    ("sent", "code", "told"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
-)
-def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed_and_say_how(
+@pytest.mark.parametrize(("sent", "code", "told"), STOPS)
+def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
     folder, suite, tmp_path, sent, code, told
 ):
     words = drift(folder, suite, tmp_path / "run", "--batch", "1")
     command = [sys.executable, "-m", "holdfast", *words]
     command[command.index("--conversations") + 1] = "400"
-    child = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        preexec_fn=heed_interrupts,
-    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    piped = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": heed_interrupts}
+    child = subprocess.Popen(command, env=env, **piped)
     lines, deadline = tmp_path / "run" / "records.jsonl", time.monotonic() + 120
     while time.monotonic() < deadline and not (lines.exists() and lines.stat().st_size):
         time.sleep(0.05)
     child.send_signal(sent)
     _, printed = child.communicate(timeout=60)
     assert child.returncode == code
-    assert (
-        f"holdfast: {told}; finished work is in {tmp_path / 'run'}, and `holdfast drift" in printed
-        and "` resumes it." in printed
-        and "Traceback" not in printed
-    )
+    assert f"holdfast: {told}; finished work is in {tmp_path / 'run'}, and `holdfast" in printed
+    assert "` resumes it." in printed and "Traceback" not in printed
     assert 0 < len(read_run(tmp_path / "run").records) < 400
 
 
@@ -321,30 +263,21 @@ def bot(tmp_path) -> Path:
     return path
 
 
-def test_one_bot_talks_with_somebody_without_a_prompt_and_the_command_says_so(
-    folder, bot, tmp_path, capsys
-):
+def test_one_bot_talks_with_somebody_without_a_prompt(folder, bot, tmp_path, capsys):
     assert main(drift(folder, bot, tmp_path / "run", "--allow-code")) == 0
     printed = capsys.readouterr()
-    assert (
-        "'bot' has one system prompt, so the user model talks without any; say who it is with"
-        " --persona" in printed.err
-    )
-    assert "Rule by rule, stability:" in printed.out
+    assert "'bot' has one system prompt, so the user model talks without any" in printed.err
+    assert "--persona" in printed.err and "Rule by rule, stability:" in printed.out
     assert {record["user"]["id"] for record in read_run(tmp_path / "run").records} == {None}
 
 
 def test_personas_of_the_command_line_are_the_user_model(folder, bot, tmp_path, capsys):
-    personas = ("--persona", "You are Ada.", "--persona", "You are Max.")
-    assert (
-        main(drift(folder, bot, tmp_path / "run", "--allow-code", "--pairs", "balanced", *personas))
-        == 0
-    )
+    options = "--allow-code", "--pairs", "balanced", "--persona", "You are Ada."
+    more = "--persona", "You are Max."
+    assert main(drift(folder, bot, tmp_path / "run", *options, *more)) == 0
     run = read_run(tmp_path / "run")
-    users = [
-        record["user"]["system_prompt"]
-        for record in sorted(run.records, key=lambda record: record["conversation"])
-    ]
+    records = sorted(run.records, key=lambda record: record["conversation"])
+    users = [record["user"]["system_prompt"] for record in records]
     assert users == ["You are Ada.", "You are Max."]
     assert run.manifest["identity"]["settings"]["pairs"] == "balanced"
     assert "talks without any" not in capsys.readouterr().err
@@ -353,35 +286,25 @@ def test_personas_of_the_command_line_are_the_user_model(folder, bot, tmp_path, 
 def test_all_pairs_that_end_half_way_are_told(folder, suite, tmp_path, capsys):
     command = drift(folder, suite, tmp_path / "run", "--pairs", "all", "--conversations")
     assert main([*command, "3"]) == 0
-    assert (
-        "--pairs all goes through 2 pairs prompt after prompt, and --conversations 3"
-        in capsys.readouterr().err
-    )
-    assert (
-        main([*drift(folder, suite, tmp_path / "whole", "--pairs", "all"), "--conversations", "4"])
-        == 0
-    )
+    told = "--pairs all goes through 2 pairs prompt after prompt, and --conversations 3"
+    assert told in capsys.readouterr().err
+    command[command.index("--out") + 1] = str(tmp_path / "whole")
+    assert main([*command, "4"]) == 0
     assert "--pairs all" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ("--persona", "You are Ada.", "--user-prompt", "empty"),
-            "and so does --user-prompt empty; give one of the two",
-        ),
+        (("--persona", "Ada.", "--user-prompt", "empty"), "and so does --user-prompt empty; give"),
         (("--persona", " "), "--persona '' is empty"),
         (("--user-prompt", "persona"), "has no personas"),
         (("--user-prompt", "suite"), "has 1 system prompt"),
     ],
 )
-def test_a_user_model_that_makes_no_sense_is_refused_before_the_model_is_loaded(
-    bot, tmp_path, capsys, options, message
-):
-    assert message in says(
-        capsys, drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options), 2
-    )
+def test_a_user_model_that_makes_no_sense_is_refused(bot, tmp_path, capsys, options, message):
+    command = drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options)
+    assert message in says(capsys, command, 2)
     assert not (tmp_path / "run").exists()
 
 
@@ -433,20 +356,6 @@ def test_an_edited_suite_has_a_folder_of_its_own(folder, suite, tmp_path, monkey
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
-def test_a_run_is_extended_on_the_command_line(folder, suite, tmp_path, capsys):
-    command = drift(folder, suite, tmp_path / "run")
-    assert main(command) == 0
-    before = len(read_run(tmp_path / "run").records)
-    assert main([*command, "--method", "boost:factor=4"]) == 0
-    after = read_run(tmp_path / "run")
-    assert len(after.records) > before and "boost:factor=4" in after.manifest["identity"]["methods"]
-    assert main([*command, "--rounds", "7"]) == 2
-    assert (
-        "its rounds is 2, this command's is 7" in (told := capsys.readouterr().err)
-        and "(finished dialogs are recorded as text" in told
-    )
-
-
 def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, capsys):
     command = drift(folder, suite, tmp_path / "run")
     assert main(command) == 0
@@ -457,8 +366,3 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
         (["--system-as", "first-user"], 'its system_as is "role", this command\'s is "first-us'),
     ):
         assert sentence in says(capsys, [*command, *changed], 2)
-
-
-def test_the_baseline_of_a_run_has_a_title(folder, suite, tmp_path, capsys):
-    assert main([*drift(folder, suite, tmp_path / "run"), "--baseline"]) == 0
-    assert "baseline: 2 probes without the system prompt" in capsys.readouterr().err

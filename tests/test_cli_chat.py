@@ -1,7 +1,5 @@
 """`holdfast chat`: driven by lines, by signals, and by a terminal."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import json
@@ -38,14 +36,6 @@ SYSTEM = "always talk about cheese"
 SHORT = Sampling(max_new_tokens=8)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    path = tmp_path_factory.mktemp("model")
-    model().hf_model.save_pretrained(path)
-    tokenizer().save_pretrained(path)
-    return str(path)
-
-
 @pytest.fixture(autouse=True)
 def heeds_interrupts():
     """Ctrl-C works in these tests also where they run in the background, which ignores it."""
@@ -60,7 +50,7 @@ def say(folder, monkeypatch, capsys):
 
     def run(*lines, options=("--system", SYSTEM), to=None):
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-        command = ["chat", "--model", to or folder, "--max-new-tokens", "8", *options]
+        command = ["chat", "--model", to or str(folder), "--max-new-tokens", "8", *options]
         code = main(command)
         printed = capsys.readouterr()
         return code, printed.out, printed.err
@@ -83,13 +73,8 @@ def submitted(monkeypatch):
 
 def expected(messages, method="none", round=1, attempt=0):
     """The reply that the model itself gives."""
-    request = Request(
-        messages, method, SHORT, seed_of("chat", 0, round, attempt), seed_of("chat methods", 0)
-    )
-    return model().generate_batch([request])[0].text
-
-
-# Lines
+    seeds = seed_of("chat", 0, round, attempt), seed_of("chat methods", 0)
+    return model().generate_batch([Request(messages, method, SHORT, *seeds)])[0].text
 
 
 def test_lines_are_answered_as_the_model_answers_the_dialog(say):
@@ -136,12 +121,11 @@ def test_replies_are_compared_beside_the_dialog(say, submitted):
 
 def test_a_retry_takes_the_place_of_the_reply(say, submitted):
     say("the old town", "/retry", "and the river")
-    assert [answer.result().text for answer in submitted[:2]] == [
-        expected(chat(SYSTEM, "the old town"), attempt=attempt) for attempt in (0, 1)
-    ]
-    assert submitted[2].rendered.request.messages == chat(
-        SYSTEM, "the old town", submitted[1].result().text, "and the river"
-    )
+    first = chat(SYSTEM, "the old town")
+    replies = [answer.result().text for answer in submitted[:2]]
+    assert replies == [expected(first, attempt=attempt) for attempt in (0, 1)]
+    later = chat(SYSTEM, "the old town", replies[1], "and the river")
+    assert submitted[2].rendered.request.messages == later
 
 
 def test_the_prompt_and_the_emphasis_change_on_the_way(say, submitted):
@@ -167,7 +151,8 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     again = submitted[0].rendered.request
     assert again.emphasis == ((1, 4, 7),) and again.methods == parse("boost:factor=8")
     assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
-    assert main(["generate", "--model", folder, "--messages", file, "--max-new-tokens", "2"]) == 0
+    asked = ["generate", "--model", str(folder), "--messages", file]
+    assert main([*asked, "--max-new-tokens", "2"]) == 0
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
@@ -176,22 +161,15 @@ def test_the_mass_is_drawn_by_round(say, submitted):
     masses = [answer.result().token_masses for answer in submitted]
     means = [sum(each) / len(each) for each in masses]
     rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+)$", out, re.MULTILINE)
-    assert [row[:3] for row in rows] == [
-        ("1", "none", f"{means[0]:.3f}"),
-        ("2", "boost:factor=8", f"{means[1]:.3f}"),
-    ]
+    means = [f"{mean:.3f}" for mean in means]
+    assert [row[:3] for row in rows] == [("1", "none", means[0]), ("2", "boost:factor=8", means[1])]
     assert len(rows[0][3]) < len(rows[1][3]) == 40
 
 
 def test_help_lists_every_command(say):
     _, out, _ = say("/help")
-    assert all(
-        f"/{name} {takes}" in out and line in out for name, (takes, line) in COMMANDS.items()
-    )
-
-
-def test_what_comes_behind_quit_is_not_read(say, submitted):
-    assert say("/quit", "the old town")[0] == 0 and not submitted
+    for name, (takes, line) in COMMANDS.items():
+        assert f"/{name} {takes}" in out and line in out
 
 
 @pytest.mark.parametrize(
@@ -199,12 +177,9 @@ def test_what_comes_behind_quit_is_not_read(say, submitted):
     [
         (["/methd none"], ["'/methd'", "did you mean '/method'"]),
         (["/method bost:factor=2"], ["'bost'", "'boost'"]),
-        (["/method boost:factor=2,heads=9.0"], ["9"]),
-        (["/mass now"], ["/mass", "'now'"]),
         (["/mass"], ["No reply here has a mass yet"]),
         (["/retry"], ["type one first"]),
         (["/compare none"], ["/compare", "'none'"]),
-        (["/compare none none"], ["each once"]),
         (["/save"], ["name of a file"]),
         (["/save /dev/null/dialog.json"], ["/dev/null/dialog.json"]),
         (["/emphasis cheese", "/emphasis moon", "hello"], ["'moon'"]),
@@ -240,9 +215,6 @@ def test_control_characters_do_not_reach_a_terminal():
     assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc? "
 
 
-# Ctrl-C
-
-
 def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
     add, counted = Pieces.add, []
 
@@ -263,22 +235,14 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-# Endpoints
-
-
 def test_an_endpoint_that_steers_is_steered_and_tells_the_mass(say):
     with Server(steered, steering()) as server:
         lines = ("hello", "/method boost:factor=2", "and you", "/mass")
         code, out, _ = say(*lines, "/compare none spotlight:target=0.2", "why", to=server.url)
     bodies = [body for body in server.bodies if body]
     assert code == 0 and out.startswith("Oui, bien.\nOui, bien.\n")
-    assert [body["steering"] for body in bodies] == [
-        "none",
-        "boost:factor=2",
-        "none",
-        "spotlight:target=0.2",
-    ]
-    assert "0.500" in out
+    specs = ["none", "boost:factor=2", "none", "spotlight:target=0.2"]
+    assert [body["steering"] for body in bodies] == specs and "0.500" in out
 
 
 def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot(say):
@@ -287,9 +251,8 @@ def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot(say):
 
     with Server(answer) as server:
         assert say("hello", "you", to=server.url)[:2] == (0, "Arr,  [2J mate.\n" * 2)
-        assert server.bodies[-1]["messages"] == list(
-            chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you")
-        )
+        told = list(chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you"))
+        assert server.bodies[-1]["messages"] == told
         for line in ("/mass", "/method boost:factor=2"):
             code, _, err = say(line, to=server.url)
             assert code == 1 and "attention" in err
@@ -308,9 +271,6 @@ def test_ctrl_c_hangs_up_on_an_endpoint(say):
     assert server.bodies[-1]["messages"] == list(chat(SYSTEM, "quick"))
 
 
-# Completion
-
-
 def test_every_method_that_is_completed_can_be_read():
     words, of_files = completions(), 0
     assert {"/method", "boost:factor=4", "none"} <= set(words)
@@ -321,9 +281,6 @@ def test_every_method_that_is_completed_can_be_read():
             assert "The fitted file" in str(error)
             of_files += 1
     assert len(words) - len(COMMANDS) - of_files > 8
-
-
-# A terminal
 
 
 READY = r"\?25h"  # the cursor is shown behind the prompt
@@ -371,7 +328,7 @@ class Terminal:
 
 
 def test_a_terminal_shows_completes_compares_and_stops(folder):
-    long = ("--model", folder, "--system", SYSTEM, "--temperature", "0")  # 400 tokens at times
+    long = ("--model", str(folder), "--system", SYSTEM, "--temperature", "0")  # 400 tokens at times
     with Terminal(*long) as terminal:
         terminal.wait_for("/help lists the commands")
         terminal.wait_for(READY)

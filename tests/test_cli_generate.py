@@ -1,31 +1,21 @@
 """`holdfast generate`, what commands say of the model they load, and mistyped commands."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
-from tiny import model, tokenizer
 
 from holdfast.cli import loading, main, parser
 
 RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    path = tmp_path_factory.mktemp("model")
-    model().hf_model.save_pretrained(path)
-    tokenizer().save_pretrained(path)
-    return str(path)
-
-
-def generate(folder: str, *more: str) -> list[str]:
-    return ["generate", "--model", folder, "--max-new-tokens", "8", *more]
+def generate(folder: Path, *more: str) -> list[str]:
+    return ["generate", "--model", str(folder), "--max-new-tokens", "8", *more]
 
 
 def test_alone_it_prints_the_help(capsys):
@@ -65,13 +55,10 @@ def test_a_file_that_is_no_chat_gets_one_sentence(folder, tmp_path, capsys, text
 
 
 def test_a_warning_is_a_sentence(folder, capsys, monkeypatch):
-    import warnings
+    def warn(*_):
+        warnings.warn("mind this.", stacklevel=1)
 
-    from holdfast.cli import generate as command
-
-    monkeypatch.setattr(
-        command, "_check_effect", lambda *_: warnings.warn("mind this.", stacklevel=1)
-    )
+    monkeypatch.setattr("holdfast.cli.generate._check_effect", warn)
     assert main(generate(folder, "--user", "hello")) == 0
     assert capsys.readouterr().err.startswith("holdfast: mind this.\nholdfast: loading ")
 
@@ -105,6 +92,9 @@ def test_options_of_endpoints_may_be_for_another_model_than_the_first(monkeypatc
     ):
         loading.load_model(parser().parse_args(words))
     assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
+    loaded.clear()
+    loading.load_both(parser().parse_args(["drift", "--user-model", "http://localhost:9/v1"]))
+    assert loaded == ["http://localhost:9/v1", "default"], "the address is tried first"
 
 
 def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
@@ -160,14 +150,6 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
     told, name = capsys.readouterr().err, command.split()[0]
     assert f"drift holds a run of `holdfast drift`, and `holdfast {name}` needs" in told
     assert "loading" not in told
-
-
-def test_an_address_of_a_user_model_is_tried_before_a_model_loads(monkeypatch):
-    loaded = []
-    monkeypatch.setattr(loading, "load_named", lambda arguments: loaded.append(arguments.model))
-    words = ["drift", "--user-model", "http://localhost:9/v1"]
-    loading.load_both(parser().parse_args(words))
-    assert loaded == ["http://localhost:9/v1", "default"]
 
 
 def test_what_loads_is_told_before_torch_is_imported(monkeypatch, capsys):

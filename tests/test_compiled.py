@@ -1,8 +1,4 @@
-"""Compiled models are steered, uncompiled: `torch.compile(model)`, and `generate` with a static
-cache.
-"""
-
-from __future__ import annotations
+"""Compiled models are steered, uncompiled: `torch.compile`, and `generate` with a static cache."""
 
 from concurrent.futures import ThreadPoolExecutor
 

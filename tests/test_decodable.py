@@ -1,7 +1,5 @@
 """Foretelling lost probes: states are those of whole passes, and AUCs are of unseen families."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -21,20 +19,16 @@ FAMILIES, ROUNDS, SIZE = 30, 6, 8
 def test_states_read_from_a_shared_cache_are_those_of_a_whole_pass():
     model = holdfast.load("default")
     texts = ("Hello.", "Hi there!", "What is new?", "Nothing much.")
+    speakers = ("user", "agent")
     record = {
         "agent": {"system_prompt": "Answer in Spanish."},
-        "turns": [
-            {"speaker": "agent" if place % 2 else "user", "text": text}
-            for place, text in enumerate(texts)
-        ],
+        "turns": [{"speaker": speakers[n % 2], "text": text} for n, text in enumerate(texts)],
         "probes": [{"round": number, "question": "Where do you live?"} for number in (1, 2, 3)],
     }
     read = decodable.read_states(model, record)
     for place, probe in enumerate(record["probes"]):
-        chat = [
-            *history(record, probe["round"] - 1),
-            {"role": "user", "content": probe["question"]},
-        ]
+        question = {"role": "user", "content": probe["question"]}
+        chat = [*history(record, probe["round"] - 1), question]
         encoded = holdfast.encode_chats([chat], model.tokenizer)
         span = encoded.span_mask
         with torch.inference_mode(), holdfast.steering(model, span, [], trace=True) as steered:

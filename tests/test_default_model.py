@@ -1,8 +1,4 @@
-"""The model in the package: what it is, that it does what its card says, and that it loads as any
-other.
-"""
-
-from __future__ import annotations
+"""The model in the package: what it is, and that it does what its card says."""
 
 import json
 from pathlib import Path
@@ -33,67 +29,40 @@ def test_size_shape_and_licence(default):
     assert default.reuses_cache
 
 
+ARRS = {"name": "contains", "words": ["arr", "ahoy", "matey", "hearty"], "all": False}
+
+
 @pytest.mark.parametrize(
-    ("system", "user", "measure"),
+    ("system", "measure"),
     (
-        (
-            "Write everything in capital letters.",
-            "Tell me about the garden.",
-            {"name": "upper_case"},
-        ),
-        (
-            "Always reply in French.",
-            "Tell me about the garden.",
-            {"name": "language", "code": "fr"},
-        ),
-        (
-            "Always reply in Spanish.",
-            "Tell me about the garden.",
-            {"name": "language", "code": "es"},
-        ),
-        (
-            "Always talk like a pirate.",
-            "Tell me about the garden.",
-            {"name": "contains", "words": ["arr", "ahoy", "matey", "hearty"], "all": False},
-        ),
+        ("Write everything in capital letters.", {"name": "upper_case"}),
+        ("Always reply in French.", {"name": "language", "code": "fr"}),
+        ("Always reply in Spanish.", {"name": "language", "code": "es"}),
+        ("Always talk like a pirate.", ARRS),
     ),
 )
-def test_it_follows_a_system_prompt_and_does_not_without_one(default, system, user, measure):
+def test_it_follows_a_system_prompt_and_does_not_without_one(default, system, measure):
     measure = holdfast.measures.build(measure)
-    asked = [{"role": "user", "content": user}]
-    assert (
-        measure.score(
-            default.generate([{"role": "system", "content": system}, *asked], sampling=GREEDY).text
-        ).value
-        >= 0.75
-    )
+    asked = [{"role": "user", "content": "Tell me about the garden."}]
+    prompted = [{"role": "system", "content": system}, *asked]
+    assert measure.score(default.generate(prompted, sampling=GREEDY).text).value >= 0.75
     assert measure.score(default.generate(asked, sampling=GREEDY).text).value <= 0.5
 
 
 def test_round_one_follows_and_mass_falls(default, tmp_path):
     settings = drift.Settings(rounds=3, conversations=24, batch=24, seed=11)
     run = drift.run(default, drift.load_suite("starter"), tmp_path / "run", settings)
-    first = [
-        probe["score"]
-        for r in run.records
-        for probe in r["probes"]
-        if probe["kind"] == "stability" and probe["round"] == 1
-    ]
+    probes = [probe for record in run.records for probe in record["probes"]]
+    first = [p["score"] for p in probes if (p["kind"], p["round"]) == ("stability", 1)]
     assert sum(first) / len(first) >= 0.6
-    mass = [
-        [
-            turn["mass"]
-            for r in run.records
-            for turn in r["turns"]
-            if turn["speaker"] == "agent" and turn["round"] == n
-        ]
-        for n in (1, 3)
-    ]
-    assert sum(mass[0]) / len(mass[0]) > 1.3 * sum(mass[1]) / len(mass[1])
-    forwarded, least = (
-        sum(record["tokens"][key] for record in run.records) for key in ("forwarded", "least")
-    )
-    assert forwarded <= 1.15 * least
+    turns = [turn for record in run.records for turn in record["turns"]]
+    masses = {
+        n: [t["mass"] for t in turns if (t["speaker"], t["round"]) == ("agent", n)] for n in (1, 3)
+    }
+    early, late = (sum(mass) / len(mass) for mass in masses.values())
+    assert early > 1.3 * late
+    tokens = [record["tokens"] for record in run.records]
+    assert sum(t["forwarded"] for t in tokens) <= 1.15 * sum(t["least"] for t in tokens)
 
 
 def test_the_starter_suite_is_held_out():
@@ -109,9 +78,8 @@ def test_the_starter_suite_is_held_out():
     unseen = [f for form in frames for f in frames[form][-HELD_OUT_FRAMES[form] :]]
     starts = [(frame.split("{")[0], frame.split("}")[1]) for frame in unseen]
     for case in drift.load_suite("starter").cases:
-        assert any(
-            case.system_prompt.startswith(a) and case.system_prompt.endswith(b) for a, b in starts
-        ), case.system_prompt
+        text = case.system_prompt
+        assert any(text.startswith(a) and text.endswith(b) for a, b in starts), text
 
 
 def test_the_bot_that_ships_is_kept_at_first_and_its_measures_tell(default, tmp_path):

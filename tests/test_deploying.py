@@ -1,7 +1,5 @@
 """The files of deploy/: their commands parse, their metrics exist, nginx lets tokens through."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -32,10 +30,8 @@ def served(words: list[str]):
 
 def test_the_image_starts_the_server_with_a_key():
     lines = (DEPLOY / "Dockerfile").read_text()
-    entry, default = (
-        json.loads(re.search(rf"^{name} (\[.*\])$", lines, re.MULTILINE)[1])
-        for name in ("ENTRYPOINT", "CMD")
-    )
+    command = r"^(?:ENTRYPOINT|CMD) (\[.*\])$"
+    entry, default = map(json.loads, re.findall(command, lines, re.MULTILINE))
     arguments = served(entry + default)
     assert (arguments.host, arguments.api_key_env) == ("0.0.0.0", "HOLDFAST_KEY")
     assert parse(arguments.default_method)
@@ -48,11 +44,8 @@ def test_the_image_starts_the_server_with_a_key():
 
 
 def test_the_unit_starts_the_server_and_waits_as_long_as_a_request_may_take():
-    unit = dict(
-        line.split("=", 1)
-        for line in (DEPLOY / "holdfast.service").read_text().splitlines()
-        if "=" in line and not line.startswith("#")
-    )
+    lines = (DEPLOY / "holdfast.service").read_text().splitlines()
+    unit = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     arguments = served(shlex.split(unit["ExecStart"]))
     assert arguments.api_key_env == "HOLDFAST_KEY"
     assert f":{arguments.port}/ready" in unit["ExecStartPost"]
@@ -61,16 +54,11 @@ def test_the_unit_starts_the_server_and_waits_as_long_as_a_request_may_take():
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
 def test_systemd_reads_the_unit(tmp_path):
-    text = (
-        (DEPLOY / "holdfast.service").read_text().replace("/opt/holdfast/bin/holdfast", "/bin/true")
-    )
+    text = (DEPLOY / "holdfast.service").read_text()
+    text = text.replace("/opt/holdfast/bin/holdfast", "/bin/true")
     (tmp_path / "holdfast.service").write_text(text.replace("/usr/bin/curl", "/bin/true"))
-    ran = subprocess.run(
-        ["systemd-analyze", "verify", str(tmp_path / "holdfast.service")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    words = ["systemd-analyze", "verify", str(tmp_path / "holdfast.service")]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
@@ -103,10 +91,9 @@ def test_tokens_come_through_nginx_one_after_the_other(url, tmp_path):  # noqa: 
     site = site.replace("127.0.0.1:8000", url.removeprefix("http://"))
     for place in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"):
         site += f"{place}_temp_path {tmp_path}/{place};\n"
-    (tmp_path / "nginx.conf").write_text(
-        f"daemon off; pid {tmp_path}/pid; error_log {tmp_path}/error.log; worker_processes 1;\n"
-        f"events {{}}\nhttp {{ access_log off;\n{site} }}\n"
-    )
+    settings = f"daemon off; pid {tmp_path}/pid; error_log {tmp_path}/error.log;\n"
+    http = f"worker_processes 1;\nevents {{}}\nhttp {{ access_log off;\n{site} }}\n"
+    (tmp_path / "nginx.conf").write_text(settings + http)
     nginx = subprocess.Popen(["nginx", "-c", str(tmp_path / "nginx.conf")])
     try:
         near = f"http://127.0.0.1:{port}"

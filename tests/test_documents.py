@@ -81,10 +81,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 def names_for(page: Path, url: str) -> dict[str, Any]:
     """What stands on a page without being made there."""
     if page.name == "vllm.md":  # `holdfast serve` reads the plug-in's spelling too
-        return {
-            "client": openai.OpenAI(base_url=f"{url}/v1", api_key="none"),
-            "messages": MESSAGES,
-        }
+        return {"client": openai.OpenAI(base_url=f"{url}/v1", api_key="none"), "messages": MESSAGES}
     if page.name == "steering.md":
         chats = holdfast.encode_chats([MESSAGES], model().tokenizer)
         return {
@@ -195,9 +192,7 @@ def test_the_request_by_curl_is_answered(server):
 
 
 @pytest.mark.parametrize(
-    "page",
-    [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"],
-    ids=lambda page: page.name,
+    "page", [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"], ids=lambda page: page.name
 )
 def test_links_lead_to_files_and_headings(page):
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):

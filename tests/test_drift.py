@@ -1,8 +1,5 @@
 """The benchmark end to end on a tiny model: protocol, tokens, resuming, refusals."""
 
-from __future__ import annotations
-
-import dataclasses
 import itertools
 import json
 import multiprocessing
@@ -26,33 +23,22 @@ from holdfast.measures import build
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
 
-SUITE = drift.Suite(
-    "three",
-    tuple(
-        drift.Case(
-            f"case-{word}",
-            "pattern",
-            f"Always talk about {word}.",
-            (f"What is {word}?", "And now?"),
-            build({"regex": word}),
-        )
-        for word in ("bread", "rain", "music")
-    ),
-    ("hello there", "how is the garden?"),
-)
-QUICK = drift.Settings(
-    rounds=3, conversations=5, batch=3, sampling=Sampling(max_new_tokens=10), seed=4
-)
-LONG = drift.Settings(
-    rounds=2, conversations=40, batch=2, sampling=Sampling(max_new_tokens=8), seed=5
-)
+
+def case_of(word):
+    probes = f"What is {word}?", "And now?"
+    measure = build({"regex": word})
+    return drift.Case(f"case-{word}", "pattern", f"Always talk about {word}.", probes, measure)
+
+
+CASES = tuple(map(case_of, ("bread", "rain", "music")))
+SUITE = drift.Suite("three", CASES, ("hello there", "how is the garden?"))
+QUICK = drift.Settings(3, 5, batch=3, sampling=Sampling(max_new_tokens=10), seed=4)
+LONG = drift.Settings(2, 40, batch=2, sampling=Sampling(max_new_tokens=8), seed=5)
 
 
 def without_time(run) -> list[str]:
-    return sorted(
-        json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
-        for record in run.records
-    )
+    kept = ({k: v for k, v in record.items() if k != "seconds"} for record in run.records)
+    return sorted(json.dumps(record, sort_keys=True) for record in kept)
 
 
 def texts(run) -> list[list[str]]:
@@ -76,6 +62,17 @@ class Scripted(ScriptedModel):
 
     def text(self, job):
         return f"r{len(job.request.messages)}"
+
+
+class Says(Scripted):
+    """A model that always says the same."""
+
+    def __init__(self, reply):
+        super().__init__()
+        self.reply = reply
+
+    def text(self, job):
+        return self.reply
 
 
 def test_views_and_probes_are_those_of_the_paper(tmp_path):
@@ -111,63 +108,43 @@ def test_a_conversation_followed_from_its_opening_is_that_of_a_run(tmp_path):
 
 def test_after_round_probes_follow_the_agents_turn(tmp_path):
     scripted = Scripted()
-    settings = drift.Settings(
-        rounds=1, conversations=1, seed=1, probe_at="after-round", adoption=False
-    )
+    settings = replace(BRIEF, rounds=1, conversations=1, probe_at="after-round", adoption=False)
     record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
-    a1, b1 = (turn["text"] for turn in record["turns"])
-    assert [m["content"] for m in scripted.requests[-1].messages][1:] == [
-        a1,
-        b1,
-        record["probes"][0]["question"],
-    ]
+    asked = [m["content"] for m in scripted.requests[-1].messages][1:]
+    assert asked == [*(turn["text"] for turn in record["turns"]), record["probes"][0]["question"]]
 
 
 def test_a_dialog_that_fills_the_context_ends_and_the_others_go_on(tmp_path):
-    records = drift.run(
-        Scripted(context=4), SUITE, tmp_path / "run", drift.Settings(rounds=5, conversations=2)
-    ).records
+    settings = drift.Settings(rounds=5, conversations=2)
+    records = drift.run(Scripted(context=4), SUITE, tmp_path / "run", settings).records
     assert [record["ended"] for record in records] == [{"round": 3, "why": "context"}] * 2
     assert [turn["round"] for turn in records[0]["turns"]] == [1, 1, 2, 2, 3]
     assert {probe["round"] for probe in records[0]["probes"]} == {1, 2}
-
-
-def test_a_prompt_that_leaves_no_room_for_round_one_is_refused(tmp_path):
     with pytest.raises(PromptError, match=r"'case-\w+'.*shorter prompt"):
-        drift.run(
-            Scripted(context=1), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=1)
-        )
+        drift.run(Scripted(context=1), SUITE, tmp_path / "none", settings)
 
 
 def test_an_unprompted_user_keeps_agents_starters_and_probes(tmp_path):
     scripted = Scripted()
-    control = drift.Settings(rounds=2, conversations=4, seed=4, user_prompt="empty")
+    settings = drift.Settings(rounds=2, conversations=4, seed=4)
+    control = replace(settings, user_prompt="empty")
     records = drift.run(scripted, SUITE, tmp_path / "control", control).records
-    main = drift.run(
-        Scripted(), SUITE, tmp_path / "main", drift.Settings(rounds=2, conversations=4, seed=4)
-    ).records
+    main = drift.run(Scripted(), SUITE, tmp_path / "main", settings).records
     assert [r["agent"] for r in records] == [r["agent"] for r in main]
     assert [r["turns"][0]["text"] for r in records] == [r["turns"][0]["text"] for r in main]
     assert {probe["kind"] for r in records for probe in r["probes"]} == {"stability"}
     assert all(r["user"] == {"id": None, "category": None, "system_prompt": ""} for r in records)
-    assert not any(
-        m["role"] == "system"
-        for q in scripted.requests
-        if q.thread[0] == "user"
-        for m in q.messages
-    )
+    views = [request.messages for request in scripted.requests if request.thread[0] == "user"]
+    assert not any(message["role"] == "system" for view in views for message in view)
 
 
 def test_several_probes_a_round_and_several_methods_on_the_same_pairs(tmp_path):
-    settings = drift.Settings(
-        rounds=2, conversations=2, probes_per_round=3, sampling=Sampling(max_new_tokens=6), batch=2
-    )
-    run = drift.run(
-        model(), SUITE, tmp_path / "run", settings, [(), (SplitSoftmax(0.3),), (Repetition(1.0),)]
-    )
-    assert [record["method"] for record in run.records] == ["none"] * 2 + [
-        "split-softmax:exponent=0.3"
-    ] * 2 + ["repetition:probability=1"] * 2
+    brief = Sampling(max_new_tokens=6)
+    settings = drift.Settings(2, 2, probes_per_round=3, sampling=brief, batch=2)
+    fixes = [(), (SplitSoftmax(0.3),), (Repetition(1.0),)]
+    run = drift.run(model(), SUITE, tmp_path / "run", settings, fixes)
+    names = ["none", "split-softmax:exponent=0.3", "repetition:probability=1"]
+    assert [r["method"] for r in run.records] == [name for name in names for _ in range(2)]
     assert all(len(record["probes"]) == 2 * 2 * 3 for record in run.records)
     firsts = [
         [(p["question"], p["probe"]) for p in r["probes"]]
@@ -175,27 +152,20 @@ def test_several_probes_a_round_and_several_methods_on_the_same_pairs(tmp_path):
         if r["conversation"] == 0
     ]
     assert firsts[0] == firsts[1] == firsts[2]
-    mass = {
-        r["method"]: [t["mass"] for t in r["turns"] if t["speaker"] == "agent"] for r in run.records
-    }
+    mass = {r["method"]: [t["mass"] for t in r["turns"][1::2]] for r in run.records}
     assert all(0 < value < 1 for values in mass.values() for value in values)
-    assert mass["split-softmax:exponent=0.3"][0] > mass["none"][0]
+    assert mass[names[1]][0] > mass["none"][0]
 
 
 def test_least_tokens_counts_each_token_of_each_view_once():
-    assert (
-        least_tokens(
-            [("agent", (1, 2, 3)), ("agent", (1, 2, 3, 4)), ("agent", (1, 2, 9)), ("user", (1, 2))]
-        )
-        == 3 + 1 + 1 + 2
-    )
+    views = ("agent", (1, 2, 3)), ("agent", (1, 2, 3, 4)), ("agent", (1, 2, 9)), ("user", (1, 2))
+    assert least_tokens(views) == 3 + 1 + 1 + 2
 
 
 def test_no_token_is_forwarded_twice(tmp_path):
     run = drift.run(model(), SUITE, tmp_path / "run", QUICK)
-    forwarded, least = (
-        sum(record["tokens"][key] for record in run.records) for key in ("forwarded", "least")
-    )
+    tokens = [record["tokens"] for record in run.records]
+    forwarded, least = (sum(count[key] for count in tokens) for key in ("forwarded", "least"))
     assert least <= forwarded <= 1.15 * least
 
 
@@ -223,9 +193,8 @@ def run_in_child(out: Path) -> None:
 def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
     run_in_child(tmp_path / "whole")
     whole = (tmp_path / "whole" / "records.jsonl").stat().st_size
-    server = multiprocessing.get_context(
-        "forkserver"
-    )  # forks from a process that has imported everything
+    # forks from a process that has imported everything
+    server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(["test_drift"])
     out, rng, kills, sizes = tmp_path / "killed", random.Random(0), 0, set()
 
@@ -251,40 +220,29 @@ def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
 
 
 def test_an_extended_run_equals_one_at_once(tmp_path):
-    few = dataclasses.replace(QUICK, rounds=2)
-    more = dataclasses.replace(few, conversations=8)
+    few = replace(QUICK, rounds=2)
+    more = replace(few, conversations=8)
     fixes = [(SplitSoftmax(0.3),), (Repetition(1.0),)]
     whole = drift.run(exact(), SUITE, tmp_path / "whole", more, [(), *fixes])
     out = tmp_path / "extended"
     drift.run(exact(), SUITE, out, few, [()])
     drift.run(exact(), SUITE, out, few, [fixes[0]])  # another method
-    drift.run(
-        exact(), SUITE, out, more, [fixes[1], ()]
-    )  # more conversations, the methods in another order
+    drift.run(exact(), SUITE, out, more, [fixes[1], ()])  # more, the methods in another order
     extended = drift.run(exact(), SUITE, out, more, [fixes[0]])
     assert texts(extended) == texts(whole)
     assert without_time(extended) == without_time(whole)
     identity = extended.manifest["identity"]
-    assert (
-        identity["methods"] == whole.manifest["identity"]["methods"]
-        and identity["settings"]["conversations"] == 8
-    )
-    assert (
-        len(drift.run(exact(), SUITE, out, dataclasses.replace(few, conversations=2), [()]).records)
-        == 24
-    )
+    assert identity["methods"] == whole.manifest["identity"]["methods"]
+    assert identity["settings"]["conversations"] == 8
+    fewer = drift.run(exact(), SUITE, out, replace(few, conversations=2), [()])
+    assert len(fewer.records) == 24
 
 
 def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
+    running = drift.Running(progress=stop_after(11))
     with pytest.raises(KeyboardInterrupt):
-        drift.run(
-            Scripted(),
-            SUITE,
-            tmp_path / "run",
-            QUICK,
-            running=drift.Running(progress=stop_after(11)),
-        )
-    few = dataclasses.replace(QUICK, conversations=2)
+        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, running=running)
+    few = replace(QUICK, conversations=2)
     run = drift.run(Scripted(), SUITE, tmp_path / "run", few)
     assert run.manifest["identity"]["settings"]["conversations"] == QUICK.conversations
     assert {0, 1} <= {record["conversation"] for record in run.records} < set(range(5))
@@ -303,34 +261,29 @@ def stop_after(rounds: int):
 
 def test_more_rounds_are_refused_with_the_reason(tmp_path):
     drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
-    with pytest.raises(
-        RecordsError,
-        match=(
-            r"its rounds is 3, this command's is 4 \(finished dialogs are recorded as"
-            r" text, .*\); choose another"
-        ),
-    ):
-        drift.run(Scripted(), SUITE, tmp_path / "run", dataclasses.replace(QUICK, rounds=4))
+    says = r"its rounds is 3, this command's is 4 \(finished dialogs are recorded as text, .*\)"
+    with pytest.raises(RecordsError, match=says):
+        drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=4))
+
+
+def older_manifest(folder):
+    """The manifest of a run as a version without checksums wrote it, and its settings."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = {name: value for name, value in manifest.items() if "crc32" not in name}
+    return manifest, manifest["identity"]["settings"]
 
 
 def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
     drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
     path = tmp_path / "run" / "manifest.json"
-    manifest = {
-        name: value
-        for name, value in json.loads(path.read_text()).items()
-        if name not in ("crc32", "lines_without_crc32")
-    }
-    del (
-        manifest["identity"]["settings"]["adoption"],
-        manifest["identity"]["settings"]["sampling"]["top_p"],
-    )
+    manifest, settings = older_manifest(tmp_path / "run")
+    del settings["adoption"], settings["sampling"]["top_p"]
     path.write_text(json.dumps(manifest))
     assert len(drift.run(Scripted(), SUITE, tmp_path / "run", QUICK).records) == 5
     assert read_run(tmp_path / "run").manifest["identity"]["settings"]["adoption"] is True
     path.write_text(json.dumps(manifest))
     with pytest.raises(RecordsError, match=r"its adoption is true, this command.s is false"):
-        drift.run(Scripted(), SUITE, tmp_path / "run", dataclasses.replace(QUICK, adoption=False))
+        drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, adoption=False))
 
 
 def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp_path):
@@ -339,44 +292,26 @@ def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp
     assert "ivergence" not in page
     for measured in (False, True):
         drift.run(Scripted(), SUITE, tmp_path / str(measured), QUICK)
-        path = tmp_path / str(measured) / "manifest.json"
-        manifest = json.loads(path.read_text())
-        manifest = {k: v for k, v in manifest.items() if "crc32" not in k}
-        manifest["identity"]["settings"]["divergence"] = measured
-        path.write_text(json.dumps(manifest))
+        manifest, settings = older_manifest(tmp_path / str(measured))
+        settings["divergence"] = measured
+        (tmp_path / str(measured) / "manifest.json").write_text(json.dumps(manifest))
     assert len(drift.run(Scripted(), SUITE, tmp_path / "False", QUICK).records) == 5
     with pytest.raises(RecordsError, match=r"its divergence is true, this command.s is false"):
         drift.run(Scripted(), SUITE, tmp_path / "True", QUICK)
 
 
 def test_half_a_surrogate_is_recorded_read_back_and_shown(tmp_path):
-    class Broken(Scripted):
-        def text(self, job):
-            return "half \ud83d"
-
-    run = drift.run(Broken(), SUITE, tmp_path / "run", QUICK)
-    assert {turn["text"] for record in run.records for turn in record["turns"][1:]} == {
-        "half \ud83d"
-    }
+    run = drift.run(Says("half \ud83d"), SUITE, tmp_path / "run", QUICK)
+    texts = {turn["text"] for record in run.records for turn in record["turns"][1:]}
+    assert texts == {"half \ud83d"}
     page = report.write([tmp_path / "run"], tmp_path / "page.html")
     assert "half" in page.read_text(encoding="utf-8")
 
 
-def test_another_command_on_the_same_folder_is_refused_with_the_difference_named(tmp_path):
-    drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=1))
-    with pytest.raises(RecordsError, match=r"rounds.*1.*2|rounds.*2.*1"):
-        drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=1))
-
-
 def test_methods_the_model_cannot_apply_are_refused_before_anything_is_written(tmp_path):
+    fix = SplitSoftmax(0.5, heads=[(0, 1), (2, 4)])
     with pytest.raises(UsageError, match=r"head 4 in layer 2, and this model has 4 heads"):
-        drift.run(
-            model(),
-            SUITE,
-            tmp_path / "run",
-            QUICK,
-            [(), (SplitSoftmax(0.5, heads=[(0, 1), (2, 4)]),)],
-        )
+        drift.run(model(), SUITE, tmp_path / "run", QUICK, [(), (fix,)])
     assert not (tmp_path / "run").exists()
 
 
@@ -386,27 +321,20 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match="given twice"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, [(), ()])
     single = drift.Suite("one", SUITE.cases[:1], SUITE.starters)
-    with pytest.raises(
-        UsageError,
-        match=r"'one' has 1 system prompt, so it has no other.*a persona, or an empty prompt",
-    ):
+    says = r"'one' has 1 system prompt, so it has no other.*a persona, or an empty prompt"
+    with pytest.raises(UsageError, match=says):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="suite"))
     with pytest.raises(UsageError, match=r"'one' has no personas.*another user prompt"):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="persona"))
 
 
 def rule(word: str, *probes: str) -> drift.Rule:
-    return drift.Rule(
-        word, probes or (f"Where is the {word}?", f"Who took the {word}?"), {"regex": word}
-    )
+    probes = probes or (f"Where is the {word}?", f"Who took the {word}?")
+    return drift.Rule(word, probes, {"regex": word})
 
 
-BOT = drift.Case(
-    "bot",
-    "rules",
-    "Talk about bread, rain and music.",
-    rules=tuple(map(rule, ("bread", "rain", "music"))),
-)
+RULES = tuple(map(rule, ("bread", "rain", "music")))
+BOT = drift.Case("bot", "rules", "Talk about bread, rain and music.", rules=RULES)
 PERSONAS = (drift.Persona("ada", "You are Ada."), drift.Persona("max", "You are Max."))
 ONE_BOT = drift.Suite("bot", (BOT,), ("hello there", "how are you?"))
 BRIEF = drift.Settings(rounds=2, conversations=6, seed=2)
@@ -415,26 +343,19 @@ BRIEF = drift.Settings(rounds=2, conversations=6, seed=2)
 def test_one_bot_with_several_rules_is_probed_for_each_at_every_round(tmp_path):
     run = drift.run(Scripted(), ONE_BOT, tmp_path / "run", BRIEF)
     assert run.manifest["identity"]["settings"]["user_prompt"] == "empty"
+    expected = list(itertools.product((1, 2), ("bread", "rain", "music")))
     for record in run.records:
-        assert [(p["round"], p["kind"], p["rule"], p["probe"]) for p in record["probes"]] == [
-            (number, "stability", name, 0)
-            for number in (1, 2)
-            for name in ("bread", "rain", "music")
-        ]
-        asked = [
-            [p["question"] for p in record["probes"] if p["round"] == number] for number in (1, 2)
-        ]
-        assert asked[0] == asked[1]
+        assert [(p["round"], p["rule"]) for p in record["probes"]] == expected
+        assert {(p["kind"], p["probe"]) for p in record["probes"]} == {("stability", 0)}
+        questions = [p["question"] for p in record["probes"]]
+        assert questions[:3] == questions[3:]
         assert record["user"] == {"id": None, "category": None, "system_prompt": ""}
     assert len({r["probes"][0]["question"] for r in run.records}) == 2, "drawn per conversation"
 
 
 def test_each_rule_is_scored_by_its_own_measure(tmp_path):
-    class Bread(Scripted):
-        def text(self, job):
-            return "bread and rain"
-
-    record = drift.run(Bread(), ONE_BOT, tmp_path / "run", BRIEF).records[0]
+    says = Says("bread and rain")
+    record = drift.run(says, ONE_BOT, tmp_path / "run", BRIEF).records[0]
     assert {p["rule"]: p["score"] for p in record["probes"]} == {"bread": 1, "rain": 1, "music": 0}
 
 
@@ -455,22 +376,21 @@ def test_a_persona_is_the_user_model_and_is_not_adopted(tmp_path):
     assert told == [r["user"]["system_prompt"] for r in records]
     assert all(r["user"]["category"] is None for r in records)
     plain = drift.run(Scripted(), ONE_BOT, tmp_path / "plain", BRIEF).records
-    assert [(r["agent"], r["turns"][0]) for r in plain] == [
-        (r["agent"], r["turns"][0]) for r in records
-    ]
-    assert [[p["question"] for p in r["probes"]] for r in plain] == [
-        [p["question"] for p in r["probes"]] for r in records
-    ]
+    for mine, other in zip(plain, records, strict=True):
+        assert (mine["agent"], mine["turns"][0]) == (other["agent"], other["turns"][0])
+        questions = [[p["question"] for p in r["probes"]] for r in (mine, other)]
+        assert questions[0] == questions[1]
 
 
 def test_who_the_user_model_is_follows_from_the_suite_unless_it_is_said():
+    both = replace(SUITE, personas=PERSONAS)
     for suite, chosen, source in (
         (SUITE, "auto", "suite"),
         (ONE_BOT, "auto", "empty"),
         (replace(ONE_BOT, personas=PERSONAS), "auto", "persona"),
-        (replace(SUITE, personas=PERSONAS), "auto", "persona"),
-        (replace(SUITE, personas=PERSONAS), "suite", "suite"),
-        (replace(SUITE, personas=PERSONAS), "empty", "empty"),
+        (both, "auto", "persona"),
+        (both, "suite", "suite"),
+        (both, "empty", "empty"),
     ):
         assert user_prompt_of(suite, replace(BRIEF, user_prompt=chosen)) == source
 
@@ -478,16 +398,12 @@ def test_who_the_user_model_is_follows_from_the_suite_unless_it_is_said():
 def test_rules_of_both_speakers_are_probed_where_the_user_is_a_bot_too(tmp_path):
     suite = replace(SUITE, cases=(BOT, SUITE.cases[1]))
     for record in drift.run(Scripted(), suite, tmp_path / "run", BRIEF).records:
-        first = [
-            (p["kind"], p.get("rule"), p["probe"]) for p in record["probes"] if p["round"] == 1
-        ]
-        names = [("bread", 0), ("rain", 0), ("music", 0)]
-        agent, user = (
-            (names, [(None, 0)]) if record["agent"]["id"] == "bot" else ([(None, 0)], names)
-        )
-        assert first == [("stability", *name) for name in agent] + [
-            ("adoption", *name) for name in user
-        ]
+        probes = [p for p in record["probes"] if p["round"] == 1]
+        first = [(p["kind"], p.get("rule"), p["probe"]) for p in probes]
+        names, one = [("bread", 0), ("rain", 0), ("music", 0)], [(None, 0)]
+        agent, user = (names, one) if record["agent"]["id"] == "bot" else (one, names)
+        expected = [("stability", *name) for name in agent] + [("adoption", *name) for name in user]
+        assert first == expected
 
 
 @pytest.mark.parametrize("personas", [(), PERSONAS])
@@ -499,9 +415,8 @@ def test_balanced_pairs_meet_equally_often_from_the_start(personas):
     assert len(set(pairs)) == 6 and all(agent != user for agent, user in pairs)
     for end in range(1, 7):
         assert max(Counter(agent for agent, _ in pairs[:end]).values()) == -(-end // 3)
-    assert [pairing.starter for pairing in drawn] == [
-        draw_pairing(suite, BRIEF, number).starter for number in range(6)
-    ]
+    starters = [draw_pairing(suite, BRIEF, number).starter for number in range(6)]
+    assert [pairing.starter for pairing in drawn] == starters
     again = [draw_pairing(suite, settings, number + 6) for number in range(6)]
     assert [(pairing.agent.id, pairing.user.id) for pairing in again] == pairs
 

@@ -1,7 +1,5 @@
 """`--dry-run`: counts that are exact, a first piece that is recorded, and what it comes to."""
 
-from __future__ import annotations
-
 import argparse
 import json
 
@@ -20,14 +18,8 @@ SHORT = ["--rounds", "2", "--max-new-tokens", "8", "--conversations", "10"]
 
 
 def asked(**given):
-    plain = {
-        "model": "default",
-        "price_in": None,
-        "price_out": None,
-        "concurrency": 8,
-        "requests_per_minute": None,
-    }
-    return argparse.Namespace(**{**plain, **given})
+    plain = {"model": "default", "price_in": None, "price_out": None, "concurrency": 8}
+    return argparse.Namespace(**{**plain, "requests_per_minute": None, **given})
 
 
 def records(count=4, **tokens):
@@ -52,9 +44,8 @@ def test_the_rest_is_carried_over_from_the_first_piece(tmp_path):
 
 
 def test_an_endpoint_has_a_price_and_a_pace(tmp_path):
-    paid = asked(
-        model="http://there/v1", price_in=0.5, price_out=2.0, concurrency=8, requests_per_minute=60
-    )
+    prices = {"price_in": 0.5, "price_out": 2.0}
+    paid = asked(model="http://there/v1", requests_per_minute=60, **prices)
     text = "\n".join(estimate_lines(paid, PARTS[:1], records(), 20.0, tmp_path))
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
     assert "Cost of these: about 0.1152, at 0.5 a million read and 2 a million written" in text
@@ -126,10 +117,8 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
         words += ["--rounds", "2", "--budget", "50", "--out", str(tmp_path / "run")]
         assert main([*words, "--dry-run", "--price-in", "1", "--price-out", "2"]) == 0
     told = capsys.readouterr().out
-    assert (
-        told.splitlines()[1].split()[-3:] == ["100", "98", "500"]
-        and "Measured on 2 of the conversations" in told
-    )
+    assert told.splitlines()[1].split()[-3:] == ["100", "98", "500"]
+    assert "Measured on 2 of the conversations" in told
     # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
     assert "if 8 at a time" in told
     assert "about 15,000 read and 2,400 written, in at most 490 requests" in told

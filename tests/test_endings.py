@@ -8,16 +8,9 @@ from holdfast.report.about import ending_lines
 
 
 def record(number=0, stop_reasons=("stop", "stop"), **more):
-    turns = [
-        {
-            "round": place // 2 + 1,
-            "speaker": "agent",
-            "text": "",
-            "stop_reason": reason,
-            "mass": None,
-        }
-        for place, reason in enumerate(stop_reasons)
-    ]
+    turn = {"speaker": "agent", "text": "", "mass": None}
+    reasons = enumerate(stop_reasons)
+    turns = [{**turn, "round": place // 2 + 1, "stop_reason": why} for place, why in reasons]
     return {"conversation": number, "turns": turns, "probes": [{"round": 1, "reply": ""}], **more}
 
 
@@ -35,9 +28,8 @@ def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_rea
     ]
     ((what, said),) = ending_lines([*ended, record(4)])
     assert what == "dialogs that ended early"
-    assert said.startswith(
-        "4 of 5 (2 met a content filter, 1 filled the model's context, 1 had a request that failed)"
-    )
+    counts = "2 met a content filter, 1 filled the model's context, 1 had a request that failed"
+    assert said.startswith(f"4 of 5 ({counts})")
     assert "1 are whole" in said
     assert said.endswith("conversation 1 in round 2: http://host/v1 failed (500: no)")
 
@@ -46,13 +38,10 @@ def test_replies_without_content_and_probes_not_answered_are_counted():
     replies = record(0, ("stop", "stop", "refusal", "tool_calls"))
     replies["probes"][0]["stop_reason"] = "refusal"
     missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
-    assert ending_lines([replies, missing]) == [
-        (
-            "replies without content",
-            "3 of 6 (2 refused, 1 called a tool); probes are scored as empty",
-        ),
-        ("probes not answered", "2 (2 met a content filter); left out of the means"),
-    ]
+    empty, unanswered = ending_lines([replies, missing])
+    assert empty[0] == "replies without content" and unanswered[0] == "probes not answered"
+    assert empty[1] == "3 of 6 (2 refused, 1 called a tool); probes are scored as empty"
+    assert unanswered[1] == "2 (2 met a content filter); left out of the means"
 
 
 def series(method, stability):

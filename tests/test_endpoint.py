@@ -1,6 +1,4 @@
-"""Models behind an endpoint, against a real HTTP server on loopback that speaks the OpenAI chat
-protocol.
-"""
+"""Models behind an endpoint, against a real HTTP server on loopback."""
 
 import json
 import os
@@ -25,6 +23,9 @@ from holdfast.models.requests import Reply, Request
 
 USAGE = {"prompt_tokens": 20, "completion_tokens": 3}
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
+LOOPBACK = ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"]
+WRONG = ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"]
+WRONG_NUMBERS = "concurrency=0 concurrency=2.5 timeout=0 max_retries=-1 requests_per_minute=0"
 
 
 def failure_of(model, methods=()):
@@ -35,9 +36,6 @@ def failure_of(model, methods=()):
     message = str(caught.value)
     assert message.endswith(".") and message.isprintable() and len(message) < 600
     return message
-
-
-# What is sent, what comes back
 
 
 def test_a_request_carries_the_chat_and_the_sampling(serve):
@@ -69,10 +67,7 @@ def test_a_seed_of_any_size_fits_the_wire(serve):
     assert sorted(body["seed"] for body in server.bodies) == [5, 2**31 - 1, 2**31 - 1]
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [("stop", "stop"), ("length", "length"), ("eos", "stop"), ("max_tokens", "length")],
-)
+@pytest.mark.parametrize(("reason", "expected"), [("eos", "stop"), ("max_tokens", "length")])
 def test_stop_reasons_are_mapped(serve, reason, expected):
     model, _ = serve(lambda body, number: completion(reason=reason))
     assert model.generate(CHAT).stop_reason == expected
@@ -80,13 +75,7 @@ def test_stop_reasons_are_mapped(serve, reason, expected):
 
 @pytest.mark.parametrize(
     ("usage", "expected"),
-    [
-        (None, 0),
-        (USAGE, 23),
-        ({**USAGE, "prompt_tokens_details": {"cached_tokens": 16}}, 7),
-        ({**USAGE, "prompt_tokens_details": None}, 23),
-        ({"prompt_tokens": None}, 0),
-    ],
+    [(None, 0), (USAGE, 23), ({**USAGE, "prompt_tokens_details": {"cached_tokens": 16}}, 7)],
 )
 def test_forwarded_tokens_are_counted_where_the_server_tells(serve, usage, expected):
     model, _ = serve(lambda body, number: completion(usage=usage))
@@ -111,19 +100,13 @@ def test_a_reply_without_content_says_why(serve, message, reason, text, stop_rea
     assert (reply.text, reply.stop_reason) == (text, stop_reason)
 
 
-@pytest.mark.parametrize("lone", ["\ud83d", "a\udc00b", "\ud83d and \ude00"])
-def test_half_a_pair_is_received_as_it_is_and_sent_as_a_replacement(serve, lone):
-    model, server = serve(lambda body, number: completion(lone))
-    assert model.generate(CHAT).text == lone
-    model.generate(
-        (*CHAT, {"role": "assistant", "content": lone}, {"role": "user", "content": "😀"})
-    )
+def test_half_a_pair_is_received_as_it_is_and_sent_as_a_replacement(serve):
+    model, server = serve(lambda body, number: completion("\ud83d and \ude00"))
+    assert model.generate(CHAT).text == "\ud83d and \ude00"
+    reply, more = "\ud83d and \ude00", {"role": "user", "content": "😀"}
+    model.generate((*CHAT, {"role": "assistant", "content": reply}, more))
     sent = [message["content"] for message in server.bodies[-1]["messages"]]
-    assert sent[2] == "".join("\ufffd" if "\ud800" <= ch <= "\udfff" else ch for ch in lone)
-    assert sent[3] == "😀"
-
-
-# Methods
+    assert sent[2:] == ["\ufffd and \ufffd", "😀"]
 
 
 def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
@@ -150,9 +133,6 @@ def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
     assert server.bodies == []
 
 
-# Many at once
-
-
 def test_a_batch_keeps_its_order(serve):
     def answer(body, number):
         asked = int(body["messages"][0]["content"])
@@ -162,9 +142,8 @@ def test_a_batch_keeps_its_order(serve):
     model, server = serve(answer)
     assert model.generate_batch([]) == [] and server.bodies == []
     requests = [Request(({"role": "user", "content": str(number)},)) for number in range(5)]
-    assert [reply.text for reply in model.generate_batch(requests)] == [
-        f"answer {number}" for number in range(5)
-    ]
+    replies = [reply.text for reply in model.generate_batch(requests)]
+    assert replies == [f"answer {number}" for number in range(5)]
 
 
 def test_as_many_requests_as_allowed_are_under_way_and_no_more(serve):
@@ -182,9 +161,10 @@ def test_as_many_requests_as_allowed_are_under_way_and_no_more(serve):
 
 
 def test_no_further_request_is_started_after_a_failure(serve):
-    model, server = serve(
-        lambda body, number: refusal(400, "no") if number == 2 else completion(), concurrency=1
-    )
+    def answer(body, number):
+        return refusal(400, "no") if number == 2 else completion()
+
+    model, server = serve(answer, concurrency=1)
     with pytest.raises(ModelError, match="400: no"):
         model.generate_batch([Request(CHAT)] * 40)
     assert len(server.bodies) < 10
@@ -198,21 +178,16 @@ def test_an_interrupt_does_not_wait_for_answers_under_way():
         released.wait(60)
         return completion()
 
-    script = """
-import sys
-from holdfast.models.requests import Request
-from holdfast.models.connecting import connect
-chat = Request(({"role": "user", "content": "Hello."},))
-connect(sys.argv[1], "tiny").generate_batch([chat] * 20)
-"""
+    script = (
+        "import sys; from holdfast.models.requests import Request; from holdfast.models.connecting"
+        " import connect\nchat = Request(({'role': 'user', 'content': 'Hello.'},))\n"
+        "connect(sys.argv[1], 'tiny').generate_batch([chat] * 20)"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with Server(answer) as server:
-        program = subprocess.Popen(
-            [sys.executable, "-c", script, server.url],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=heed_interrupts,
-        )
+        command = [sys.executable, "-c", script, server.url]
+        piped = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": heed_interrupts}
+        program = subprocess.Popen(command, env=env, **piped)
         try:
             assert arrived.wait(60)
             program.send_signal(signal.SIGINT)
@@ -237,26 +212,10 @@ def test_requests_are_spaced_retries_included(serve):
     assert server.times[-1] - server.times[0] > 0.45 and min(gaps) > 0.05
 
 
-# Retries
-
-
-def test_a_failing_server_is_asked_again(serve):
-    def answer(body, number):
-        failed = refusal(500, "oops", headers={"retry-after-ms": "10"})
-        return failed if number < 3 else completion("At last.")
-
-    model, server = serve(answer, max_retries=2)
-    assert model.generate(CHAT).text == "At last."
-    assert len(server.bodies) == 3
-
-
 def test_max_tokens_gives_way_to_max_completion_tokens_for_good(serve):
     def answer(body, number):
         if "max_tokens" in body:
-            text = (
-                "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
-                " 'max_completion_tokens'"
-            )
+            text = "Unsupported parameter: 'max_tokens' is not supported with this model."
             return refusal(400, text, "unsupported_parameter")
         return completion()
 
@@ -267,20 +226,16 @@ def test_max_tokens_gives_way_to_max_completion_tokens_for_good(serve):
     assert [body.get("max_completion_tokens") for body in server.bodies] == [None, 9, 9]
 
 
+NO_SEED = "Unsupported parameter: 'seed' is not supported with this model."
+EXTRA = '{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}'
+
+
 @pytest.mark.parametrize(
     "said",
     [
-        refusal(
-            400,
-            "Unsupported parameter: 'seed' is not supported with this model.",
-            "unsupported_parameter",
-        ),
+        refusal(400, NO_SEED, "unsupported_parameter"),
         refusal(400, "Unrecognized request argument supplied: seed"),
-        (
-            422,
-            {},
-            '{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}',
-        ),
+        (422, {}, EXTRA),
     ],
 )
 def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, said):
@@ -289,9 +244,8 @@ def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, said):
         assert model.generate(CHAT, seed=3).text == "Arr."
         assert model.generate(CHAT, seed=4).text == "Arr."
     assert [body.get("seed") for body in server.bodies] == [3, None, None]
-    assert [server.url in str(one.message) and "'seed'" in str(one.message) for one in warned] == [
-        True
-    ]
+    (warning,) = (str(one.message) for one in warned)
+    assert server.url in warning and "'seed'" in warning
 
 
 @pytest.mark.parametrize("said", ["seed must be at most 1000", "max_tokens must be at most 256"])
@@ -308,27 +262,16 @@ def reasoning(body, number):
             text = f"Unsupported parameter: '{name}' is not supported with this model."
             return refusal(400, text, "unsupported_parameter")
     if body.get("temperature", 1) != 1:
-        text = (
-            "Unsupported value: 'temperature' does not support 0.7 with this model. Only the"
-            " default (1) value is supported."
-        )
+        text = "Unsupported value: 'temperature' does not support 0.7 with this model."
         return refusal(400, text, "unsupported_value")
     return completion()
 
 
-@pytest.mark.parametrize(
-    ("sampling", "parameter"),
-    [
-        (Sampling(temperature=0.7, top_p=1), "temperature"),
-        (Sampling(temperature=1, top_p=0.9), "top_p"),
-    ],
-)
-def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, sampling, parameter):
+@pytest.mark.parametrize("name", ["temperature", "top_p"])
+def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, name):
     model, _ = serve(reasoning)
-    with pytest.raises(ModelError) as caught:
-        model.generate(CHAT, sampling=sampling)
-    message = str(caught.value)
-    assert f"'{parameter}'" in message and f"; set {parameter}=1, which" in message
+    with pytest.raises(ModelError, match=f"'{name}'.*; set {name}=1, which"):
+        model.generate(CHAT, sampling=Sampling(**{"temperature": 1, "top_p": 1, name: 0.7}))
 
 
 def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
@@ -359,79 +302,53 @@ def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
         model.generate(CHAT, sampling=Sampling(temperature=0.5, top_p=0.9))
 
 
-# What goes wrong, in one sentence
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (
-            refusal(401, f"Incorrect API key provided: {KEY}"),
-            ["refused the API key in OPENAI_API_KEY", "***"],
-        ),
-        (
-            refusal(404, "The model `tiny` does not exist", "model_not_found"),
-            ["no model 'tiny'", "check its name"],
-        ),
+        ((401, f"Incorrect API key provided: {KEY}"), ["refused the API key in OPENAI", "***"]),
+        ((404, "The model `tiny` does not exist", "model_not_found"), ["no model 'tiny'"]),
         ((404, {}, '{"detail": "Not Found"}'), ["/v1/chat/completions does not exist", "/v1"]),
         ((405, {}, "Method Not Allowed"), ["/v1/chat/completions does not exist", "405"]),
-        (
-            refusal(429, "You exceeded your quota"),
-            ["429: You exceeded your quota", "0 retries", "requests per minute"],
-        ),
-        (refusal(503, "Loading model"), ["failed (503: Loading model)", "0 retries"]),
-        (refusal(500, "x" * 290 + KEY), ["failed (500"]),
+        ((429, "You exceeded your quota"), ["429: You exceeded", "0 retries", "requests per mi"]),
+        ((503, "Loading model"), ["failed (503: Loading model)", "0 retries"]),
+        ((500, "x" * 290 + KEY), ["failed (500"]),
         ((500, {"Content-Type": "text/html"}, "<h1>\nbad\n</h1>"), ["<h1> bad </h1>"]),
-        (
-            refusal(400, "This model's maximum context length is 64 tokens."),
-            ["context length", "fewer rounds"],
-        ),
-        (
-            refusal(400, "System role not supported"),
-            ["System role", "before the first user message"],
-        ),
-        (
-            (422, {}, '{"detail": [{"loc": ["seed"], "msg": "extra field"}]}'),
-            ["422", "extra field"],
-        ),
-        (refusal(403, "Not in your country"), ["403: Not in your country", "'tiny'"]),
-        (refusal(500, "\x1b]0;owned\x07\x1b[31mred\x1b[0m \u202e\x9b2J"), ["]0;owned", "[31mred"]),
-        (refusal(500, "x" * 10**6), ["xxx"]),
-        (refusal(500, "half \ud83d a pair"), ["half a pair"]),
-        ((500, {}, "\x1b[2J"), ["[2J"]),
+        ((400, "This model's maximum context length is 64 tokens."), ["context", "fewer rounds"]),
+        ((400, "System role not supported"), ["System role", "before the first user message"]),
+        ((422, {}, '{"detail": [{"loc": ["seed"], "msg": "extra field"}]}'), ["422", "extra fie"]),
+        ((403, "Not in your country"), ["403: Not in your country", "'tiny'"]),
+        ((500, "\x1b]0;owned\x07\x1b[31mred\x1b[0m \u202e\x9b2J"), ["]0;owned", "[31mred"]),
+        ((500, "x" * 10**6), ["xxx"]),
+        ((500, "half \ud83d a pair"), ["half a pair"]),
     ],
 )
 def test_a_refusal_is_explained(serve, answer, words):
+    answer = answer if isinstance(answer[1], dict) else refusal(*answer)
     model, server = serve(lambda body, number: answer)
     message = failure_of(model)
     assert all(word in message for word in [server.url, *words]), message
     assert KEY[:12] not in message
 
 
+def choice(reason, content):
+    message = {} if content is None else {"content": content}
+    return json.dumps({"choices": [{"finish_reason": reason, "message": message}]})
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("<html>Welcome</html>", ["not JSON", "<html>Welcome", "/v1"]),
-        ("", ["not JSON"]),
         ("[1]", ["no choices"]),
         ('{"error": {"message": "upstream is down"}}', ["no choices", "upstream is down"]),
         ('{"choices": []}', ["empty list of choices"]),
         ('{"choices": [7]}', ["finish_reason None"]),
         ('{"choices": [{"finish_reason": "stop"}]}', ["no message"]),
-        ('{"choices": [{"finish_reason": "stop", "message": {"content": ["a"]}}]}', ["no text"]),
-        (
-            '{"choices": [{"finish_reason": ["stop"], "message": {"content": "a"}}]}',
-            ["finish_reason ['stop']"],
-        ),
-        (
-            json.dumps({"choices": [{"finish_reason": "x" * 10**6, "message": {}}]}),
-            ["finish_reason 'xxx"],
-        ),
+        (choice("stop", ["a"]), ["no text"]),
+        (choice(["stop"], "a"), ["finish_reason ['stop']"]),
+        (choice("x" * 10**6, None), ["finish_reason 'xxx"]),
         ("[" * 100_000, ["not JSON"]),
-        (
-            '{"choices": [{"finish_reason": "content_filter", "message": {"content": "a"}}]}',
-            ["content filter"],
-        ),
+        (choice("content_filter", "a"), ["content filter"]),
         (json.dumps({"echo": KEY}), ["no choices", "***"]),
     ],
 )
@@ -464,13 +381,8 @@ def test_a_server_that_never_answered_is_not_waited_for():
     began = time.monotonic()
     with pytest.raises(ModelError, match=f"Cannot reach {url} .*is running"):
         holdfast.connect(url)
-    assert time.monotonic() - began < 3
-    began = time.monotonic()
     assert url in failure_of(holdfast.connect(url, "tiny"))
-    assert time.monotonic() - began < 3
-
-
-# The model's name
+    assert time.monotonic() - began < 6
 
 
 def models(*names):
@@ -521,14 +433,11 @@ def test_an_address_without_v1_is_completed_in_the_message(serve):
         holdfast.connect(bare)
 
 
-# Addresses, keys and numbers
-
-
 def test_this_machine_needs_no_key_and_no_proxy(serve, monkeypatch):
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
+    for variable in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.delenv("OPENAI_API_KEY")
     model, server = serve(lambda body, number: completion())
     assert model.generate(CHAT).text == "Arr."
@@ -541,9 +450,7 @@ def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
     assert "wants an API key (401); put it into the environment variable" in failure_of(model)
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "api.localhost", "0.0.0.0"]
-)
+@pytest.mark.parametrize("host", LOOPBACK)
 def test_hosts_that_are_this_machine(monkeypatch, host):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     url = f"http://{host}:8000/v1"
@@ -574,34 +481,26 @@ def test_a_key_in_place_of_its_variable_is_not_shown(mistake):
     assert mistake not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "url", ["localhost:8000", "", "gpt-4o", "ftp://host/v1", "http://", "http://host:99999/v1"]
-)
+@pytest.mark.parametrize("url", WRONG)
 def test_what_is_no_web_address_is_named(url):
     with pytest.raises(UsageError) as caught:
         holdfast.connect(url, "tiny")
     assert repr(url) in str(caught.value) and "http://localhost:8000/v1" in str(caught.value)
 
 
-def test_the_whole_path_is_one_step_too_far():
-    with pytest.raises(UsageError, match="leave out /chat/completions"):
-        holdfast.connect("http://localhost:8000/v1/chat/completions", "tiny")
+def test_what_an_address_may_not_hold_is_refused_unseen():
+    for url, says in (
+        ("http://localhost:8000/v1/chat/completions", "leave out /chat/completions"),
+        ("https://me:secret@host/v1", "environment variable"),
+        ("https://host/v1?key=secret", "environment variable"),
+    ):
+        with pytest.raises(UsageError, match=says) as caught:
+            holdfast.connect(url, "tiny")
+        assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["https://me:secret@host/v1", "https://host/v1?key=secret"])
-def test_secrets_in_the_address_are_refused_unseen(url):
-    with pytest.raises(UsageError, match="environment variable") as caught:
-        holdfast.connect(url, "tiny")
-    assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "option",
-    ["concurrency=0", "concurrency=2.5", "timeout=0", "max_retries=-1", "requests_per_minute=0"],
-)
-def test_numbers_out_of_range_are_named(option):
-    parameter, value = option.split("=")
-    value = float(value) if "." in value else int(value)
-    with pytest.raises(ParameterOutOfRange) as caught:
-        holdfast.connect("http://localhost:8000/v1", "tiny", **{parameter: value})
-    assert parameter in str(caught.value) and repr(value) in str(caught.value).replace(".0", "")
+@pytest.mark.parametrize("wrong", WRONG_NUMBERS.split())
+def test_numbers_out_of_range_are_named(wrong):
+    option, value = wrong.split("=")
+    with pytest.raises(ParameterOutOfRange, match=f"{option}.*{value}"):
+        holdfast.connect("http://localhost:8000/v1", "tiny", **{option: json.loads(value)})

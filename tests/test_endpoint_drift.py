@@ -1,28 +1,26 @@
-"""Drift runs over an endpoint that fails in every way that servers do: what is kept, recorded and
-said.
-"""
+"""Drift runs over an endpoint that fails in every way that servers do."""
 
+import itertools
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from chat_server import KEY, completion, refusal
 
-from holdfast import drift
+from holdfast import drift, report
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
 from holdfast.measures import build
 from holdfast.records import read_run
 
-SUITE = drift.Suite(
-    "three",
-    tuple(
-        drift.Case(f"case-{word}", "x", f"Talk about {word}.", ("What?",), build({"regex": word}))
-        for word in ("bread", "rain", "music")
-    ),
-    ("hello there",),
-)
+
+def case_of(word):
+    return drift.Case(f"case-{word}", "x", f"Talk about {word}.", ("What?",), {"regex": word})
+
+
+SUITE = drift.Suite("three", tuple(map(case_of, ("bread", "rain", "music"))), ("hello there",))
 ROUNDS = 4
 REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns but the starter, and two probes a round
 
@@ -53,20 +51,17 @@ def fails_once(answer, matches):
     return serve
 
 
-# One bad answer
+FILTERED = refusal(400, "The response was filtered.", "content_filter")
+TOO_LONG = refusal(400, "This model's maximum context length is 64 tokens.")
 
 
 @pytest.mark.parametrize(
     ("answer", "why", "words"),
     [
         (completion(None, "content_filter"), "filter", "content filter"),
-        (refusal(400, "The response was filtered.", "content_filter"), "filter", "content filter"),
+        (FILTERED, "filter", "content filter"),
         (refusal(403, "Your chosen model requires moderation."), "filter", "content filter"),
-        (
-            refusal(400, "This model's maximum context length is 64 tokens."),
-            "context",
-            "fewer rounds",
-        ),
+        (TOO_LONG, "context", "fewer rounds"),
         (refusal(400, "prompt is too long: 9 tokens > 8 maximum"), "context", "fewer rounds"),
         (refusal(413, "Payload too large"), "context", "fewer rounds"),
         (refusal(500, "CUDA error"), "failure", "500: CUDA error"),
@@ -74,12 +69,8 @@ def fails_once(answer, matches):
         ((200, {}, '{"choices": [{"mess'), "failure", "malformed"),
     ],
 )
-def test_a_bad_answer_ends_its_dialog_alone_and_the_record_says_why(
-    serve, tmp_path, answer, why, words
-):
-    model, _ = serve(
-        fails_once(answer, lambda body: is_turn(body, 5))
-    )  # an agent's turn of round 3
+def test_a_bad_answer_ends_its_dialog_alone(serve, tmp_path, answer, why, words):
+    model, _ = serve(fails_once(answer, lambda body: is_turn(body, 5)))  # the agent's of round 3
     run = measure(model, tmp_path / "run")
     assert len(run.records) == 6
     (ended,) = [record for record in run.records if "ended" in record]
@@ -92,11 +83,9 @@ def test_a_bad_answer_ends_its_dialog_alone_and_the_record_says_why(
 
 def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_goes_on(serve, tmp_path):
     def answer(body, number):
-        return (
-            completion(None, "content_filter")
-            if "rain" in str(body["messages"][0]) and body["messages"][-1]["content"] == "What?"
-            else completion()
-        )
+        asked = body["messages"][-1]["content"] == "What?"
+        withheld = asked and "rain" in str(body["messages"][0])
+        return completion(None, "content_filter") if withheld else completion()
 
     model, _ = serve(answer)
     run = measure(model, tmp_path / "run")
@@ -106,9 +95,8 @@ def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_goes_on(serve, tmp_
         assert len(record["probes"]) == (0 if withheld else 2 * ROUNDS)
         assert len(record.get("unanswered", ())) == (2 * ROUNDS if withheld else 0)
     unanswered = next(record["unanswered"] for record in run.records if "unanswered" in record)
-    assert {(item["round"], item["kind"], item["why"]) for item in unanswered} == {
-        (number, kind, "filter") for number in range(1, 5) for kind in ("stability", "adoption")
-    }
+    told = {(item["round"], item["kind"], item["why"]) for item in unanswered}
+    assert told == set(itertools.product(range(1, 5), ("stability", "adoption"), ("filter",)))
 
 
 def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_path):
@@ -148,12 +136,7 @@ def test_malformed_answers_are_asked_for_again_a_bounded_number_of_times(serve, 
     assert len(server.bodies) == 3
 
 
-# A server that is gone
-
-
-def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_resumable(
-    serve, tmp_path
-):
+def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
     gone = threading.Event()
 
     def answer(body, number):
@@ -162,9 +145,8 @@ def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_res
         return refusal(500, "shutting down") if gone.is_set() else completion()
 
     model, server = serve(answer, concurrency=4)
-    with pytest.raises(
-        ModelError, match=r"5 conversations in a row failed.*repeat the command.*500: shutting down"
-    ):
+    says = r"5 conversations in a row failed.*repeat the command.*500: shutting down"
+    with pytest.raises(ModelError, match=says):
         measure(model, tmp_path / "run", conversations=14)
     kept = read_run(tmp_path / "run").records
     # those begun are completed before others begin: only what was under way is lost
@@ -175,23 +157,21 @@ def test_failures_in_a_row_stop_the_run_which_keeps_what_was_complete_and_is_res
 
 
 def test_failures_of_few_conversations_with_answers_between_do_not_stop_the_run(serve, tmp_path):
-    model, _ = serve(
-        lambda body, number: refusal(500, "no") if is_turn(body, 3) else completion(), concurrency=2
-    )
+    def answer(body, number):
+        return refusal(500, "no") if is_turn(body, 3) else completion()
+
+    model, _ = serve(answer, concurrency=2)
     run = measure(model, tmp_path / "run", conversations=8)
     assert [record["ended"]["why"] for record in run.records] == ["failure"] * 8
 
 
-def test_a_server_that_is_gone_before_the_last_conversations_leaves_them_to_be_asked_again(
-    serve, tmp_path
-):
-    last = int(5.5 * REQUESTS)
-    model, server = serve(
-        lambda body, number: refusal(500, "gone") if number > last else completion(), concurrency=1
-    )
-    with pytest.raises(
-        ModelError, match=r"Stopped, as requests of a conversation failed.*500: gone"
-    ):
+def test_a_server_that_is_gone_before_the_last_conversations_leaves_them(serve, tmp_path):
+    def answer(body, number):
+        return refusal(500, "gone") if number > int(5.5 * REQUESTS) else completion()
+
+    model, server = serve(answer, concurrency=1)
+    says = r"Stopped, as requests of a conversation failed.*500: gone"
+    with pytest.raises(ModelError, match=says):
         measure(model, tmp_path / "run")
     kept = read_run(tmp_path / "run").records
     assert len(kept) == 5 and not any("ended" in record for record in kept)
@@ -199,9 +179,7 @@ def test_a_server_that_is_gone_before_the_last_conversations_leaves_them_to_be_a
     assert not any("ended" in record for record in measure(model, tmp_path / "run").records)
 
 
-def test_a_last_conversation_that_always_fails_is_recorded_where_the_server_answers_others(
-    serve, tmp_path
-):
+def test_a_last_conversation_that_always_fails_is_recorded(serve, tmp_path):
     def answer(body, number):
         return refusal(500, "no") if len(body["messages"]) > 2 else completion()
 
@@ -227,15 +205,13 @@ def test_where_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
     ],
 )
 def test_what_is_wrong_with_every_request_stops_the_run_at_once(serve, tmp_path, answer, words):
-    model, server = serve(
-        lambda body, number: answer if number > 4 else completion(), concurrency=1
-    )
+    def late(body, number):
+        return answer if number > 4 else completion()
+
+    model, server = serve(late, concurrency=1)
     with pytest.raises(ModelError, match=words):
         measure(model, tmp_path / "run")
     assert len(server.bodies) <= 6
-
-
-# Depth first
 
 
 def test_conversations_that_are_begun_are_completed_before_others_begin(serve, tmp_path):
@@ -250,69 +226,36 @@ def test_conversations_that_are_begun_are_completed_before_others_begin(serve, t
         assert place >= (number - 4) * REQUESTS
 
 
-# Replies without content
-
-
 @pytest.mark.parametrize(
     ("message", "reason", "recorded", "text"),
     [
         ({"refusal": "I would rather not."}, "stop", "refusal", "I would rather not."),
         ({"tool_calls": [{"id": "1", "type": "function"}]}, "tool_calls", "tool_calls", ""),
-        ({"function_call": {"name": "f"}}, "function_call", "tool_calls", ""),
         ({}, "stop", "empty", ""),
     ],
 )
-def test_a_reply_without_content_is_recorded_as_what_it_is_and_scored_as_empty(
+def test_a_reply_without_content_is_scored_as_empty(
     serve, tmp_path, message, reason, recorded, text
 ):
-    suite = drift.Suite(
-        "any",
-        tuple(
-            drift.Case(str(n), "x", f"Talk {n}.", ("What?",), build({"regex": "^$|rather"}))
-            for n in range(2)
-        ),
-        ("hello there",),
-    )
+    cases = tuple(replace(case, measure=build({"regex": "^$|rather"})) for case in SUITE.cases)
     model, _ = serve(lambda body, number: completion(None, reason, **message))
     settings = drift.Settings(rounds=2, conversations=1)
+    suite = replace(SUITE, cases=cases)
     (record,) = drift.run(model, suite, tmp_path / "run", settings).records
-    assert {turn["stop_reason"] for turn in record["turns"][1:]} == {recorded}
-    assert {turn["text"] for turn in record["turns"][1:]} == {text}
-    empty = suite.cases[0].measure.score("")
-    assert [(p["score"], p["stop_reason"], p["reply"]) for p in record["probes"]] == [
-        (empty.value, recorded, text)
-    ] * 4
-    assert "ended" not in record
+    assert {(t["stop_reason"], t["text"]) for t in record["turns"][1:]} == {(recorded, text)}
+    empty = cases[0].measure.score("").value
+    probes = [(p["score"], p["stop_reason"], p["reply"]) for p in record["probes"]]
+    assert probes == [(empty, recorded, text)] * 4 and "ended" not in record
 
 
 # Texts that are not to be trusted
-
-
-def test_half_a_pair_travels_into_the_next_request_the_record_and_the_page(
-    serve, tmp_path, monkeypatch
-):
-    model, server = serve(lambda body, number: completion("rain \ud83d"))
-    run = measure(model, tmp_path / "run", conversations=2)
-    assert run.records[0]["turns"][1]["text"] == "rain \ud83d"
-    sent = {message["content"] for body in server.bodies for message in body["messages"]}
-    assert "rain \ufffd" in sent
-    from holdfast import report
-
-    assert report.write([tmp_path / "run"], tmp_path / "page.html").exists()
-
-
 def test_no_key_in_records_and_pages_though_the_server_repeats_it(serve, tmp_path):
     model, _ = serve(fails_once(refusal(500, f"bad key {KEY}"), lambda body: is_turn(body, 3)))
     run = measure(model, tmp_path / "run")
     assert any("bad key ***" in record.get("ended", {}).get("reason", "") for record in run.records)
-    from holdfast import report
-
     report.write([tmp_path / "run"], tmp_path / "run" / "report.html")
     for path in (tmp_path / "run").rglob("*"):
         assert path.is_dir() or KEY.encode() not in path.read_bytes()
-
-
-# The command line
 
 
 def command(server, *more):
@@ -342,9 +285,8 @@ def test_the_command_finds_the_model_and_says_what_ended(serve, tmp_path, monkey
 
 
 def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
-    _, server = serve(
-        lambda body, number: completion(None, "content_filter") if body else listing()
-    )
+    withheld = completion(None, "content_filter")
+    _, server = serve(lambda body, number: withheld if body else listing())
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
     printed = capsys.readouterr()
     assert "Dialogs that ended early: 1 of 1 (1 met a content filter)" in printed.out
@@ -353,16 +295,10 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
 
 def test_a_method_under_which_nothing_was_answered_stands_beside_another(serve, tmp_path, capsys):
     def answer(body, number):
-        refused = body and body["messages"][-1]["content"].startswith(
-            body["messages"][0]["content"]
-        )
-        return (
-            listing()
-            if body is None
-            else completion(None, "content_filter")
-            if refused
-            else completion()
-        )
+        if body is None:
+            return listing()
+        system, *_, last = (message["content"] for message in body["messages"])
+        return completion(None, "content_filter") if last.startswith(system) else completion()
 
     _, server = serve(answer)
     methods = ["--method", "none", "--method", "repetition:probability=1", "--conversations", "3"]
@@ -403,9 +339,8 @@ def test_the_command_has_the_options_that_its_messages_recommend(
             released.wait(10)
         return completion() if body else listing()
 
-    monkeypatch.setattr(
-        "openai._base_client.BaseClient._calculate_retry_timeout", lambda *_, **__: 0.01
-    )
+    waits = "openai._base_client.BaseClient._calculate_retry_timeout"
+    monkeypatch.setattr(waits, lambda *_, **__: 0.01)
     _, server = serve(answer)
     assert main(command(server, option, value, "--out", str(tmp_path / "run"))) != 0
     released.set()

@@ -1,6 +1,4 @@
-"""Tasks and calibrations over an endpoint that fails: one request alone, several in a row, or the
-server as a whole.
-"""
+"""Tasks and calibrations over an endpoint that fails, once or as a whole."""
 
 import dataclasses
 import json
@@ -11,7 +9,7 @@ from test_calibrate import ITEMS
 from test_endpoint_drift import SUITE
 from test_records import ABOUT, IDENTITY, begun, record
 
-from holdfast import cli, drift, tasks
+from holdfast import drift, tasks
 from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.tasks import read_results
 from holdfast.common.sampling import Sampling
@@ -30,9 +28,8 @@ from holdfast.study.calibration_plan import Plan
 SAMPLES = 12
 SETTINGS = tasks.Settings(tasks=("json",), samples=SAMPLES, batch=5)
 DATA = make_data(0, "test", SAMPLES, TextShape((1, 2)))
-PROMPTS = [
-    sample.prompts[0] for sample in tasks.draw_samples(DATA, tasks.CATALOGUE["json"], SETTINGS)
-]
+ASKED = tasks.draw_samples(DATA, tasks.CATALOGUE["json"], SETTINGS)
+PROMPTS = [sample.prompts[0] for sample in ASKED]
 REPLY = json.dumps({"name": "Ann", "occupation": "nurse"})
 
 
@@ -60,10 +57,8 @@ def test_a_sample_that_fails_is_noted_and_a_rerun_asks_for_it_alone(serve, tmp_p
     model, server = serve(failing(bad))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
     assert numbers_of(run) == [n for n in range(SAMPLES) if n not in (3, 7)]
-    assert [(note["conversation"], note["why"]) for note in run.failures] == [
-        (3, "failure"),
-        (7, "failure"),
-    ]
+    notes = [(note["conversation"], note["why"]) for note in run.failures]
+    assert notes == [(3, "failure"), (7, "failure")]
     assert "CUDA error" in run.failures[0]["reason"]
     told = "Not answered: 2 (2 had a request that failed); left out of the means, and asked again"
     assert told in table(run)
@@ -77,13 +72,11 @@ def test_a_sample_that_fails_is_noted_and_a_rerun_asks_for_it_alone(serve, tmp_p
     assert "Not answered" not in table(whole)
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    (
-        (completion(None, "content_filter"), "filter"),
-        (refusal(400, "This model's maximum context length is 64 tokens."), "context"),
-    ),
-)
+TOO_LONG = refusal(400, "This model's maximum context length is 64 tokens.")
+REFUSED = ((completion(None, "content_filter"), "filter"), (TOO_LONG, "context"))
+
+
+@pytest.mark.parametrize(("answer", "why"), REFUSED)
 def test_what_the_server_refuses_does_not_stop_a_run(serve, tmp_path, answer, why):
     model, _ = serve(failing(set(range(SAMPLES - 1)), answer))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
@@ -115,15 +108,9 @@ def test_a_server_that_is_gone_says_that_the_run_can_be_resumed(tmp_path):
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == kept
 
 
-PLAN = Plan(
-    draws=1,
-    rounds=1,
-    ask_at=2,
-    reading="written",
-    sampling=Sampling(max_new_tokens=5),
-    batch=4,
-    sweeps=("repetition:probability=0.5,1",),
-)
+BRIEF = Sampling(max_new_tokens=5)
+PLAN = Plan(draws=1, rounds=1, ask_at=2, reading="written", sampling=BRIEF, batch=4)
+PLAN = dataclasses.replace(PLAN, sweeps=("repetition:probability=0.5,1",))
 
 
 def questions(server) -> list[str]:
@@ -144,11 +131,8 @@ def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_p
     assert len(run.records) == 3 * 5 and {note["conversation"] for note in run.failures} == {2}
     assert len(run.failures) == 3 and len(questions(server)) == 3 * 14
     calibration = read_calibration(tmp_path)
-    assert [candidate.method for candidate in calibration.candidates] == [
-        "none",
-        "repetition:probability=0.5",
-        "repetition:probability=1",
-    ]
+    names = ["none", "repetition:probability=0.5", "repetition:probability=1"]
+    assert [candidate.method for candidate in calibration.candidates] == names
     broken.clear()
     before = len(server.bodies)
     _, whole = calibrate(model, SUITE, ITEMS, tmp_path, PLAN)
@@ -178,25 +162,6 @@ def test_a_baseline_goes_on_without_a_question_that_fails(serve, tmp_path):
     whole = ask_baseline(model, SUITE, tmp_path, settings)
     assert numbers_of(whole) == list(range(6)) and whole.failures == []
     assert sorted(body["seed"] for body in server.bodies[before:]) == sorted(seeds)
-
-
-def test_the_command_counts_what_was_not_answered(tmp_path, capsys):
-    def answer(body, number):
-        if body is None:
-            return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
-        return refusal(422, "text is empty") if number == 3 else completion(REPLY)
-
-    with Server(answer) as server:
-        command = ["tasks", "--model", server.url, "--task", "json", "--samples", "4"]
-        command += ["--concurrency", "1", "--out", str(tmp_path / "run")]
-        assert cli.main(command) == 0
-        assert "Not answered: 1 (1 had a request that failed)" in capsys.readouterr().out
-        assert cli.main(command) == 0
-        assert "Not answered" not in capsys.readouterr().out
-        assert sum(body is not None for body in server.bodies) == 5
-
-
-# What the folder says of it
 
 
 def test_notes_are_read_until_their_key_is_recorded(tmp_path):
@@ -239,9 +204,8 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
     again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
     open_run(tmp_path, IDENTITY, again, grows).close()
-    with pytest.raises(
-        RecordsError, match=r"repeat the last command that extended it to .*drift --method boost`"
-    ):
+    says = r"repeat the last command that extended it to .*drift --method boost`"
+    with pytest.raises(RecordsError, match=says):
         open_run(tmp_path, other, typed, grows)
     run = read_run(tmp_path)
     assert command_of(run.manifest) == "holdfast drift --method boost"
@@ -251,9 +215,8 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
 
 def test_a_command_that_is_refused_is_not_told_to_be_repeated(tmp_path):
     begun(tmp_path)
-    with pytest.raises(
-        AnotherRun, match=r"this command's is 9; choose another folder with --out\.$"
-    ) as told:
+    says = r"this command's is 9; choose another folder with --out\.$"
+    with pytest.raises(AnotherRun, match=says) as told:
         open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
     assert "repeat" not in str(told.value)
 
@@ -261,21 +224,18 @@ def test_a_command_that_is_refused_is_not_told_to_be_repeated(tmp_path):
 def test_a_suite_that_has_changed_is_told_without_its_fingerprints(tmp_path):
     edited = [{**IDENTITY, "suite": "bot", "suite_fingerprint": sign * 64} for sign in "ab"]
     begun(tmp_path, edited[0])
-    with pytest.raises(AnotherRun) as told:
+    with pytest.raises(AnotherRun) as refused:
         open_run(tmp_path, edited[1], ABOUT)
-    assert str(told.value) == (
-        f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder with"
-        " --out, or undo the change to resume that run."
-    )
+    told = f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder"
+    assert str(refused.value).startswith(told) and "fingerprint" not in str(refused.value)
 
 
 def test_another_commands_run_is_told_before_any_difference(tmp_path):
     begun(tmp_path)
     other = {**IDENTITY, "rounds": 9}
     check = {**ABOUT, "argv": "holdfast check bot.yaml"}
-    with pytest.raises(
-        AnotherRun, match=r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"
-    ):
+    says = r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"
+    with pytest.raises(AnotherRun, match=says):
         open_run(tmp_path, other, check)
     python = {**ABOUT, "command": "tasks", "argv": ""}
     with pytest.raises(AnotherRun, match=r"a run of `holdfast drift`, not of `holdfast tasks`"):

@@ -50,9 +50,6 @@ def sent(server, *names):
     return {name: server.bodies[-1].get(name) for name in names}
 
 
-# What is asked
-
-
 def test_a_server_is_asked_once_what_it_offers(serve):
     model, server = serve()
     model.check(methods.parse("boost:factor=2"))
@@ -124,12 +121,8 @@ def test_vllm_is_asked_as_it_wants_to_be(serve):
     assert reply.token_masses == (0.5, 0.25)
     assert server.paths[-1].endswith("/steering/mass/chatcmpl-1")
     body = server.bodies[0]
-    assert body["vllm_xargs"] == {
-        "holdfast": "boost:factor=2",
-        "holdfast_text": "Hello",
-        "holdfast_trace": 1,
-        "holdfast_seed": str(2**63 + 5),
-    }
+    arguments = {"holdfast": "boost:factor=2", "holdfast_text": "Hello", "holdfast_trace": 1}
+    assert body["vllm_xargs"] == {**arguments, "holdfast_seed": str(2**63 + 5)}
     assert body["seed"] == 5 and body["messages"] == list(CHAT)
     # what a model's own generation_config.json may set, and a draw by the seed does not know
     assert (body["top_k"], body["min_p"], body["repetition_penalty"]) == (0, 0.0, 1.0)
@@ -150,9 +143,6 @@ def test_a_mass_that_vllm_does_not_tell_is_no_silent_loss(serve):
         model.generate_batch([Request(CHAT, "boost:factor=2", trace=True)])
 
 
-# What is refused
-
-
 @pytest.mark.parametrize(
     ("told", "why"),
     [
@@ -167,18 +157,12 @@ def test_a_server_that_may_steer_and_does_not_says_why(serve, told, why):
         model.generate(CHAT, "boost:factor=2")
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        (404, {}, "Not Found"),
-        (200, {}, "<html>"),
-        (200, {}, "[" * 100_000),
-        (200, {}, json.dumps({"methods": "all"})),
-        (405, {}, ""),
-    ],
-)
-def test_a_server_without_steering_is_an_ordinary_endpoint(serve, answer):
-    model, server = serve(lambda body, number: completion(), lambda number: answer)
+NO_STEERING = [(404, "Not Found"), (405, ""), (200, "<html>"), (200, "[" * 100_000)]
+
+
+@pytest.mark.parametrize(("status", "text"), [*NO_STEERING, (200, '{"methods": "all"}')])
+def test_a_server_without_steering_is_an_ordinary_endpoint(serve, status, text):
+    model, server = serve(lambda body, number: completion(), lambda number: (status, {}, text))
     assert model.fingerprint == f"{server.url} tiny"
     assert model.generate(CHAT, seed=2**31 + 1).text == "Arr."
     fields = "model messages temperature top_p max_tokens seed"
@@ -258,9 +242,6 @@ def test_a_method_that_the_server_refuses_stops_a_run_at_once(serve, tmp_path):
     assert not (tmp_path / "run" / "records.jsonl").read_bytes()
 
 
-# Runs
-
-
 def measure(model, folder, setting=("none",)):
     sampling = Sampling(max_new_tokens=9)
     settings = drift.Settings(rounds=2, conversations=2, sampling=sampling)
@@ -306,8 +287,8 @@ def test_the_command_line_steers_a_server(serve, tmp_path, capsys):
     command += ["--method", "boost:factor=4", "--out", str(tmp_path / "run")]
     assert main(command) == 0
     assert "boost:factor=4" in capsys.readouterr().out
-    assert main(["generate", "--model", server.url, "--user", "Hi.", "--system", "Rhyme."]) == 0
-    assert capsys.readouterr().out == "Oui, bien.\n"
     command = ["generate", "--model", server.url, "--user", "Hi.", "--system", "Rhyme."]
+    assert main(command) == 0
+    assert capsys.readouterr().out == "Oui, bien.\n"
     assert main([*command, "--method", "spotlight:target=0.2"]) == 0
     assert sent(server, "steering") == {"steering": "spotlight:target=0.2"}

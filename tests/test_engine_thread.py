@@ -1,7 +1,5 @@
 """The engine's thread: requests of event loops share one batch, and each ends by itself."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import contextmanager
@@ -17,21 +15,14 @@ from holdfast.engine.decoder import Decoder
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
 from holdfast.serve.engine_thread import EngineThread
 
-METHODS = (
-    (),
-    (SplitSoftmax(0.3),),
-    (Boost(2.0),),
-    (Guidance(1.5),),
-)
+METHODS = ((), (SplitSoftmax(0.3),), (Boost(2.0),), (Guidance(1.5),))
 ENDLESS = Sampling(3.0, 1.0, 400)
 
 
 def mixed(count):
     """Requests that differ in length, method and seed."""
-    return [
-        replace(request, methods=METHODS[n % 4], trace=n % 4 == 1)
-        for n, request in enumerate(asked(count))
-    ]
+    requests = enumerate(asked(count))
+    return [replace(r, methods=METHODS[n % 4], trace=n % 4 == 1) for n, r in requests]
 
 
 @pytest.fixture
@@ -78,9 +69,8 @@ def test_mixed_requests_get_the_replies_that_each_gets_alone():
     expected = [tiny.session().generate(request) for request in requests]
 
     async def work(engine):
-        generations = await asyncio.gather(
-            *(engine.submit(each, n % 3 or None) for n, each in enumerate(requests))
-        )
+        submitted = (engine.submit(each, n % 3 or None) for n, each in enumerate(requests))
+        generations = await asyncio.gather(*submitted)
         tokens = await asyncio.gather(*map(collect, generations))
         return generations, tokens, [await each.reply() for each in generations]
 
@@ -90,38 +80,31 @@ def test_mixed_requests_get_the_replies_that_each_gets_alone():
     for n, told in enumerate(tokens):
         assert all(len(token.top) == n % 3 for token in told)
         assert all((token.logprob is None) == (n % 3 == 0) for token in told)
-    for request, alone, generation, told, reply in zip(
-        requests, expected, generations, tokens, replies, strict=True
-    ):
+    each = zip(requests, expected, generations, tokens, replies, strict=True)
+    for request, alone, generation, told, reply in each:
         assert reply.token_ids == alone.token_ids == tuple(token.token_id for token in told)
         assert (reply.text, reply.stop_reason) == (alone.text, alone.stop_reason)
         assert generation.prompt_ids == alone.prompt_ids
         assert [token.mass is not None for token in told] == [request.trace] * len(told)
         if request.trace:
             steps = alone.trace.mass.movedim(-1, 0)[: len(told)]
-            torch.testing.assert_close(
-                torch.stack([token.heads for token in told]), steps, rtol=0, atol=1e-6
-            )
+            heads = torch.stack([token.heads for token in told])
+            torch.testing.assert_close(heads, steps, rtol=0, atol=1e-6)
             assert [token.mass for token in told] == pytest.approx(steps.mean((1, 2)).tolist())
 
 
 def test_the_span_is_told_as_ranges_of_tokens():
     tiny = model()
-    request = Request(
-        chat("be nice", "the garden is green and the river runs"),
-        emphasis=["garden is", "river"],
-        sampling=LONG,
-    )
+    talk = chat("be nice", "the garden is green and the river runs")
+    request = Request(talk, emphasis=["garden is", "river"], sampling=LONG)
 
     async def work(engine):
         return await engine.submit(request)
 
     with running(tiny) as engine:
         generation = within(engine, work)
-    words = [
-        tiny.tokenizer.decode(generation.prompt_ids[first:last]).strip()
-        for first, last in generation.span_ranges
-    ]
+    parts = [generation.prompt_ids[first:last] for first, last in generation.span_ranges]
+    words = [tiny.tokenizer.decode(part).strip() for part in parts]
     assert words == ["garden is", "river"]
 
 
@@ -200,9 +183,7 @@ def test_more_than_the_queue_holds_is_busy_and_draining_finishes_what_runs(slow)
     assert [reply.token_ids for reply in replies] == [reply.token_ids for reply in expected]
 
 
-def test_an_error_that_concerns_all_ends_what_is_open_and_the_thread_goes_on(
-    slow, monkeypatch, caplog
-):
+def test_an_error_that_concerns_all_ends_what_is_open(slow, monkeypatch, caplog):
     step, broken = Decoder.step, [True]
 
     def fails(self):

@@ -1,8 +1,4 @@
-"""The examples run as their first lines say, on the default model, each in under two minutes of
-processor time.
-"""
-
-from __future__ import annotations
+"""The examples run as their first lines say, in under two minutes of processor time each."""
 
 import os
 import re
@@ -41,14 +37,9 @@ def processor_seconds() -> float:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_script_runs(name, tmp_path):
     used = processor_seconds()
-    ran = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        cwd=tmp_path,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    env, captured = {**os.environ, "HF_HUB_OFFLINE": "1"}, {"capture_output": True, "text": True}
+    command = [sys.executable, str(EXAMPLES / name)]
+    ran = subprocess.run(command, cwd=tmp_path, env=env, timeout=PATIENCE, **captured)
     assert ran.returncode == 0, ran.stderr
     for pattern in SCRIPTS[name]:
         assert re.search(pattern, ran.stdout), ran.stdout
@@ -56,13 +47,9 @@ def test_the_script_runs(name, tmp_path):
 
 
 def test_steering_raises_the_mass_that_the_scripts_show(tmp_path):
-    ran = subprocess.run(
-        [sys.executable, str(EXAMPLES / "steer_your_model.py")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, str(EXAMPLES / "steer_your_model.py")]
+    captured = {"capture_output": True, "text": True, "check": True}
+    ran = subprocess.run(command, cwd=tmp_path, **captured)
     masses = [float(mass) for mass in re.findall(r"mass on the prompt: (0\.\d+)", ran.stdout)]
     plain, steered = masses[:2], masses[2:]
     assert len(steered) == 2 and min(steered) > max(plain)

@@ -1,7 +1,5 @@
 """Methods that learn from a model: their formulas, their files, and what `holdfast fit` learns."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -49,18 +47,15 @@ def states(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(5))
 
 
-# Formulas
-
-
 @pytest.mark.parametrize("gains", [(1.0, 0.0), (0.8, 0.2), (3.0, 5.0)])
 def test_seka_is_the_papers_formula(files, gains):
     method = Seka(files["seka"], *gains, coverage=0.6)
     keys = states(2, 3, 2, 12)
     edited = method.edit_keys(keys, LAYER)
-    parts = {
-        name: method.file.tensor(name)[method.file.index_of(LAYER)]
-        for name in ("positive.vectors", "positive.values", "negative.vectors", "negative.values")
-    }
+    sides = [
+        f"{sign}.{part}" for sign in ("positive", "negative") for part in ("vectors", "values")
+    ]
+    parts = {name: method.file.tensor(name)[method.file.index_of(LAYER)] for name in sides}
     for head in range(2):
         first = oracles.rank(parts["positive.values"][head].tolist(), 0.6)
         behind = oracles.rank(parts["negative.values"][head].tolist(), 0.6)
@@ -95,16 +90,13 @@ def test_prism_is_the_papers_formula(files, part):
     vectors = method.file.tensor(f"{part}.vectors")[place]
     values = method.file.tensor(f"{part}.values")[place]
     distances = method.file.tensor("distance" if part == "keys" else "values.distance")[place]
+    gain = 0.4 if part == "keys" else 0.7
     for head in range(2):
         kept = oracles.rank(values[head].tolist(), 0.5)
+        directions, distance = columns(vectors[head])[:kept], float(distances[head])
         for row in range(2):
-            wanted = oracles.prism(
-                given[row, 2, head].tolist(),
-                columns(vectors[head])[:kept],
-                float(distances[head]),
-                0.2,
-                0.4 if part == "keys" else 0.7,
-            )
+            state = given[row, 2, head].tolist()
+            wanted = oracles.prism(state, directions, distance, 0.2, gain)
             assert edited[row, 2, head].tolist() == pytest.approx(wanted, **ROUNDING)
 
 
@@ -145,9 +137,6 @@ def test_states_keep_their_dtype(files, dtype):
         Vector(files["vector"]).edit_hidden(hidden, 0),
     )
     assert {each.dtype for each in edited} == {dtype}
-
-
-# Files
 
 
 def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypatch):
@@ -223,9 +212,6 @@ def test_examples_of_all_methods_are_spelled_as_they_are_read(tmp_path, monkeypa
     assert methods.spell([vector]).endswith(",tokens=reply,layers=0/2")
     with pytest.raises(UsageError, match="as in layers=3/4, not '1-2'"):
         methods.parse("vector:file=vector.safetensors,layers=1-2")
-
-
-# Fitting
 
 
 @pytest.fixture(scope="module")
@@ -355,10 +341,8 @@ def test_data_of_ones_own(tmp_path):
     path.write_text("\n")
     with pytest.raises(UsageError, match="has no lines"):
         read_triplets(path)
-    chats = {
-        "prompted": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
-        "plain": [{"role": "user", "content": "Hi"}],
-    }
+    plain = [{"role": "user", "content": "Hi"}]
+    chats = {"prompted": [{"role": "system", "content": "Be brief."}, *plain], "plain": plain}
     path.write_text(json.dumps(chats))
     (contrast,) = read_contrasts(path)
     assert contrast.plain == contrast.prompted[1:]

@@ -35,9 +35,8 @@ def test_a_server_edits_as_the_model_does_here(url, files, monkeypatch):
     for name, file in files.items():
         asked = methods.registry.BY_NAME[name](file)
         request = Request(TALK, [asked], GREEDY)
-        assert remote.generate_batch([request])[0].text == (
-            model().generate_batch([request])[0].text
-        ), name
+        wanted = model().generate_batch([request])[0].text
+        assert remote.generate_batch([request])[0].text == wanted, name
     bare = Request(chat("", "the old town"), [methods.Vector(files["vector"], 3.0)], GREEDY)
     assert remote.generate_batch([bare])[0].text == model().generate_batch([bare])[0].text
 
@@ -50,17 +49,13 @@ def test_the_wire_carries_a_digest_and_no_path(url, files):
     asking = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
     def ask(steering):
-        return asking.chat.completions.create(
-            model="default", messages=list(TALK), max_tokens=2, extra_body={"steering": steering}
-        )
+        given = {"messages": list(TALK), "max_tokens": 2, "extra_body": {"steering": steering}}
+        return asking.chat.completions.create(model="default", **given)
 
     assert ask(fields["steering"]).choices
     for steering, says in (
         (f"seka:file={files['seka'].path}", "names a file, and none is read"),
-        (
-            "seka:file=0123456789abcdef",
-            "a server knows those that it was started with",
-        ),
+        ("seka:file=0123456789abcdef", "a server knows those that it was started with"),
         (f"seka:file={files['prism'].digest}", "was fitted for prism, and seka needs its own"),
     ):
         with pytest.raises(openai.BadRequestError, match=says):

@@ -1,7 +1,5 @@
 """`holdfast geometry`: findings, figures and refusals, on a tiny model."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -29,19 +27,12 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     weights = model().hf_model.get_input_embeddings().weight
     assert np.allclose(found["embedding_norms"], weights.detach().norm(dim=-1).numpy(), atol=1e-5)
     assert [row["round"] for row in found["hidden_states"]] == [1, 2]
-    assert all(
-        1 <= row["dimension"][name] <= 48
-        for row in found["hidden_states"]
-        for name in ("all", "system", "user", "agent")
-    )
+    for row in found["hidden_states"]:
+        assert all(1 <= row["dimension"][n] <= 48 for n in ("all", "system", "user", "agent"))
     assert any("Hidden states" in line for line in lines)
     files = write_geometry_figures(found, tmp_path / "out")
-    assert [path.name for path in files] == [
-        "norms.svg",
-        "norms.png",
-        "hidden_states.svg",
-        "hidden_states.png",
-    ]
+    names = [f"{name}.{kind}" for name in ("norms", "hidden_states") for kind in ("svg", "png")]
+    assert [path.name for path in files] == names
     assert all(path.stat().st_size > 2000 for path in files)
     write_geometry_summaries(found, tmp_path / "out")
     path = tmp_path / "out" / "report.html"
@@ -54,24 +45,15 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
 
 def test_tokens_belong_to_who_said_them():
     tiny = model()
-    turns = [
-        {"round": 1, "speaker": "user", "text": "the river"},
-        {"round": 1, "speaker": "agent", "text": "the old town"},
-        {"round": 2, "speaker": "user", "text": "the river"},
-    ]
-    hidden, owners = geometry._read_dialog(
-        tiny, {"agent": {"system_prompt": "be the garden"}, "turns": turns}
-    )
+    spoken = (1, "user", "the river"), (1, "agent", "the old town"), (2, "user", "the river")
+    turns = [{"round": round, "speaker": who, "text": text} for round, who, text in spoken]
+    record = {"agent": {"system_prompt": "be the garden"}, "turns": turns}
+    hidden, owners = geometry._read_dialog(tiny, record)
     assert hidden.shape == (3, len(owners), 48)
     prompt = render(chat("be the garden", "the river", "the old town", "the river"), tiny.tokenizer)
-    said = {
-        owner: "".join(
-            tiny.tokenizer.decode([t])
-            for t, o in zip(prompt.token_ids, owners, strict=True)
-            if o == owner
-        )
-        for owner in owners
-    }
+    said = dict.fromkeys(owners, "")
+    for token, owner in zip(prompt.token_ids, owners, strict=True):
+        said[owner] += tiny.tokenizer.decode([token])
     assert said[0, "system"] == "be the garden"
     assert said[1, "user"] == said[2, "user"] == "the river"
     assert said[1, "agent"] == "the old town"

@@ -1,7 +1,5 @@
 """Replies that are no text: what a method costs that wins stability by wrecking them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +12,8 @@ from holdfast.analysis.choice import pick
 from holdfast.analysis.collapse import broken_share, is_broken, no_words
 from holdfast.report.calibration import answer, table
 
-LABELLED = json.loads(
-    (Path(__file__).parent / "data" / "steered_replies.json").read_text(encoding="utf-8")
-)  # of two models, most under strong steering, labelled by a reader; one rule was adjusted to them
+# of two models, most under strong steering, labelled by a reader; one rule was adjusted to them
+LABELLED = json.loads((Path(__file__).parent / "data" / "steered_replies.json").read_text("utf-8"))
 
 
 def test_a_reader_agrees_on_what_is_broken():
@@ -30,16 +27,12 @@ def test_a_reader_agrees_on_what_is_broken():
     "text",
     [
         "My name is Alma Verhoeven, and I live near Scheveningen.",
-        "I am Xylander Quorth of Brzeznica.",
         "The phosphorylation of guanosine is reversible.",
         "J'aime les châteaux de la Loire, n'est-ce pas ?",
-        "Das ist eine Donaudampfschifffahrtsgesellschaft.",
         "Mae hi'n braf heddiw ac rydym yn mynd i'r traeth",  # Welsh, which has no list
-        "我喜欢吃苹果",
         "ผมชอบกินข้าว",
         "Arr matey, avast ye scurvy dogs!",
         "My T-shirt had an X-ray print.",
-        "ALWAYS IN CAPITALS, AS YOU ASKED.",
         "42",
         "😀",
     ],
@@ -62,11 +55,8 @@ def test_strung_letters_and_unknown_words_are_none(text, share):
 
 
 def test_the_replies_of_a_conversation_are_those_of_the_agent():
-    turns = [
-        {"speaker": "user", "text": "", "stop_reason": "stop"},
-        {"speaker": "agent", "text": "A-B-l-m-o-n-y", "stop_reason": "stop"},
-        {"speaker": "agent", "text": "Fine.", "stop_reason": "stop"},
-    ]
+    spoken = ("user", ""), ("agent", "A-B-l-m-o-n-y"), ("agent", "Fine.")
+    turns = [{"speaker": who, "text": text, "stop_reason": "stop"} for who, text in spoken]
     probes = [{"reply": ""}, {"reply": "Good."}, {"reply": "", "reply_of": "first"}]
     assert broken_share({"turns": turns, "probes": probes}) == 0.5
 

@@ -1,7 +1,5 @@
 """`hold`: floors per head from a rehearsed first reply, and who waits for the rehearsal."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -21,22 +19,18 @@ SYSTEM = "talk about cheese"
 TALK = chat(SYSTEM, "hello there", "the river runs", "and then?")
 
 
-def first_masses(tiny, messages=TALK, tokens=24, methods=()):
+def first_masses(tiny, messages=TALK, tokens=24, methods=(), per_token=False):
     """The mass on the span in a greedy reply to the first turn, [layer, head], float64."""
     request = Request(messages[:2], methods, Sampling(0.0, 1.0, tokens), trace=True)
-    return tiny.generate_batch([request])[0].trace.mass[..., :tokens].double().mean(-1)
+    mass = tiny.generate_batch([request])[0].trace.mass[..., :tokens]
+    return mass if per_token else mass.double().mean(-1)
 
 
 def floors_by_hand(mass, fraction=1.0):
-    return Floors(
-        tuple(
-            tuple(math.log(m * fraction) - math.log1p(-m * fraction) for m in row)
-            for row in mass.tolist()
-        )
-    )
+    def log_odds(m):
+        return math.log(m * fraction) - math.log1p(-m * fraction)
 
-
-# The method
+    return Floors(tuple(tuple(map(log_odds, row)) for row in mass.tolist()))
 
 
 def test_floors_raise_what_is_below_them_and_leave_the_rest():
@@ -53,9 +47,6 @@ def test_its_spelling_needs_no_knob():
         Hold(-0.1)
     with pytest.raises(ParameterOutOfRange, match="tokens"):
         Hold(tokens=0)
-
-
-# Replies under it
 
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
@@ -81,18 +72,15 @@ def test_a_fraction_of_0_changes_nothing():
 def test_a_dialog_of_a_study_without_a_span_is_answered_as_it_is():
     tiny, replies = model(), []
     plain = chat("", "hello there")
-    tiny.session().run(
-        [Job(Request(plain, Hold(), LONG, 5), lambda reply: replies.append(reply) or ())]
-    )
+    asked = Request(plain, Hold(), LONG, 5)
+    tiny.session().run([Job(asked, lambda reply: replies.append(reply) or ())])
     assert replies[0].text == tiny.generate(plain, (), LONG, 5).text
 
 
 def test_a_batch_refuses_a_method_without_a_span_and_names_the_row():
     tiny = model()
-    asked = [
-        Request(chat("talk about cheese", "hello"), "boost:factor=2"),
-        Request(chat("", "hello"), "boost:factor=2"),
-    ]
+    talks = chat("talk about cheese", "hello"), chat("", "hello")
+    asked = [Request(talk, "boost:factor=2") for talk in talks]
     says = r"^Request 2 of 2: boost:factor=2 holds on to a system prompt"
     for owner in (tiny, tiny.session()):
         with pytest.raises(UsageError, match=says):
@@ -136,9 +124,6 @@ def test_given_replies_are_scored_under_the_floors():
     held = tiny.score(TALK, ["bread", "music and rain"], [Hold()])
     wanted = tiny.score(TALK, ["bread", "music and rain"], [floors])
     assert held == wanted
-
-
-# Who waits
 
 
 def counted(monkeypatch, session):
@@ -206,9 +191,6 @@ def test_a_rehearsal_that_fails_is_the_error_of_those_that_wait():
     assert len(errors) == 1, "the other one is answered"
 
 
-# Refusals
-
-
 def test_what_cannot_be_held_is_refused_in_a_sentence():
     tiny = model()
     with pytest.raises(UsageError, match="hold names head 9 in layer 0"):
@@ -216,10 +198,8 @@ def test_what_cannot_be_held_is_refused_in_a_sentence():
     with pytest.raises(PromptError, match="what is emphasised stands behind it"):
         tiny.generate(TALK, [Hold()], emphasis=["and then?"])
     ids = torch.tensor([[1, 2, 3]])
-    with (
-        pytest.raises(UsageError, match=r"model\.rehearse"),
-        holdfast.steering(tiny.hf_model, ids > 1, [Hold()]),
-    ):
+    refused = pytest.raises(UsageError, match=r"model\.rehearse")
+    with refused, holdfast.steering(tiny.hf_model, ids > 1, [Hold()]):
         pass
     with pytest.raises(ModelError, match="hold needs attention and a rehearsed reply"):
         connect("http://127.0.0.1:9/v1", "m").check(read_methods("hold"))
@@ -228,15 +208,10 @@ def test_what_cannot_be_held_is_refused_in_a_sentence():
 def test_rehearsed_methods_steer_a_block():
     tiny = model()
     methods = tiny.rehearse(TALK, [Hold()])
-    assert methods == (Hold().resolve(_rehearsed(tiny)),)
+    assert methods == (Hold().resolve(first_masses(tiny, per_token=True)),)
     prompt = render(TALK, tiny.tokenizer)
     ids, span = torch.tensor([prompt.token_ids]), torch.tensor([prompt.span_mask])
     with holdfast.steering(tiny.hf_model, span, methods):
         logits = tiny.hf_model(ids).logits[0, -1]
     wanted = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids
     assert wanted in ((logits.argmax().item(),), ())
-
-
-def _rehearsed(tiny):
-    request = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
-    return tiny.generate_batch([request])[0].trace.mass[..., :24]

@@ -13,61 +13,16 @@ PACKAGE = SOURCE / "holdfast"
 
 # A module imports only what stands above it; modules that do not exist yet are absent.
 LAYERS = (
-    "errors",
-    "common",
-    "records",
-    "chat",
-    "methods",
-    "client",
-    "measures",
-    "states",
-    "attention",
-    "engine",
-    "models",
-    "drift",
-    "analysis",
-    "study",
-    "logs",
-    "report",
-    "papers",
-    "serve",
-    "integrations",
-    "__init__",
-    "cli",
-    "__main__",
-)
+    "errors common records chat methods client measures states attention engine models drift"
+    " analysis study logs report papers serve integrations __init__ cli __main__"
+).split()
 LIGHT = (
-    "__init__",
-    "common/files",
-    "common/sampling",
-    "chat/prompt",
-    "methods",
-    "client",
-    "measures",
-    "records",
-    "models/requests",
-    "models/protocol",
-    "models/endpoint",
-    "models/connecting",
-    "drift/suites",
-    "papers/zhang2024",
-    "analysis",
-    "report",
-    "cli",
-)
-HEAVY = (
-    "torch",
-    "transformers",
-    "openai",
-    "pandas",
-    "matplotlib",
-    "sklearn",
-    "scipy",
-    "ray",
-    "datasets",
-    "fastapi",
-)
-DRAWING = ("jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL")
+    "__init__ common/files common/sampling chat/prompt methods client measures records"
+    " models/requests models/protocol models/endpoint models/connecting drift/suites"
+    " papers/zhang2024 analysis report cli"
+).split()
+HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
+DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -103,17 +58,11 @@ def exists(layer: str) -> bool:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_imports_only_what_stands_above_it(path):
-    layer = layer_of(path)
-    assert layer in LAYERS, (
-        f"{layer} has no place in the order of the layers; give it one in LAYERS"
-    )
-    for imported in imports_of(path.read_text(encoding="utf-8")) - {layer}:
-        assert imported in LAYERS, (
-            f"{imported} has no place in the order of the layers; give it one in LAYERS"
-        )
-        assert LAYERS.index(imported) < LAYERS.index(layer), (
-            f"{layer} imports {imported}, which stands below it"
-        )
+    layer, imported = layer_of(path), imports_of(path.read_text(encoding="utf-8"))
+    unknown = {layer, *imported} - {*LAYERS}
+    assert not unknown, "give these a place in the order of LAYERS"
+    below = {name for name in imported if LAYERS.index(name) > LAYERS.index(layer)}
+    assert not below, f"{layer} imports what stands below it"
 
 
 def test_the_reading_of_imports_sees_every_form():
@@ -134,25 +83,19 @@ def test_importing_is_light(light, tmp_path):
 
 
 def test_analysis_loads_no_model_and_draws_nothing(tmp_path):
-    modules = [
-        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-        for path in (PACKAGE / "analysis").glob("*.py")
-    ]
+    paths = [path.relative_to(SOURCE) for path in (PACKAGE / "analysis").glob("*.py")]
+    modules = [".".join(path.with_suffix("").parts) for path in paths]
     assert len(modules) > 10
-    assert_light(modules, (*HEAVY, *DRAWING), tmp_path)
+    assert_light(modules, HEAVY + DRAWING, tmp_path)
 
 
 def assert_light(modules, heavy, tmp_path):
     """Importing the modules pulls in none of the heavy ones, and writes nothing."""
-    script = f"import sys, {', '.join(modules)}; print(*sorted(set(sys.modules) & set({heavy!r})))"
-    ran = subprocess.run(
-        [sys.executable, "-c", script],
-        env={"PYTHONPATH": str(SOURCE), "PATH": ""},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    names = {*heavy}
+    script = f"import sys, {', '.join(modules)}; print(*sorted(set(sys.modules) & {names!r}))"
+    command, env = [sys.executable, "-c", script], {"PYTHONPATH": str(SOURCE), "PATH": ""}
+    captured = {"capture_output": True, "text": True, "timeout": 60}
+    ran = subprocess.run(command, env=env, cwd=tmp_path, **captured)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == [], f"importing {modules} pulls in {ran.stdout}"
     assert list(tmp_path.iterdir()) == [], "importing wrote files"

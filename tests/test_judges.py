@@ -1,7 +1,6 @@
 """Judges: what they are worth is measured first, what they say is kept, and nothing is guessed."""
 
-from __future__ import annotations
-
+import itertools
 import json
 import re
 import shutil
@@ -31,28 +30,18 @@ BREAKS = ("Go away.", "Shut up.", "No idea, who cares.", "Stop it.")
 
 
 def suite(measure=POLITE, follows=FOLLOWS, breaks=BREAKS):
-    rules = (
-        drift.Rule("polite", ("Who are you?",), measure, follows, breaks),
-        drift.Rule("short", ("What is bread?",), {"name": "one_sentence"}),
-    )
-    return drift.Suite(
-        "manners",
-        (drift.Case("waiter", "rules", "Be polite, and brief.", rules=rules),),
-        ("hello",),
-    )
+    polite = drift.Rule("polite", ("Who are you?",), measure, follows, breaks)
+    short = drift.Rule("short", ("What is bread?",), {"name": "one_sentence"})
+    case = drift.Case("waiter", "rules", "Be polite, and brief.", rules=(polite, short))
+    return drift.Suite("manners", (case,), ("hello",))
 
 
 class Agent(Scripted):
     """Says how many messages it saw, which is polite where they are few."""
 
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            self.requests.append(job.request)
-            count = len(job.request.messages)
-            text = f"Please {count}." if count < 4 else f"Shut up {count}."
-            waiting += job.then(Reply(text, None, "stop"))
+    def text(self, job):
+        count = len(job.request.messages)
+        return f"Please {count}." if count < 4 else f"Shut up {count}."
 
 
 class Judge(Scripted):
@@ -64,16 +53,11 @@ class Judge(Scripted):
         super().__init__()
         self.answer = answer or by_its_words
 
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            self.requests.append(job.request)
-            said = self.answer(reply_in(job.request), len(job.request.messages))
-            if isinstance(said, RequestFailed):
-                waiting += job.failed(said)
-            else:
-                waiting += job.then(Reply(said, None, "stop"))
+    def answered(self, job):
+        self.requests.append(job.request)
+        said = self.answer(reply_in(job.request), len(job.request.messages))
+        failed = isinstance(said, RequestFailed)
+        return job.failed(said) if failed else job.then(Reply(said, None, "stop"))
 
 
 def reply_in(request):
@@ -202,11 +186,9 @@ def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     judge = Judge()
     judged(tmp_path / "run", judge)
     before = len(judge.requests)
-    judging = Judging(lambda model, name: judge)
+    cast = drift.Cast(judging=Judging(lambda model, name: judge))
     settings = replace(QUICK, conversations=2)
-    asked = drift.ask_baseline(
-        Agent(), suite(), tmp_path / "run", settings, cast=drift.Cast(judging=judging)
-    )
+    asked = drift.ask_baseline(Agent(), suite(), tmp_path / "run", settings, cast=cast)
     scores = [probe["score"] for record in asked.records for probe in record["probes"]]
     assert len(scores) == 4 and None not in scores
     assert len(judge.requests) == before, "replies that were judged in the run already"
@@ -228,17 +210,11 @@ def test_two_names_of_one_judge_ask_it_once(tmp_path):
     again = {**POLITE, "model": "the same"}
     first, _ = suite().cases[0].rules
     rules = (first, replace(first, id="again", measure=again))
-    cases = (replace(suite().cases[0], rules=rules),)
+    manners = replace(suite(), cases=(replace(suite().cases[0], rules=rules),))
     judge = Judge()
-    judging = Judging(lambda model, name: judge)
+    cast = drift.Cast(judging=Judging(lambda model, name: judge))
     settings = replace(QUICK, conversations=1)
-    drift.run(
-        Agent(),
-        replace(suite(), cases=cases),
-        tmp_path / "run",
-        settings,
-        cast=drift.Cast(judging=judging),
-    )
+    drift.run(Agent(), manners, tmp_path / "run", settings, cast=cast)
     asked = [reply_in(request) for request in judge.requests]
     assert len(asked) == len(set(asked)) == 8 + 3
 
@@ -247,19 +223,15 @@ def test_the_measured_model_is_its_own_judge_where_a_measure_names_it(tmp_path):
     class Both(Agent):
         name = "judge"
 
-        def run(self, jobs):
-            for job in jobs:
-                if "yes or no" in job.request.messages[0]["content"]:
-                    Judge().run([job])
-                else:
-                    super().run([job])
+        def answered(self, job):
+            asked = "yes or no" in job.request.messages[0]["content"]
+            return Judge().answered(job) if asked else super().answered(job)
 
     def never(model, name):
         raise AssertionError("the model is there already")
 
-    run = drift.run(
-        Both(), suite(), tmp_path / "run", QUICK, cast=drift.Cast(judging=Judging(never))
-    )
+    cast = drift.Cast(judging=Judging(never))
+    run = drift.run(Both(), suite(), tmp_path / "run", QUICK, cast=cast)
     assert len(run.records) == QUICK.conversations
 
 
@@ -270,11 +242,9 @@ def test_the_command_tells_what_a_judge_behind_an_endpoint_is_worth(tmp_path, ca
 
     with Server(answer) as server:
         measure = {"judge": "Is the reply polite?", "model": server.url, "endpoint_model": "tiny"}
-        case = {
-            "id": "waiter", "category": "manners", "system_prompt": "Be polite.",
-            "probe": "Who are you?", "measure": measure,
-            "follows": list(FOLLOWS), "breaks": list(BREAKS),
-        }  # fmt: skip
+        case = {"id": "waiter", "category": "manners", "system_prompt": "Be polite."}
+        case |= {"probe": "Who are you?", "measure": measure}
+        case |= {"follows": list(FOLLOWS), "breaks": list(BREAKS)}
         (tmp_path / "mine.yaml").write_text(json.dumps({"cases": [case]}))
         command = ["drift", "--model", server.url, "--endpoint-model", "tiny"]
         command += ["--suite", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "run")]
@@ -342,11 +312,9 @@ def test_cohens_kappa_is_that_of_its_definition():
 
 
 def test_a_coin_passes_for_a_judge_less_than_once_in_twenty():
-    passed = 0
-    for tosses in range(2**8):
-        verdicts = [bool(tosses >> at & 1) for at in range(8)]
-        passed += cohens_kappa([True] * 4 + [False] * 4, verdicts) >= 0.6
-    assert passed / 2**8 < 0.05
+    labels = [True] * 4 + [False] * 4
+    tossed = itertools.product((False, True), repeat=8)
+    assert sum(cohens_kappa(labels, [*verdicts]) >= 0.6 for verdicts in tossed) / 2**8 < 0.05
 
 
 def test_a_model_that_is_loaded_here_judges(tmp_path, capsys):

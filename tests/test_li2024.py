@@ -1,10 +1,6 @@
 """The published benchmark: read as text, bound by its words, scored as published or mended."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +8,7 @@ import pytest
 from measure_rows import rows_of
 
 from holdfast.drift import li2024
-from holdfast.drift.li2024 import bindings, key_of
+from holdfast.drift.li2024 import bindings
 from holdfast.drift.suites import load_suite
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures import build
@@ -42,11 +38,8 @@ def source_of(entries: list[dict]) -> str:
     """A file in the published form: lists of (prompt, probe, lambda)."""
     lines = ["import nltk", r"x = '\s'", "nltk.download('punkt')"]
     for category, name in LIST_OF.items():
-        rows = [
-            f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper()),"
-            for e in entries
-            if e["category"] == category
-        ]
+        own = [e for e in entries if e["category"] == category]
+        rows = [f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper())," for e in own]
         lines += [f"{name} = [", *rows, "]"]
     return "\n".join([*lines, "system_prompts = " + " + ".join(LIST_OF.values())]) + "\n"
 
@@ -65,20 +58,13 @@ def write(tmp_path):
 def test_all_hundred_are_bound_in_the_papers_order(write):
     entries = published()
     suite = load_suite(write(source_of(entries)))
-    assert [(c.system_prompt, c.probes) for c in suite.cases] == [
-        (e["system_prompt"], (e["probe"],)) for e in entries
-    ]
+    expected = [(e["system_prompt"], (e["probe"],)) for e in entries]
+    assert [(c.system_prompt, c.probes) for c in suite.cases] == expected
     assert [c.id for c in suite.cases] == [f"li2024-{e['id']:02d}" for e in entries]
-    assert Counter(c.category for c in suite.cases) == {
-        "pattern": 29,
-        "multiple_choice": 27,
-        "persona": 14,
-        "memorization": 27,
-        "language": 3,
-    }
-    assert len({c.system_prompt for c in suite.cases}) == 99, (
-        "two entries have the same prompt and must stay two"
-    )
+    counts = {"pattern": 29, "multiple_choice": 27, "persona": 14, "memorization": 27}
+    assert Counter(c.category for c in suite.cases) == {**counts, "language": 3}
+    # two entries have the same prompt and must stay two
+    assert len({c.system_prompt for c in suite.cases}) == 99
     assert suite.name == "li2024-strict" and len(suite.starters) == 40
 
 
@@ -95,10 +81,10 @@ def test_scorings_differ_where_a_defect_is_listed(write):
             assert a.measure.score(london).value == b.measure.score(london).value, a.id
 
 
-@pytest.mark.parametrize(
-    ("number", "reply", "released", "strict"),
-    [tuple(row.values()) for row in rows_of("li2024.jsonl")],
-)
+ROWS = [tuple(row.values()) for row in rows_of("li2024.jsonl")]
+
+
+@pytest.mark.parametrize(("number", "reply", "released", "strict"), ROWS)
 def test_scores_as_published_and_mended(number, reply, released, strict):
     binding = list(bindings().values())[number]
     assert build(binding.released).score(reply).value == pytest.approx(released, abs=0.02)
@@ -107,10 +93,7 @@ def test_scores_as_published_and_mended(number, reply, released, strict):
 
 def test_published_moods_reach_the_top_of_the_mended_scale():
     binding = list(bindings().values())[59]
-    joy = (
-        "I love London! What a wonderful, happy, beautiful day with great friends, and I am"
-        " delighted!"
-    )
+    joy = "I love London! What a wonderful, happy, beautiful day with great friends!"
     assert build(binding.released).score(joy).value < 0.8 < build(binding.strict).score(joy).value
 
 
@@ -126,26 +109,20 @@ def test_every_binding_builds_and_scores_any_reply():
 def test_no_published_text_is_shipped():
     """The table holds hashes and measures only, and none of our own prompts is one of theirs."""
     assets = Path(li2024.__file__).parents[1] / "assets" / "suites"
-    shipped = " ".join(
-        (assets / name).read_text(encoding="utf-8") for name in ("li2024.json", "core.yaml")
-    )
-    plain = " ".join(shipped.replace("\\", "").casefold().split())
+    files = [(assets / name).read_text(encoding="utf-8") for name in ("li2024.json", "core.yaml")]
+    plain = " ".join(" ".join(files).replace("\\", "").casefold().split())
     for entry in published():
         assert " ".join(entry["system_prompt"].casefold().split()) not in plain
 
 
 @needs_table
 def test_spacing_quotes_and_case_do_not_matter(write):
-    changed = [
-        {
-            **e,
-            "system_prompt": "  " + e["system_prompt"].replace(" ", "  ").replace("'", "’") + "\n",
-        }
-        for e in published()
-    ]
-    assert [c.id for c in load_suite(write(source_of(changed))).cases] == [
-        b.id for b in bindings().values()
-    ]
+    def spaced(text):
+        return "  " + text.replace(" ", "  ").replace("'", "’") + "\n"
+
+    changed = [{**e, "system_prompt": spaced(e["system_prompt"])} for e in published()]
+    cases = load_suite(write(source_of(changed))).cases
+    assert [c.id for c in cases] == [b.id for b in bindings().values()]
 
 
 @needs_table
@@ -161,9 +138,8 @@ def test_missing_entries_are_named(write):
 @needs_table
 def test_strings_may_be_joined_and_lists_annotated(write):
     source = source_of(published())
-    joined = source.replace(
-        "'Always start your reply with", "'Always start ' + f'your ' 'reply with", 1
-    )
+    whole, parts = "'Always start your reply with", "'Always start ' + f'your ' 'reply with"
+    joined = source.replace(whole, parts, 1)
     annotated = joined.replace("persona_system_prompts = [", "persona_system_prompts: list = [", 1)
     assert annotated.count(" + f'your '") == 1 and annotated.count(": list") == 1
     assert load_suite(write(annotated)).fingerprint == load_suite(write(source)).fingerprint
@@ -187,10 +163,7 @@ def test_the_file_is_never_run(write, tmp_path):
         ("x = '\x00'", r"(cannot be parsed|is not Python)"),
         (b"x = '\xff\xfe'", r"is not Python"),
         ("x = " + "(" * 2000 + ")" * 2000, r"(cannot be parsed|is not Python)"),
-        (
-            "",
-            r"lacks 100 of the 100 published entries \(li2024-00, .*, \.\.\.\); give the published",
-        ),
+        ("", r"lacks 100 of the 100 published entries \(li2024-00, .*, \.\.\.\); give the"),
         ("x = [('only a prompt',), 'a prompt', ('a', 3, None), (f'{x}', 'b')]", r"lacks 100 of"),
     ],
 )
@@ -204,12 +177,6 @@ def test_absent_file_is_named(tmp_path):
         load_suite(f"li2024:{tmp_path / 'absent.py'}")
 
 
-def test_key_needs_prompt_and_probe():
-    assert key_of("Be sad.", "How are you?") != key_of("Be sad.", "Who are you?")
-    assert key_of("Be  SAD!", "How are you") == key_of("Be sad.", "How are you?")
-    assert key_of("a b", "c") != key_of("a", "b c")
-
-
 @needs_table
 def test_hub_is_asked_for_the_dataset_file(monkeypatch, tmp_path):
     import huggingface_hub
@@ -217,16 +184,15 @@ def test_hub_is_asked_for_the_dataset_file(monkeypatch, tmp_path):
     path = tmp_path / "from_hub.py"
     path.write_text(source_of(published()), encoding="utf-8")
     asked = []
-    monkeypatch.setattr(
-        huggingface_hub, "hf_hub_download", lambda *a, **k: asked.append((a, k)) or str(path)
-    )
+
+    def download(*named, **options):
+        asked.append((named, options))
+        return str(path)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     assert len(load_suite("li2024:hub").cases) == 100
-    assert asked == [
-        (
-            ("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py"),
-            {"repo_type": "dataset"},
-        )
-    ]
+    named = ("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py")
+    assert asked == [(named, {"repo_type": "dataset"})]
 
 
 def test_unreachable_hub_is_named(monkeypatch):
@@ -236,16 +202,7 @@ def test_unreachable_hub_is_named(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    with pytest.raises(
-        HoldfastError, match=r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
-    ) as caught:
+    says = r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
+    with pytest.raises(HoldfastError, match=says) as caught:
         load_suite("li2024:hub")
     assert not isinstance(caught.value, UsageError), "an unreachable hub is no fault of the request"
-
-
-def test_suites_import_no_hub_and_no_torch():
-    code = (
-        "import sys, holdfast.drift.suites; sys.exit(bool({'torch', 'huggingface_hub'} &"
-        " set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

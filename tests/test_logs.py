@@ -1,8 +1,4 @@
-"""`holdfast logs`: every format tells the same dialog, hand-written transcripts score as their
-labels say, and what cannot be read costs itself alone.
-"""
-
-from __future__ import annotations
+"""`holdfast logs`: every format tells the same dialog, and hand-written labels are met."""
 
 import json
 from pathlib import Path
@@ -12,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from holdfast.analysis.adherence import TURN_BINS, adherence, read_scores
+from holdfast.analysis.adherence import adherence
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
@@ -47,16 +43,9 @@ cases:
       - id: no-emoji
         measure: {{regex: '\A[^\p{{Extended_Pictographic}}]*\Z'}}
 """
-FILES = {
-    "openai": "openai.jsonl",
-    "responses": "responses.jsonl",
-    "anthropic": "anthropic.jsonl",
-    "sharegpt": "sharegpt.jsonl",
-    "langfuse": "langfuse.jsonl",
-    "phoenix": "phoenix.jsonl",
-    "claude-code": "claude_code.jsonl",
-    "codex": "codex.jsonl",
-}
+NAMES = ("openai", "responses", "anthropic", "sharegpt", "langfuse", "phoenix")
+FILES = {name: f"{name}.jsonl" for name in NAMES}
+FILES |= {"claude-code": "claude_code.jsonl", "codex": "codex.jsonl"}
 
 
 def test_a_patch_of_codex_is_a_change_of_a_file():
@@ -166,12 +155,8 @@ def as_codex(transcript):
     return [{"type": "response_item", "payload": item} for item in items]
 
 
-RENDERED = {
-    "openai": as_openai,
-    "anthropic": as_anthropic,
-    "claude-code": as_claude_code,
-    "codex": as_codex,
-}
+RENDERED = {"openai": as_openai, "anthropic": as_anthropic}
+RENDERED |= {"claude-code": as_claude_code, "codex": as_codex}
 
 
 @pytest.fixture
@@ -208,16 +193,19 @@ def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suit
     assert not wrong
 
 
-def chats(count, broken_from, rng=None):
+def asked_and_answered(question, answer):
+    user = {"role": "user", "content": question}
+    return [user, {"role": "assistant", "content": answer}]
+
+
+def chats(count, broken_from):
     """Dialogs of 6 turns that keep to one sentence up to a turn."""
     for number in range(count):
         messages = [{"role": "system", "content": "Answer in one sentence."}]
         for turn in range(1, 7):
             kept = turn < broken_from(number)
-            messages += [
-                {"role": "user", "content": f"Question {turn}?"},
-                {"role": "assistant", "content": "Yes." if kept else "Yes. And more. And more."},
-            ]
+            answer = "Yes." if kept else "Yes. And more. And more."
+            messages += asked_and_answered(f"Question {turn}?", answer)
         yield {"messages": messages}
 
 
@@ -234,9 +222,8 @@ def short(tmp_path):
 def scored(tmp_path, short, name, dialogs):
     path = tmp_path / f"{name}.jsonl"
     path.write_text(lines_of(dialogs))
-    return score_logs(
-        read_logs([path]), load_suite(str(short), probed=False), tmp_path / f"run-{name}"
-    )
+    suite = load_suite(str(short), probed=False)
+    return score_logs(read_logs([path]), suite, tmp_path / f"run-{name}")
 
 
 def test_adherence_by_turn_and_survival_are_what_was_planted(tmp_path, short):
@@ -265,12 +252,13 @@ def test_survival_counts_dialogs_that_end_early_as_long_as_they_last(tmp_path, s
 
 
 def test_verdicts_need_certainty(tmp_path, short):
-    run = scored(tmp_path, short, "a", chats(60, lambda n: 9))
-    assert adherence(run, 0.8)[0].verdict == "pass"
-    run = scored(tmp_path, short, "b", chats(60, lambda n: 2))
-    assert adherence(run, 0.8)[0].verdict == "fail"
-    run = scored(tmp_path, short, "c", chats(3, lambda n: 9))
-    assert adherence(run, 0.8)[0].verdict == "undecided"
+    for name, count, broken_from, verdict in (
+        ("a", 60, 9, "pass"),
+        ("b", 60, 2, "fail"),
+        ("c", 3, 9, "undecided"),
+    ):
+        run = scored(tmp_path, short, name, chats(count, lambda n, turn=broken_from: turn))
+        assert adherence(run, 0.8)[0].verdict == verdict
     assert adherence(run)[0].verdict == ""
 
 
@@ -282,15 +270,8 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     assert (rule.verdict, rule.earlier.certain) == ("pass", 0)
     (rule,) = adherence(worse, before=before)
     assert (rule.verdict, rule.earlier.certain) == ("fail", -1)
-    assert rule.earlier.difference.mean == pytest.approx(
-        rule.overall.mean - rule.earlier.before.mean
-    )
-
-
-def test_bins_take_the_turns_they_name(tmp_path, short):
-    scores = read_scores(scored(tmp_path, short, "a", chats(2, lambda n: 9)))[0]
-    assert scores.cells(TURN_BINS, scores.positions)[:, :6].tolist() == [[1.0] * 6] * 2
-    assert np.isnan(scores.cells(TURN_BINS, scores.positions)[:, 6:]).all()
+    fall = rule.overall.mean - rule.earlier.before.mean
+    assert rule.earlier.difference.mean == pytest.approx(fall)
 
 
 def test_the_interval_covers_the_difference_of_separate_sets():
@@ -337,7 +318,7 @@ def test_an_id_with_a_slash_is_no_rule_of_another(tmp_path, short):
     assert "And more." in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_other_logs_or_rules_are_another_run(tmp_path, short, suite):
+def test_other_logs_are_another_run(tmp_path, short):
     run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
     path = tmp_path / "b.jsonl"
     path.write_text(lines_of(chats(4, lambda n: 9)))
@@ -347,21 +328,12 @@ def test_other_logs_or_rules_are_another_run(tmp_path, short, suite):
 
 def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
     two = tmp_path / "two.yaml"
-    cases = [
-        {"id": name, "system_prompt": f"You are {name}.", "measure": "one_sentence"}
-        for name in ("ada", "bob")
-    ]
+    case = {"measure": "one_sentence"}
+    cases = [{**case, "id": name, "system_prompt": f"You are {name}."} for name in ("ada", "bob")]
     two.write_text(yaml.safe_dump({"cases": cases}))
-    dialogs = [
-        {
-            "messages": [
-                {"role": "system", "content": prompt},
-                {"role": "user", "content": "Hi"},
-                {"role": "assistant", "content": "Hello."},
-            ]
-        }
-        for prompt in ("You are ada.", "You are bob. Be kind.", "You are carl.")
-    ]
+    prompts = ("You are ada.", "You are bob. Be kind.", "You are carl.")
+    systems = [{"role": "system", "content": prompt} for prompt in prompts]
+    dialogs = [{"messages": [system, *asked_and_answered("Hi", "Hello.")]} for system in systems]
     path = tmp_path / "a.jsonl"
     path.write_text(lines_of(dialogs))
     words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
@@ -395,18 +367,14 @@ def test_bad_input_gets_a_sentence(words, message, tmp_path, short, capsys):
     "value",
     [
         {"messages": "no"},
-        {"messages": [3]},
         {"messages": [{"role": "alien", "content": "x"}]},
         {"messages": [{"role": "user", "content": 3}]},
-        {"messages": [{"role": "user", "content": [3]}]},
-        {"messages": [{"role": "assistant", "tool_calls": [3]}]},
         {"messages": [{"role": "assistant", "tool_calls": [{"function": {}}]}]},
         {"conversations": [{"from": "function_call", "value": "{"}]},
         {"input": 3, "output": []},
         {"type": "user", "sessionId": "s", "message": 3},
         {"type": "response_item", "payload": 3},
         {"type": "GENERATION", "traceId": "t", "input": {"a": 1}, "output": "x"},
-        {"span_kind": "LLM", "context": {}, "attributes": 3},
         {"span_kind": "LLM", "context": 3, "attributes.llm": 1, "attributes.llm.x": 2},
     ],
 )

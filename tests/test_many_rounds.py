@@ -1,7 +1,5 @@
 """Runs of many rounds, as the terminal, the curves and the page's tables show them."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

@@ -1,8 +1,4 @@
-"""Measures: what they score high and low, hand-scored values, and that no string or spec breaks
-them.
-"""
-
-from __future__ import annotations
+"""Measures: hand-scored values, and that no string or spec breaks them."""
 
 import json
 import os
@@ -28,12 +24,13 @@ HIGH, LOW = 0.7, 0.4  # a reply that follows scores at least HIGH, one that does
 # One row per measure: spec, two replies that follow, two that do not.
 EXAMPLES = [tuple(row.values()) for row in rows_of("measures.jsonl")]
 MEASURES = [build(spec) for spec, _, _ in EXAMPLES]
-SCALED = {
-    "released_doubled_words": 0.45,
-    "released_repeated_words": 0.45,
-    "released_words_absent": 0.6,
-}  # what HIGH is for them
+SCALED = {"released_doubled_words": 0.45, "released_repeated_words": 0.45}  # what HIGH is
+SCALED["released_words_absent"] = 0.6
 LOWEST = {"released_words_absent": 0.5, "growing_sentences": 0.0}
+# worked out by hand from the line of each measure
+VALUES = [tuple(row.values()) for row in rows_of("measure_values.jsonl")]
+CHOICES = [tuple(row.values()) for row in rows_of("choices.jsonl")]
+SENTENCES = [tuple(row.values()) for row in rows_of("short_sentences.jsonl")]
 
 
 def score(spec, text: str) -> float:
@@ -45,15 +42,11 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
     measure = build(spec)
     assert len(follows) == len(breaks) == 2
     for reply in follows:
-        assert measure.score(reply).value >= SCALED.get(measure.name, HIGH), (
-            reply,
-            measure.score(reply),
-        )
+        found = measure.score(reply)
+        assert found.value >= SCALED.get(measure.name, HIGH), (reply, found)
     for reply in breaks:
-        assert measure.score(reply).value <= LOWEST.get(measure.name, LOW), (
-            reply,
-            measure.score(reply),
-        )
+        found = measure.score(reply)
+        assert found.value <= LOWEST.get(measure.name, LOW), (reply, found)
 
 
 def measured_here() -> set[str]:
@@ -78,24 +71,18 @@ def test_the_reason_names_what_does_not_occur():
     assert reason("sir", "guest") == "1 of 2 words or phrases occur, not 'guest'"
 
 
-# Values worked out by hand from the line of each measure.
-VALUES = [tuple(row.values()) for row in rows_of("measure_values.jsonl")]
-
-
 @pytest.mark.parametrize(("spec", "text", "value"), VALUES)
 def test_hand_scored(spec, text, value):
     assert score(spec, text) == pytest.approx(float(Fraction(value)), abs=1e-6)
 
 
 HAND_SCORED = rows_of("hand_scored.jsonl")
-NEAR = {
-    "language": 0.25
-}  # a probability is expected to be on the right side; all else is exact but for rounding
+NEAR = {"language": 0.25}  # a probability: on the right side; all else is exact but for rounding
 
 
 def test_replies_score_as_a_careful_reader_scored_them():
-    """Every row was scored before the measures were run on it, and says why; many are replies of
-    SmolLM2-135M-Instruct. The rows under 'miss' are known to be scored otherwise.
+    """Rows scored before the measures were run on them, many of them replies of
+    SmolLM2-135M-Instruct; those under 'miss' are known to be scored otherwise.
     """
     wrong = []
     for row in HAND_SCORED:
@@ -103,10 +90,7 @@ def test_replies_score_as_a_careful_reader_scored_them():
         value = measure.score(row["reply"]).value
         agrees = abs(value - row["expected"]) <= NEAR.get(measure.name, 0.001)
         if agrees == ("miss" in row):
-            wrong.append(
-                f"{measure.spec} gives {value} to {row['reply']!r}; a reader gives"
-                f" {row['expected']} ({row['why']}), 'miss' is {row.get('miss')!r}"
-            )
+            wrong.append((measure.spec, value, row))
     assert not wrong, "\n".join(wrong)
 
 
@@ -116,48 +100,36 @@ def test_every_measure_is_hand_scored():
 
 
 def test_emptiness_follows_no_instruction_but_is_scored_as_released_where_asked():
-    assert build({"name": "never_contains", "words": ["and"]}).score(" \n") == Score(
-        0.0, "the reply is empty"
-    )
-    assert score({"name": "released_never_contains", "words": ["and"]}, "") == 1
+    never = {"words": ["and"]}
+    empty = build({"name": "never_contains", **never}).score(" \n")
+    assert empty == Score(0.0, "the reply is empty")
+    assert score({"name": "released_never_contains", **never}, "") == 1
     assert score({"name": "released_sentiment", "direction": "negative"}, "") == 0.5
 
 
-def test_reasons_say_why():
-    assert (
-        build("all_questions").score("Why? Who? What? Me.").reason
-        == "3 of 4 sentences end with '?'"
-    )
-    assert (
-        build({"name": "choice", "letter": "B"}).score("It is (C).").reason
-        == "picks C (the only letter marked)"
-    )
-    assert (
-        build({"name": "mentions_number", "number": 3}).score("I have 4.").reason
-        == "3 does not occur, but '4'"
-    )
-
-
 @pytest.mark.parametrize(
-    ("text", "letter"), [tuple(row.values()) for row in rows_of("choices.jsonl")]
+    ("spec", "text", "reason"),
+    [
+        ("all_questions", "Why? Who? What? Me.", "3 of 4 sentences end with '?'"),
+        ({"name": "choice", "letter": "B"}, "It is (C).", "picks C (the only letter marked)"),
+        ({"name": "mentions_number", "number": 3}, "I have 4.", "3 does not occur, but '4'"),
+    ],
 )
+def test_reasons_say_why(spec, text, reason):
+    assert build(spec).score(text).reason == reason
+
+
+@pytest.mark.parametrize(("text", "letter"), CHOICES)
 def test_choice_reads_an_answer_and_not_any_capital(text, letter):
-    picked = [
-        option
-        for option in "ABCDEI"
-        if score({"name": "choice", "letter": option, "among": "ABCDEI"}, text) == 1
-    ]
+    asked = {"name": "choice", "among": "ABCDEI"}
+    picked = [option for option in "ABCDEI" if score({**asked, "letter": option}, text) == 1]
     assert picked == ([letter] if letter else [])
-
-
-SENTENCES = [tuple(row.values()) for row in rows_of("short_sentences.jsonl")]
 
 
 @pytest.mark.parametrize(("language", "sentence"), SENTENCES)
 def test_language_of_short_sentences(language, sentence):
-    assert [
-        code for code in ("en", "fr", "es", "de", "it", "pt", "nl") if is_in(sentence, code)
-    ] == ([language] if language != "other" else [])
+    found = [code for code in "en fr es de it pt nl".split() if is_in(sentence, code)]
+    assert found == ([language] if language != "other" else [])
 
 
 def test_language_is_weighted_by_words_and_the_same_in_another_process():
@@ -168,57 +140,32 @@ def test_language_is_weighted_by_words_and_the_same_in_another_process():
         "from holdfast.measures import build; print(repr(build({'name': 'language', 'code':"
         f" 'fr'}}).score({text!r}).value))"
     )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     for seed in ("1", "2"):
-        environment = {
-            **os.environ,
-            "PYTHONHASHSEED": seed,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        }
-        out = subprocess.run(
-            [sys.executable, "-c", program],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment,
-        )
+        command = [sys.executable, "-c", program]
+        seeded = {**environment, "PYTHONHASHSEED": seed}
+        out = subprocess.run(command, capture_output=True, text=True, check=True, env=seeded)
         assert out.stdout.strip() == repr(value)
 
 
 def test_words_and_sentences():
-    assert (
-        words_of("It's a well-known fact: 15,000 café-goers (l’été)…")
-        == "It's a well-known fact 15,000 café-goers l’été".split()
-    )
-    assert sentences_of(
-        'Mr. Lee left the U.S. in 3.5 hours. "Really?" Yes!! 😀\n- tea\n2. cake'
-    ) == ["Mr. Lee left the U.S. in 3.5 hours.", '"Really?"', "Yes!! 😀", "tea", "cake"]
+    words = words_of("It's a well-known fact: 15,000 café-goers (l’été)…")
+    assert words == "It's a well-known fact 15,000 café-goers l’été".split()
+    text = 'Mr. Lee left the U.S. in 3.5 hours. "Really?" Yes!! 😀\n- tea\n2. cake'
+    sentences = ["Mr. Lee left the U.S. in 3.5 hours.", '"Really?"', "Yes!! 😀", "tea", "cake"]
+    assert sentences_of(text) == sentences
     assert sentences_of("Roses are red,\nviolets are blue.") == ["Roses are red, violets are blue."]
 
 
-@pytest.mark.parametrize(
-    ("number", "listed"),
-    [
-        (
-            1,
-            (
-                "the time makes walked bridge through thought piece queue eyes died 's don't"
-                " clothes friends 1 12"
-            ),
-        ),
-        (
-            2,
-            (
-                "london river bridges wanted table lion quiet didn't seven again hundred 7 ancient"
-                " being"
-            ),
-        ),
-        (3, "museum beautiful exciting banana radio idea another historic celebrate attractions"),
-    ],
-)
+ONE = "the time makes walked bridge through thought piece queue eyes died 's don't clothes friends"
+TWO = "london river bridges wanted table lion quiet didn't seven again hundred 7 ancient being"
+THREE = "museum beautiful exciting banana radio idea another historic celebrate attractions"
+
+
+@pytest.mark.parametrize(("number", "listed"), [(1, f"{ONE} 1 12"), (2, TWO), (3, THREE)])
 def test_syllables(number, listed):
-    assert {word: syllables_in(word) for word in listed.split()} == dict.fromkeys(
-        listed.split(), number
-    )
+    words = listed.split()
+    assert {word: syllables_in(word) for word in words} == dict.fromkeys(words, number)
 
 
 def test_specs_round_trip_through_json():
@@ -232,16 +179,11 @@ def test_specs_round_trip_through_json():
     assert len({build("no_letters"), build("no_letters")}) == 1
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        *map(tuple, map(dict.values, rows_of("wrong_specs.jsonl"))),
-        (
-            {"name": "mentions_number", "number": 1 << 20_000},
-            "10**18, not a number of thousands of digits.",
-        ),
-    ],
-)
+LARGE = {"name": "mentions_number", "number": 1 << 20_000}
+WRONG = [*map(tuple, map(dict.values, rows_of("wrong_specs.jsonl"))), (LARGE, "10**18, not a num")]
+
+
+@pytest.mark.parametrize(("spec", "message"), WRONG)
 def test_bad_specs_name_the_value_and_the_cure(spec, message):
     with pytest.raises(UsageError) as caught:
         build(spec)
@@ -251,10 +193,8 @@ def test_bad_specs_name_the_value_and_the_cure(spec, message):
 def test_a_regular_expression_that_hangs_ends_with_a_sentence(monkeypatch):
     monkeypatch.setattr("holdfast.measures.patterns._PATIENCE", 0.2)
     measure = build({"regex": r"(a|aa)+$"})
-    with pytest.raises(
-        UsageError,
-        match=r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it",
-    ):
+    says = r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it"
+    with pytest.raises(UsageError, match=says):
         measure.score("a" * 5000 + "b")
     assert measure.score("aaa").value == 1
 
@@ -280,9 +220,8 @@ def test_bad_user_code_is_named(path, message):
 
 
 def test_user_code_runs_where_allowed(tmp_path, monkeypatch):
-    (tmp_path / "my_measures.py").write_text(
-        "def vowels(text): return text.count('a') / len(text)\ndef big(text): return 7\n"
-    )
+    code = "def vowels(text): return text.count('a') / len(text)\ndef big(text): return 7\n"
+    (tmp_path / "my_measures.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     measure = build({"python": "my_measures.vowels"}, allow_code=True)
     assert measure.score("ab").value == 0.5
@@ -349,17 +288,13 @@ def test_a_reply_of_a_megabyte_takes_seconds():
 
 
 def test_importing_the_measures_loads_no_lexicon():
-    program = "import sys, holdfast.measures; print(*sorted(sys.modules))"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", "import sys, holdfast.measures; print(*sorted(sys.modules))"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
     lexicons = {"vaderSentiment", "wordfreq", "lemminflect", "py3langid", "regex", "numpy", "torch"}
     assert not lexicons & set(ran.stdout.split())
 
 
 def test_catalogue_has_one_line_for_each():
-    for name, _, line in catalogue():
-        assert line.endswith(".") and "\n" not in line, name
-    assert ("contains", "words, all=true, case=false, whole=true") in [
-        (name, arguments) for name, arguments, _ in catalogue()
-    ]
+    listed = [(name, arguments) for name, arguments, _ in catalogue()]
+    assert ("contains", "words, all=true, case=false, whole=true") in listed
+    assert all(line.endswith(".") and "\n" not in line for _, _, line in catalogue())

@@ -1,15 +1,14 @@
 """Memory follows what is live, and running out of it costs time, not the run."""
 
-from __future__ import annotations
-
 import gc
+import itertools
 import logging
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 import torch
-from tiny import chat, model
+from tiny import chat, model, tokenizer
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
@@ -27,6 +26,8 @@ CPU_MESSAGE = (
     "you tried to allocate 4294967296 bytes. Error code 12 (Cannot allocate memory)"
 )
 SHORT = Sampling(max_new_tokens=12)
+ERRORS = (RuntimeError(CPU_MESSAGE), MemoryError(), torch.OutOfMemoryError("CUDA out of memory."))
+WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 
 
 def computed(tokens, value=0.0):
@@ -86,9 +87,8 @@ def test_a_forgotten_thread_begins_anew():
 
 @pytest.fixture
 def scarce(monkeypatch):
-    """Lets a decoder run out of memory with more than so many rows; returns the rows of each
-    try.
-    """
+    """Lets memory run out beyond so many rows; returns the rows of each try."""
+    tries, admit, step = [], Decoder.admit, Decoder.step
     tries, admit, step = [], Decoder.admit, Decoder.step
 
     def limit(rows, error):
@@ -112,22 +112,14 @@ def scarce(monkeypatch):
     return limit
 
 
-ERRORS = (RuntimeError(CPU_MESSAGE), MemoryError(), torch.OutOfMemoryError("CUDA out of memory."))
-
-
 @pytest.mark.parametrize("error", ERRORS, ids=("cpu", "python", "cuda"))
 def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, error, caplog):
     tiny, found = model(), {}
 
     def job(n, depth):
-        request = Request(
-            chat("be nice", "hello " * (n + depth + 1)),
-            (Guidance(2.0),) if n == 3 else (),
-            Sampling(max_new_tokens=4 + 3 * n),
-            seed=10 * n + depth,
-            keep=depth == 0,
-            thread=(n, depth),
-        )
+        given = {"seed": 10 * n + depth, "keep": depth == 0, "thread": (n, depth)}
+        methods, sampling = (Guidance(2.0),) * (n == 3), Sampling(max_new_tokens=4 + 3 * n)
+        request = Request(chat("be nice", "hello " * (n + depth + 1)), methods, sampling, **given)
 
         def then(reply):
             assert (n, depth) not in found
@@ -136,23 +128,17 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
 
         return Job(request, then)
 
-    alone = {
-        (n, d): tiny.generate_batch([job(n, d).request])[0] for n in range(6) for d in range(3)
-    }
+    places = itertools.product(range(6), range(3))
+    alone = {place: tiny.generate_batch([job(*place).request])[0] for place in places}
     tries = scarce(3, error)
     with caplog.at_level(logging.WARNING, "holdfast"):
         tiny.session().run([job(n, 0) for n in range(6)])
-    assert {key: reply.token_ids for key, reply in found.items()} == {
-        key: reply.token_ids for key, reply in alone.items()
-    }
-    assert {key: reply.forwarded for key, reply in found.items()} == {
-        key: reply.forwarded for key, reply in alone.items()
-    }
-    assert max(tries) > 3
-    assert (
-        "Out of memory with 6 chats of tiny llama" in caplog.text
-        and "with 3 at a time" in caplog.text
-    )
+    assert found.keys() == alone.keys()
+    for place, reply in found.items():
+        assert reply.token_ids == alone[place].token_ids
+        assert reply.forwarded == alone[place].forwarded
+    assert max(tries) > 3 and "Out of memory with 6 chats of tiny llama" in caplog.text
+    assert "with 3 at a time" in caplog.text
 
 
 def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
@@ -173,9 +159,8 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
 
 def test_running_out_with_a_single_chat_is_one_sentence(scarce):
     scarce(0, RuntimeError(CPU_MESSAGE))
-    with pytest.raises(
-        ModelError, match=r"single chat of tiny llama.*batch_size=192.*shorter chat"
-    ):
+    says = r"single chat of tiny llama.*batch_size=192.*shorter chat"
+    with pytest.raises(ModelError, match=says):
         model().generate(chat("be nice", "hello"), sampling=SHORT)
 
 
@@ -184,10 +169,8 @@ def test_scores_go_on_with_half_of_the_batch(monkeypatch):
 
     tiny, sizes, groups = model(), [], scoring._groups
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
-    expected = [
-        scored.log_probabilities
-        for scored in tiny.session().score(requests, [["bread", "rain"]] * 6)
-    ]
+    scored = tiny.session().score(requests, [["bread", "rain"]] * 6)
+    expected = [score.log_probabilities for score in scored]
 
     def scarce_groups(streams, batch_size, limit):
         for group in groups(streams, batch_size, limit):
@@ -206,17 +189,10 @@ def test_scores_go_on_with_half_of_the_batch(monkeypatch):
         tiny.session().score(requests[:1], [["bread"]])
 
 
-# An error about one of many requests says which
-
-
 def test_an_error_names_the_request_it_is_about():
     tiny, good = model(), Request(chat("be nice", "hello"), sampling=SHORT)
-    refuses = (
-        "{% for m in messages %}{% if 'x' in m['content'] %}{{ raise_exception('no x') }}{% endif"
-        " %}{% endfor %}"
-    )
-    from tiny import tokenizer
-
+    refuses = "{% for m in messages if 'x' in m['content'] %}{{ raise_exception('no x') }}"
+    refuses += "{% endfor %}"
     fussy = replace(tiny, tokenizer=tokenizer(refuses + tokenizer().chat_template))
     with pytest.raises(PromptError, match=r"^Request 2 of 3: The chat template refuses.*no x"):
         fussy.generate_batch([good, Request(chat("be nice", "x")), good])
@@ -226,15 +202,12 @@ def test_an_error_names_the_request_it_is_about():
         tiny.generate(chat("be nice", "hello " * 600))
     with pytest.raises(PromptError, match=r"^Request 2 of 2: A chat and its reply take"):
         tiny.session().score([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
+    twice = Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0)))
     with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance and guidance"):
-        tiny.generate_batch(
-            [Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0))), good]
-        )
+        tiny.generate_batch([twice, good])
 
 
 def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
-    from tiny import tokenizer
-
     refuses = "{% if messages|length > 3 %}{{ raise_exception('too many') }}{% endif %}"
     fussy = replace(model(), tokenizer=tokenizer(refuses + tokenizer().chat_template))
     settings = drift.Settings(rounds=3, conversations=2, sampling=SHORT)
@@ -242,23 +215,16 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
         drift.run(fussy, drift.load_suite("starter"), tmp_path, settings)
 
 
-# A server
-
-
 def serving(tiny, limit=0, **how):
     """A scheduler as a server has it, and handles of six endless rows."""
     shared = SharedPrefixes(limit, pieces=True)
     scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(3.0, 1.0, 60)
-    talks = [chat("be nice", "hello " * (n + 1)) for n in range(6)]
-    rows = [
-        session.render(Request(talk, methods, sampling, seed=n)).row
-        for n, (talk, methods) in enumerate(zip(talks, WAYS, strict=True))
-    ]
+    rows = []
+    for n, methods in enumerate(WAYS):
+        talk = chat("be nice", "hello " * (n + 1))
+        rows.append(session.render(Request(talk, methods, sampling, seed=n)).row)
     return scheduler, [scheduler.submit(replace(row, shares=True)) for row in rows]
-
-
-WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 
 
 def fail_once(monkeypatch, at):
@@ -334,16 +300,11 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     def some(first):
         """Fifty requests, eight at a time; what there is afterwards."""
         for begin in range(first, first + 48, 8):
-            asked = [
-                Request(
-                    chat("be nice", f"{n} " * 9),
-                    (SplitSoftmax(0.1 + n % 10 / 100),),
-                    Sampling(max_new_tokens=6),
-                    seed=n,
-                    trace=n % 2 == 0,
-                )
-                for n in range(begin, begin + 8)
-            ]
+            asked = []
+            for n in range(begin, begin + 8):
+                methods, sampling = (SplitSoftmax(0.1 + n % 10 / 100),), Sampling(max_new_tokens=6)
+                talk = chat("be nice", f"{n} " * 9)
+                asked.append(Request(talk, methods, sampling, seed=n, trace=n % 2 == 0))
             answers = [session.submit(request, top_logprobs=2) for request in asked]
             session.cancel(answers[3])
             while not all(answer.done for answer in answers):

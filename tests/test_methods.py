@@ -26,23 +26,13 @@ CHAT = (
 )
 
 
-# Spec strings
-
-
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
         ("none", ()),
         ("split-softmax:exponent=0.5", (SplitSoftmax(0.5),)),
-        ("repetition:probability=1", (Repetition(1.0),)),
-        (
-            " split-softmax: exponent = .70 + repetition:probability=0.5",
-            (SplitSoftmax(0.7), Repetition(0.5)),
-        ),
-        (
-            "split-softmax:heads=3.5/3.0/12.1,exponent=0.5",
-            (SplitSoftmax(0.5, {(3, 0), (3, 5), (12, 1)}),),
-        ),
+        (" boost: factor = .2e1 + repetition:probability=0.5", (Boost(2), Repetition(0.5))),
+        ("boost:heads=3.5/3.0/12.1,factor=2", (Boost(2.0, {(3, 0), (3, 5), (12, 1)}),)),
         ("boost:factor=2,heads=3.1-2/7.0", (Boost(2.0, {(3, 1), (3, 2), (7, 0)}),)),
         ("pasta:alpha=0.01,generated=scale", (Pasta(0.01, None, "scale"),)),
         ("boost:factor=1e3+spotlight:target=0.3", (Boost(1000.0), Spotlight(0.3))),
@@ -57,21 +47,17 @@ def test_a_spelling_is_read(spec, expected):
     [
         "none",
         "split-softmax:exponent=0.5",
-        "split-softmax:exponent=0",
         "split-softmax:exponent=1e-07",
         "split-softmax:exponent=0.30000000000000004",
         "repetition:probability=1",
         "split-softmax:exponent=0.7,heads=3.0/3.5/12.1+repetition:probability=0.5",
         "repetition:probability=0.5+split-softmax:exponent=0.7",
-        "guidance:scale=1.5",
         "guidance:scale=2,plausibility=0.1+repetition:probability=1",
         "anchoring:strength=1.5,plausibility=0.1",
-        "prompt-strength:scale=2",
         'prompt-strength:scale=2,default="Say \\"yes\\", [a+b]: c=1, ü\\n"+boost:factor=2',
         "pasta:alpha=0.01,heads=3.0/3.5,generated=scale",
         "boost:factor=1e20",  # no plus sign, which stands between methods
         "boost:factor=8,heads=20-29.0-8",
-        "boost:factor=8,heads=3.0/3.1/4.0",
         "pasta:alpha=1+boost:factor=1+spotlight:target=0",
     ],
 )
@@ -89,27 +75,22 @@ def test_equal_methods_are_spelled_alike():
     ("spec", "error", "words"),
     [
         ("splitsoftmax:exponent=0.5", UnknownName, ["'splitsoftmax'", "'split-softmax'"]),
-        ("non", UnknownName, ["'non'", "'none'"]),
         ("split-softmax:expnent=0.5", UnknownName, ["'expnent'", "'exponent'"]),
         ("split-softmax", UsageError, ["'split-softmax'", "split-softmax:exponent=0.5"]),
         ("split-softmax:exponent", UsageError, ["'exponent'", "PARAMETER=VALUE"]),
         ("split-softmax:exponent=0.5,exponent=0.7", UsageError, ["once", "'exponent=0.7'"]),
         ("split-softmax:exponent=half", UsageError, ["exponent", "'half'"]),
         ("split-softmax:exponent=1.5", ParameterOutOfRange, ["exponent", "from 0 to 1", "1.5"]),
-        ("split-softmax:exponent=nan", ParameterOutOfRange, ["exponent", "nan"]),
         ("split-softmax:exponent=0.5,heads=3", UsageError, ["'3'", "heads=3.0/3.5"]),
         ("boost:factor=2,heads=5-3.0-8", UsageError, ["lower number", "'5-3.0-8'"]),
         ("boost:factor=2,heads=0-99999.0-99999", UsageError, ["100,000", "'0-99999.0-99999'"]),
         ("boost", UsageError, ["boost needs factor", "boost:factor=4", "'boost'"]),
         ("boost:=3,factor=2", UnknownName, ["boost has no parameter", "''"]),
         ("guidance:scale=-1", ParameterOutOfRange, ["guidance", "scale", "from 0"]),
-        ("pasta:alpha=0", ParameterOutOfRange, ["alpha", "above 0 to 1", "0"]),
         ("pasta:alpha=0.1,generated=drop", UsageError, ["'drop'", "keep or scale"]),
         ("pasta:alpha=0.1,heads=none.json", UsageError, ["none.json", "[[layer, head], ...]"]),
-        ("boost:factor=0.5", ParameterOutOfRange, ["factor", "from 1 upwards", "0.5"]),
         ("boost:factor=inf", ParameterOutOfRange, ["factor", "inf"]),
         ("spotlight:target=1", ParameterOutOfRange, ["target", "below 1", "1"]),
-        ("repetition:probability=-0.1", ParameterOutOfRange, ["from 0 to 1", "-0.1"]),
         ("", UsageError, ["''", "none"]),
         ("repetition:probability=1+", UsageError, ["'repetition:probability=1+'"]),
         ("none+repetition:probability=1", UsageError, ["'none+repetition:probability=1'"]),
@@ -140,10 +121,8 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
         fields = [field.name for field in dataclasses.fields(method)]
         assert list(declared) == fields, f"a field of {method.name} is no parameter"
         assert method.source and all(parameter.description for parameter in declared.values())
-        given = ",".join(
-            f"{parameter}={declared[parameter].example}"
-            for parameter in required_parameters(method)
-        )
+        needed = required_parameters(method)
+        given = ",".join(f"{parameter}={declared[parameter].example}" for parameter in needed)
         (made,) = methods.parse(f"{method.name}:{given}")
         assert all(hasattr(made, member) for member in members_of(methods.kind_of(made)))
         assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
@@ -192,9 +171,6 @@ def test_a_parameter_that_is_no_number_is_refused(value):
         SplitSoftmax(value)
 
 
-# Split-softmax
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_split_softmax_is_exact_over_the_whole_range(exponent, dtype):
@@ -207,11 +183,8 @@ def test_split_softmax_is_exact_over_the_whole_range(exponent, dtype):
 
 @pytest.mark.parametrize("exponent", [0, 1e-40, 1e-12, 0.5, 0.999999])
 def test_split_softmax_is_finite_never_lowers_and_keeps_order(exponent):
-    log_odds = (
-        torch.cat([torch.linspace(-1e4, 1e4, 4001), torch.linspace(-90, 90, 4001)])
-        .sort()
-        .values.view(1, 1, -1)
-    )
+    ranges = torch.linspace(-1e4, 1e4, 4001), torch.linspace(-90, 90, 4001)
+    log_odds = torch.cat(ranges).sort().values.view(1, 1, -1)
     shifted = SplitSoftmax(exponent).shift(log_odds, 0)
     assert shifted.isfinite().all()
     # rounding of the last bit, relative to the size of the log-odds
@@ -236,17 +209,11 @@ def test_heads_that_are_no_pairs_are_refused(heads):
         SplitSoftmax(0.5, heads)
 
 
-# PASTA, InstABoost and GUIDE, Spotlight
+LOG_ODDS = [*map(SplitSoftmax, EXPONENTS), Pasta(0.01), Pasta(0.3, None, "scale")]
+LOG_ODDS += [Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)]
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        *map(SplitSoftmax, EXPONENTS),
-        *(Pasta(0.01), Pasta(0.3, None, "scale"), Boost(3), Boost(1e6)),
-        *(Spotlight(0.1), Spotlight(0.9)),
-    ],
-)
+@pytest.mark.parametrize("method", LOG_ODDS)
 def test_log_odds_methods_match_the_papers_weights(method):
     draw = random.Random(f"{method}")
     for _ in range(50):
@@ -256,9 +223,8 @@ def test_log_odds_methods_match_the_papers_weights(method):
         if isinstance(method, SplitSoftmax):
             expected = oracles.split_softmax(weights, span, method.exponent)
         elif isinstance(method, Pasta):
-            expected = oracles.pasta(
-                weights, span, generated, method.alpha, method.generated == "scale"
-            )
+            scales = method.generated == "scale"
+            expected = oracles.pasta(weights, span, generated, method.alpha, scales)
         elif isinstance(method, Boost):
             expected = oracles.boost(weights, span, method.factor)
             assert expected == pytest.approx(oracles.guide(scores, span, math.log(method.factor)))
@@ -266,12 +232,8 @@ def test_log_odds_methods_match_the_papers_weights(method):
             expected = oracles.spotlight(weights, span, method.target)
             assert sum(expected[:7]) == pytest.approx(max(method.target, sum(weights[:7])))
         row = torch.tensor(scores)
-        held = torch.tensor(
-            [
-                s or (g and method.span_includes_generated)
-                for s, g in zip(span, generated, strict=True)
-            ]
-        )
+        both = zip(span, generated, strict=True)
+        held = torch.tensor([s or (g and method.span_includes_generated) for s, g in both])
         log_odds = row[held].logsumexp(0) - row[~held].logsumexp(0)
         shifted = method.shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]
         merged = torch.empty(24)
@@ -297,30 +259,19 @@ def test_infinite_log_odds_stay_and_chosen_heads_alone_move(method):
     before, named = log_odds.clone(), dataclasses.replace(method, heads={(3, 1), (5, 0)})
     chosen = named.shift(log_odds, 3)
     assert torch.equal(named.shift(log_odds, 4), log_odds) and torch.equal(log_odds, before)
-    assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1]) and not torch.equal(
-        chosen[:, 1], log_odds[:, 1]
-    )
+    assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1])
+    assert not torch.equal(chosen[:, 1], log_odds[:, 1])
     assert torch.equal(chosen[:, [0, 2, 3]], log_odds[:, [0, 2, 3]])
 
 
-# Repetition
-
-
 def test_repetition_puts_the_system_prompt_before_each_user_message():
-    edited = Repetition(1).edit(CHAT, seed=3)
-    assert [message["content"] for message in edited] == [
-        "Speak like a pirate.",
-        "Speak like a pirate.\n\nHello.",
-        "Arr.",
-        "Speak like a pirate.\n\nAnd then?",
-    ]
-    assert [message["role"] for message in edited] == [message["role"] for message in CHAT]
-
-
-def test_repetition_leaves_the_callers_messages_alone():
     chat = [dict(message) for message in CHAT]
-    Repetition(1).edit(chat, seed=3)
-    assert chat == list(CHAT)
+    edited = Repetition(1).edit(chat, seed=3)
+    prompt = "Speak like a pirate."
+    expected = [prompt, f"{prompt}\n\nHello.", "Arr.", f"{prompt}\n\nAnd then?"]
+    assert [message["content"] for message in edited] == expected
+    assert [message["role"] for message in edited] == [message["role"] for message in CHAT]
+    assert chat == list(CHAT), "the caller's messages are left alone"
 
 
 def test_the_neutral_probability_is_the_identity():
@@ -331,9 +282,8 @@ def test_repetition_never_changes_the_past():
     chat = _long_chat(rounds=12)
     for seed in range(20):
         whole = Repetition(0.5).edit(chat, seed)
-        assert all(
-            Repetition(0.5).edit(chat[:end], seed) == whole[:end] for end in range(1, len(chat) + 1)
-        )
+        for end in range(1, len(chat) + 1):
+            assert Repetition(0.5).edit(chat[:end], seed) == whole[:end]
 
 
 def test_repetition_draws_per_conversation_and_message_with_its_probability():
@@ -371,14 +321,11 @@ def test_edit_messages_applies_prompt_methods_and_passes_over_others():
 def _long_chat(rounds):
     chat = [CHAT[0]]
     for number in range(rounds):
-        chat += [
-            {"role": "user", "content": f"q{number}"},
-            {"role": "assistant", "content": f"a{number}"},
-        ]
+        chat += [{"role": "user", "content": f"q{number}"}]
+        chat += [{"role": "assistant", "content": f"a{number}"}]
     return tuple(chat)
 
 
 def _repeated(messages):
-    return [
-        int("pirate" in message["content"]) for message in messages if message["role"] == "user"
-    ]
+    asked = [message["content"] for message in messages if message["role"] == "user"]
+    return [int("pirate" in content) for content in asked]

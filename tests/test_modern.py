@@ -1,8 +1,4 @@
-"""Rows of every kind of cache in one batch, against each row alone with the cache that its model
-makes, which encodes the whole history again at every turn.
-"""
-
-from __future__ import annotations
+"""Rows of every kind of cache in one batch, against each row alone without reuse."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -25,76 +21,44 @@ from holdfast.engine.state_layers import HELD
 # float64 logits of large random weights; what a wrong mask or state moves is 1e-2 and more
 ROUNDING = 1e-6
 IN_STATES = 1e-4  # recurrences are float32 whatever the model is
-EXPERTS = {
-    "num_local_experts": 2,
-    "num_experts_per_tok": 1,
-    "experts_implementation": "eager",  # the other one knows no float64
-}
-SHARED = {
-    "num_hidden_layers": 4,
-    "num_kv_shared_layers": 2,
-    "layer_types": ("sliding_attention", "full_attention") * 2,
-    "hidden_size_per_layer_input": 8,
-    "vocab_size_per_layer_input": 400,
-}
+# the other implementation of experts knows no float64
+EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "experts_implementation": "eager"}
+TWO_KINDS = ("sliding_attention", "full_attention") * 2
+SHARED = {"num_hidden_layers": 4, "num_kv_shared_layers": 2, "layer_types": TWO_KINDS}
+SHARED |= {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 400}
+SWITCHED = {"sliding_window": 16, "use_sliding_window": True}
+CHUNKED = {"attention_chunk_size": 16, "intermediate_size_mlp": 96, "no_rope_layers": (1, 0, 1)}
+SPARSE = {"laurel_rank": 8, "activation_sparsity_pattern": (0.0,) * 4}
 # windows and chunks of 16 tokens, where a first turn has about 30
 KINDS = {
     "mistral": {"sliding_window": 16},
     "phi3": {"sliding_window": 16},
-    "qwen3": {"sliding_window": 16, "use_sliding_window": True, "max_window_layers": 1},
-    "smollm3": {"sliding_window": 16, "use_sliding_window": True, "no_rope_layers": (1, 0, 1)},
+    "qwen3": {**SWITCHED, "max_window_layers": 1},
+    "smollm3": {**SWITCHED, "no_rope_layers": (1, 0, 1)},
     "gemma2": {"sliding_window": 16},
     "gemma3_text": {"sliding_window": 16},
-    "cohere2": {"sliding_window": 16, "layer_types": ("sliding_attention", "full_attention") * 2},
+    "cohere2": {"sliding_window": 16, "layer_types": TWO_KINDS, "num_hidden_layers": 4},
     "olmo3": {"sliding_window": 16},
     "gpt_oss": {"sliding_window": 16, **EXPERTS},
-    "llama4_text": {
-        "attention_chunk_size": 16,
-        "intermediate_size_mlp": 96,
-        "no_rope_layers": (1, 0, 1),
-        **EXPERTS,
-    },
-    "gemma3n_text": {
-        "sliding_window": 16,
-        "laurel_rank": 8,
-        "activation_sparsity_pattern": (0.0,) * 4,
-        **SHARED,
-    },
+    "llama4_text": {**CHUNKED, **EXPERTS},
+    "gemma3n_text": {"sliding_window": 16, **SPARSE, **SHARED},
     "gemma4_text": {"sliding_window": 16, **SHARED},
 }
-KINDS["cohere2"]["num_hidden_layers"] = 4
-MAMBA = {
-    "mamba_n_heads": 8,
-    "mamba_d_head": 12,
-    "mamba_d_state": 8,
-    "mamba_n_groups": 1,
-    "mamba_chunk_size": 16,
-}
+MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 12, "mamba_d_state": 8, "mamba_n_groups": 1}
+MAMBA["mamba_chunk_size"] = 16
+ROUTED = {"num_experts_per_tok": 2, "experts_implementation": "eager", "num_experts": 4}
+ROUTED |= {"moe_intermediate_size": 24, "shared_expert_intermediate_size": 24}
+LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8}
+LINEAR |= {"linear_value_head_dim": 8}
+LINEAR["layer_types"] = ("linear_attention", "full_attention", "linear_attention")
+JAMBA = {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 8, "num_experts": 2}
 # states of a convolution, a recurrence or both, beside attention, in one layer with it, or alone
 STATES = {
-    "qwen3_next": {
-        "layer_types": ("linear_attention", "full_attention", "linear_attention"),
-        "linear_num_key_heads": 2,
-        "linear_num_value_heads": 4,
-        "linear_key_head_dim": 8,
-        "linear_value_head_dim": 8,
-        "num_experts": 4,
-        "num_experts_per_tok": 2,
-        "experts_implementation": "eager",
-        "moe_intermediate_size": 24,
-        "shared_expert_intermediate_size": 24,
-    },
+    "qwen3_next": {**LINEAR, **ROUTED},
     "lfm2": {"layer_types": ("conv", "full_attention", "conv"), "block_auto_adjust_ff_dim": False},
     "bamba": {"attn_layer_indices": (1,), **MAMBA},
     "falcon_h1": {"mamba_d_ssm": 96, **MAMBA},
-    "jamba": {
-        "attn_layer_period": 2,
-        "attn_layer_offset": 1,
-        "mamba_d_state": 8,
-        "num_experts": 2,
-        "num_experts_per_tok": 1,
-        "experts_implementation": "eager",
-    },
+    "jamba": {**JAMBA, "num_experts_per_tok": 1, "experts_implementation": "eager"},
     "mamba2": {"num_heads": 8, "state_size": 8, "n_groups": 1, "chunk_size": 16},
     "mamba": {"state_size": 8},
 }
@@ -108,6 +72,7 @@ METHODS = {
     "guidance": (Guidance(2.0), Boost(2)),
 }
 GREEDY = Sampling(temperature=0, max_new_tokens=10)
+TRACED = (*KINDS, "qwen3_next", "lfm2", "bamba", "falcon_h1", "jamba", "gptj", "gpt_neox")
 
 
 @pytest.fixture(autouse=True)
@@ -201,13 +166,11 @@ def test_layers_that_look_at_the_length_of_the_cache_share_passes_with_rows_of_t
     """Llama 4 scales queries by a position that it takes from there, beyond so many tokens."""
     scaled = {**KINDS["llama4_text"], "attn_scale": 4.0, "floor_scale": 24}
     tiny = model("llama4_text", dtype="float64", **scaled)
-    asked = [
-        Request(chat("talk about cheese", "the garden " * n), (), GREEDY, n) for n in (1, 6, 3, 6)
-    ]
+    talks = [(n, chat("talk about cheese", "the garden " * n)) for n in (1, 6, 3, 6)]
+    asked = [Request(talk, (), GREEDY, seed) for seed, talk in talks]
     alone = replace(tiny, reuses_cache=False).generate_batch(asked)
-    assert [reply.token_ids for reply in tiny.generate_batch(asked)] == [
-        reply.token_ids for reply in alone
-    ]
+    together = tiny.generate_batch(asked)
+    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
     plain = model("llama4_text", dtype="float64", **{**scaled, "floor_scale": 8192})
     assert plain.generate_batch(asked)[1].token_ids != alone[1].token_ids
 
@@ -240,9 +203,7 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
     assert (masses > 0.1).sum() > 12
 
 
-@pytest.mark.parametrize(
-    "kind", (*KINDS, "qwen3_next", "lfm2", "bamba", "falcon_h1", "jamba", "gptj", "gpt_neox")
-)
+@pytest.mark.parametrize("kind", TRACED)
 def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
     """What a layer sees is where the weights of transformers' own eager attention are not 0."""
     options = (KINDS | STATES | {"gptj": GPTJ}).get(kind, {})

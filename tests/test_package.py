@@ -1,8 +1,4 @@
-"""The package as it is built: everything that is needed at run time is in the wheel, nothing else
-is, and the pins agree with the ranges.
-"""
-
-from __future__ import annotations
+"""The package as it is built: the wheel holds what is needed, and the pins agree."""
 
 import re
 import subprocess
@@ -35,11 +31,8 @@ def elsewhere() -> dict[str, str]:
     """The packages that `make test` does not install, with what installs them."""
     (everything,) = map(Requirement, EXTRAS["integrations"])
     commands = {extra: "make integrations" for extra in everything.extras} | {"docs": "make docs"}
-    return {
-        Requirement(text).name: command
-        for extra, command in commands.items()
-        for text in EXTRAS[extra]
-    }
+    rows = [(text, command) for extra, command in commands.items() for text in EXTRAS[extra]]
+    return {Requirement(text).name: command for text, command in rows}
 
 
 def test_the_version_is_told_in_one_place():
@@ -66,23 +59,9 @@ def is_installed(name: str) -> bool:
 
 
 def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "--disable-pip-version-check",
-            "--wheel-dir",
-            str(tmp_path),
-            str(ROOT),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command += ["--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     names = zipfile.ZipFile(next(tmp_path.glob("holdfast_llm-*.whl"))).namelist()
     for wanted in (
@@ -96,6 +75,5 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
         "report/page.js",
     ):
         assert f"holdfast/{wanted}" in names
-    assert not [
-        name for name in names if name.startswith(("tests", "training")) or name.endswith(".pyc")
-    ]
+    assert not [name for name in names if name.startswith(("tests", "training"))]
+    assert not [name for name in names if name.endswith(".pyc")]

@@ -1,8 +1,4 @@
-"""Where the system prompt stands in a rendered chat, whatever the template, and templates that look
-at the clock.
-"""
-
-from __future__ import annotations
+"""Where the system prompt stands in a rendered chat, and templates with a clock."""
 
 from datetime import datetime
 
@@ -16,6 +12,7 @@ from holdfast.errors import PromptError, UsageError
 
 ROLES = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']BODY }}{% endfor %}"
 PLAIN = ROLES.replace("BODY", "")
+TRIMMED = ROLES.replace("BODY", "|trim")
 PREAMBLE = "You are kind.\n" + PLAIN
 MERGED = (
     "{% set system = messages[0]['content'] if messages[0]['role'] == 'system' else '' %}{% for m"
@@ -26,11 +23,10 @@ DROPPED = "{% for m in messages if m['role'] != 'system' %}{{ m['content'] }}{% 
 ONE_DROPPED = (
     "{% for m in messages %}{{ m['content'] if m['role'] != 'system' or loop.first }}{% endfor %}"
 )
-NAMES = (
-    "{% for m in messages if m['role'] != 'system' %}<{{ m['role'] }}>{{ m['content'] }}{%"
-    " endfor %}"
-)
+NAMES = PLAIN.replace("messages", "messages if m['role'] != 'system'")
 TWICE = "{{ messages[0]['content'] }}|{% for m in messages %}{{ m['content'] }}|{% endfor %}"
+SAID = "{{ m['content'] }}"
+ENDLESS = "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}"
 
 
 def two(first: str, second: str, *turns: str):
@@ -47,46 +43,24 @@ def held(template: str, messages, **options) -> tuple[str, list[int]]:
     return shown + text[last:], [start for start, _ in spans]
 
 
+KIND, EMPTY = chat("Be kind.", "hello"), ({"role": "system", "content": ""}, *chat("", "hello"))
+PRIVATE = "\U000f0100x\U000f0101"
+
+
 @pytest.mark.parametrize(
     ("template", "messages", "shown"),
     (
-        (PLAIN, chat("Be kind.", "hello"), "<system>⟦Be kind.⟧<user>hello"),
-        (
-            PLAIN,
-            chat(" Be kind.\n", "Be kind. Be kind."),
-            "<system> ⟦Be kind.⟧\n<user>Be kind. Be kind.",
-        ),
-        (
-            ROLES.replace("BODY", "|trim"),
-            chat(" Be kind.\n", "Be kind."),
-            "<system>⟦Be kind.⟧<user>Be kind.",
-        ),
-        (
-            PREAMBLE,
-            chat("You are kind.", "hello"),
-            "You are kind.\n<system>⟦You are kind.⟧<user>hello",
-        ),
-        (PREAMBLE, chat("kind", "hello"), "You are kind.\n<system>⟦kind⟧<user>hello"),
+        (PLAIN, KIND, "<system>⟦Be kind.⟧<user>hello"),
+        (PLAIN, chat(" Be kind.\n", "Be kind."), "<system> ⟦Be kind.⟧\n<user>Be kind."),
+        (TRIMMED, chat(" Be kind.\n", "Be kind."), "<system>⟦Be kind.⟧<user>Be kind."),
+        (PREAMBLE, chat("You are kind.", "a"), "You are kind.\n<system>⟦You are kind.⟧<user>a"),
         (PLAIN, chat("system", "user"), "<system>⟦system⟧<user>user"),
         (MERGED, chat("Be kind.", "Be kind.", "no", "Go."), "[Be kind.][⟦Be kind.⟧\nGo.]"),
-        (TWICE, chat("Be kind.", "hello"), "⟦Be kind.⟧|⟦Be kind.⟧|hello|"),
-        (
-            PLAIN,
-            two("Be kind.", "Rhyme.", "hello"),
-            "<system>⟦Be kind.⟧<user>hello<system>⟦Rhyme.⟧",
-        ),
-        (
-            PLAIN,
-            two("Be kind.", "Be kind.", "hello"),
-            "<system>⟦Be kind.⟧<user>hello<system>⟦Be kind.⟧",
-        ),
-        (PLAIN, two("Be kind.", "Be", "Be"), "<system>⟦Be kind.⟧<user>Be<system>⟦Be⟧"),
+        (TWICE, KIND, "⟦Be kind.⟧|⟦Be kind.⟧|hello|"),
+        (PLAIN, two("Be kind.", "Rhyme.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Rhyme.⟧"),
+        (PLAIN, two("Be kind.", "Be kind.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Be kind.⟧"),
         (PLAIN, two("Be kind.", " ", "hello"), "<system>⟦Be kind.⟧<user>hello<system> "),
-        (
-            PLAIN,
-            chat("\U000f0100x\U000f0101", "x\U000f0100x\U000f0101"),
-            "<system>⟦\U000f0100x\U000f0101⟧<user>x\U000f0100x\U000f0101",
-        ),
+        (PLAIN, chat(PRIVATE, f"x{PRIVATE}"), f"<system>⟦{PRIVATE}⟧<user>x{PRIVATE}"),
         (PLAIN, chat("", "hello"), "<user>hello"),
         (PLAIN, chat("  ", "hello"), "<system>  <user>hello"),
     ),
@@ -100,10 +74,7 @@ def test_every_system_prompt_is_found_where_the_template_put_it(template, messag
     (
         (chat(" Be kind. ", "hello"), "<user> ⟦Be kind.⟧ \n\nhello"),
         (chat("Be kind.", "Be kind."), "<user>⟦Be kind.⟧\n\nBe kind."),
-        (
-            two("Be kind.", "Rhyme.", "hello", "no"),
-            "<user>⟦Be kind.\n\nRhyme.⟧\n\nhello<assistant>no",
-        ),
+        (two("Be kind.", "Be.", "a", "b"), "<user>⟦Be kind.\n\nBe.⟧\n\na<assistant>b"),
     ),
 )
 def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messages, shown):
@@ -113,17 +84,12 @@ def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messa
 @pytest.mark.parametrize(
     ("template", "messages", "named"),
     (
-        (DROPPED, chat("Be kind.", "hello"), "'Be kind.'"),
-        (DROPPED, chat("Be kind.", "Be kind."), "'Be kind.'"),
-        ("Be kind." + DROPPED, chat("Be kind.", "hello"), "'Be kind.'"),
+        (DROPPED, KIND, "'Be kind.'"),
+        ("Be kind." + DROPPED, KIND, "'Be kind.'"),
         (NAMES, chat("user", "hello"), "'user'"),
         (ROLES.replace("BODY", "|upper"), chat("be kind", "BE KIND"), "'be kind'"),
-        (ROLES.replace("BODY", "[:6]"), chat("Be kind.", "hello"), "'Be kind.'"),
-        (
-            ROLES.replace("BODY", "|replace('kind', 'rude')"),
-            chat("Be kind.", "hello"),
-            "'Be kind.'",
-        ),
+        (ROLES.replace("BODY", "[:6]"), KIND, "'Be kind.'"),
+        (ROLES.replace("BODY", "|replace('kind', 'rude')"), KIND, "'Be kind.'"),
         (ROLES.replace("BODY", "|length"), chat("3", "abc"), "'3'"),
         (ONE_DROPPED, two("Be kind.", "Be kind.", "hello"), "'Be kind.'"),
         (ONE_DROPPED, two("Be kind.", "Rhyme.", "hello"), "'Be kind.' or 'Rhyme.'"),
@@ -132,9 +98,8 @@ def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messa
 def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, messages, named):
     with pytest.raises(PromptError) as caught:
         render(messages, tokenizer(template))
-    assert f"rewrites the system prompt {named};" in str(
-        caught.value
-    ) and "--system-as=first-user" in str(caught.value)
+    told = str(caught.value)
+    assert f"rewrites the system prompt {named};" in told and "--system-as=first-user" in told
 
 
 # as Mistral does: the tools in front of the last user message; a tool's result with its name
@@ -165,33 +130,24 @@ def test_with_tools_the_span_is_the_users_own_prompt(template, system_as):
 def test_a_template_that_inserts_a_prompt_leaves_it_out_with_tools_as_well():
     text, spans = render_with_spans(chat("", "hello"), tokenizer(TOOLED), tools=[LOOK])
     assert text.startswith("<sys>Help.\n\n# Tools") and spans == ()
-    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
-    text, spans = render_with_spans(empty, tokenizer(TOOLED), tools=[LOOK])
+    text, spans = render_with_spans(EMPTY, tokenizer(TOOLED), tools=[LOOK])
     assert text.startswith("<sys>\n\n# Tools") and spans == ()
 
 
 @pytest.mark.parametrize(
-    ("template", "named"),
+    ("template", "old", "new", "named"),
     [
-        (PLAIN, "leaves out the declared tool 'look'"),
-        (BESIDE.replace("tools and", "false and"), "the declared tool 'look'"),
-        (TOOLED.replace("m['tool_calls'] or ()", "()"), "the call of 'look'"),
-        (
-            BESIDE.replace("m['tool_calls'] | tojson", "m['tool_calls'][0]['function']['name']"),
-            "the arguments {'at': 'the price', 'many': 2}",
-        ),
-        (
-            BESIDE.replace("{{ m['content'] }}", "{{ m['content'] if not m['name'] }}"),
-            "the tool's result 'nine'",
-        ),
-        (
-            BESIDE.replace("{{ m['content'] }}", "{{ m['content'] if not m['tool_calls'] }}"),
-            "the text 'I will look.' beside a tool call",
-        ),
-        (TEMPLATE, "refuses this chat with tools"),
+        (PLAIN, "", "", "leaves out the declared tool 'look'"),
+        (BESIDE, "tools and", "false and", "the declared tool 'look'"),
+        (TOOLED, "m['tool_calls'] or ()", "()", "the call of 'look'"),
+        (BESIDE, "] | tojson", "][0]['function']['name']", "the arguments {'at': 'the price', 'ma"),
+        (BESIDE, SAID, "{{ m['content'] if not m['name'] }}", "the tool's result 'nine'"),
+        (BESIDE, SAID, "{{ m['content'] if not m['tool_calls'] }}", "the text 'I will look.' bes"),
+        (TEMPLATE, "", "", "refuses this chat with tools"),
     ],
-)  # fmt: skip
-def test_a_template_that_leaves_out_something_of_the_tools_is_refused(template, named):
+)
+def test_a_template_that_leaves_out_something_of_the_tools_is_refused(template, old, new, named):
+    template = template.replace(old, new) if old else template
     # a result that the text has elsewhere is no proof that the template renders it
     messages = looked_up("Be kind.", user="Is the price nine? I will look.")
     with pytest.raises(PromptError) as caught:
@@ -200,24 +156,17 @@ def test_a_template_that_leaves_out_something_of_the_tools_is_refused(template, 
 
 
 def test_the_cure_is_not_what_was_done_already():
-    with pytest.raises(
-        PromptError, match=r"rewrites the system prompt 'be kind'; use a model whose template"
-    ):
-        render(
-            chat("be kind", "hello"),
-            tokenizer(ROLES.replace("BODY", "|upper")),
-            system_as="first-user",
-        )
+    says = r"rewrites the system prompt 'be kind'; use a model whose template"
+    upper = tokenizer(ROLES.replace("BODY", "|upper"))
+    with pytest.raises(PromptError, match=says):
+        render(chat("be kind", "hello"), upper, system_as="first-user")
 
 
 def test_tokens_of_every_span_are_marked():
     text, spans = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
     prompt = tokenize([text], [spans], tokenizer())[0]
-    marked = [
-        tokenizer().decode([token])
-        for token, inside in zip(prompt.token_ids, prompt.span_mask, strict=True)
-        if inside
-    ]
+    inside = zip(prompt.token_ids, prompt.span_mask, strict=True)
+    marked = [tokenizer().decode([token]) for token, held in inside if held]
     assert "".join(marked) == "Talk about bread.the rain"
     assert not any(tokenize([text], [()], tokenizer())[0].span_mask)
 
@@ -237,29 +186,22 @@ def test_a_template_that_fails_is_named_and_not_raised_through(template, message
     assert all(word in str(caught.value) for word in words), caught.value
 
 
-# The clock
-
-
 def test_the_clock_of_templates_stands_still():
     template = (
         "\n{%- if strftime_now is defined %}{% set today = strftime_now('%d %b %Y') %}{% endif"
         " %}\nToday: {{ today }}\n" + PLAIN
     )
-    assert (
-        render(chat("Be kind.", "hello"), tokenizer(template)).text
-        == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
-    )
-    untouched = tokenizer(template).apply_chat_template(
-        [{"role": "user", "content": "hello"}], tokenize=False
-    )
+    shown = render(KIND, tokenizer(template)).text
+    assert shown == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
+    hello = [{"role": "user", "content": "hello"}]
+    untouched = tokenizer(template).apply_chat_template(hello, tokenize=False)
     assert datetime.now().strftime("%Y") in untouched  # of others' renderings, the clock goes on
 
 
 def test_a_template_that_asks_for_the_time_starts_as_it_did():
     template = "\n  {% if false %}{{ strftime_now('%Y') }}{% endif %}x\n" + PLAIN
-    theirs = tokenizer(template).apply_chat_template(
-        [{"role": "user", "content": "hello"}], tokenize=False
-    )
+    hello = [{"role": "user", "content": "hello"}]
+    theirs = tokenizer(template).apply_chat_template(hello, tokenize=False)
     assert render_text(chat("", "hello"), tokenizer(template)) == theirs
 
 
@@ -304,13 +246,9 @@ BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% end
     (
         (DEFAULT, "<system>\n<user>hello"),
         (PLAIN, "<user>hello"),
-        (
-            PREAMBLE,
-            "You are kind.\n<user>hello",
-        ),  # part of every chat, with a system prompt or without
+        (PREAMBLE, "You are kind.\n<user>hello"),  # of every chat, with a prompt or without
         (NAMES, "<user>hello"),
         (TWICE, "hello|hello|"),
-        (MERGED, "[\nhello]"),
         (NO_ROLE, "<user>hello"),
         (ELSEWHERE, "<system>\n<user>hello"),
         (BARE, "<system><user>hello"),
@@ -320,41 +258,29 @@ BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% end
     ),
 )
 def test_a_default_system_prompt_is_left_out_where_none_is_wanted(template, text):
-    assert render_with_spans(chat("", "hello"), tokenizer(template), default_system=False) == (
-        text,
-        (),
-    )
-    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
+    plain = chat("", "hello")
+    found = render_with_spans(plain, tokenizer(template), default_system=False)
+    assert found == (text, ())
     for system_as in ("role", "first-user"):
-        assert render_with_spans(empty, tokenizer(template), system_as=system_as) == (text, ())
-    given = chat("Be kind.", "hello")
-    assert render_with_spans(given, tokenizer(PLAIN), default_system=False) == render_with_spans(
-        given, tokenizer(PLAIN)
-    )
+        assert render_with_spans(EMPTY, tokenizer(template), system_as=system_as) == (text, ())
 
 
 def test_emphasis_is_found_beside_a_default_that_is_left_out():
     messages = chat("", "hello there")
-    text, spans = render_with_spans(
-        messages, tokenizer(DEFAULT), emphasis=["there"], default_system=False
-    )
-    assert text == "<system>\n<user>hello there" and [
-        text[first:last] for first, last in spans
-    ] == ["there"]
+    given = messages, tokenizer(DEFAULT)
+    text, spans = render_with_spans(*given, emphasis=["there"], default_system=False)
+    assert text == "<system>\n<user>hello there"
+    assert [text[first:last] for first, last in spans] == ["there"]
 
 
 def test_a_default_that_an_empty_prompt_does_not_replace_is_refused_where_none_may_be_read():
-    assert render_with_spans(chat("", "hello"), tokenizer(ANYWAY), default_system=False) == (
-        "<user>hello",  # it stands where a system prompt would, so it can be cut out
-        (),
-    )
+    # it stands where a system prompt would, so it can be cut out
+    found = render_with_spans(chat("", "hello"), tokenizer(ANYWAY), default_system=False)
+    assert found == ("<user>hello", ())
     with pytest.raises(PromptError, match=r"Be helpful!.*use another method"):
         render_with_spans(chat("", "hello"), tokenizer(STUBBORN), default_system=False)
-    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
-    assert (
-        render_with_spans(empty, tokenizer(STUBBORN))[0]
-        == "<system><user>hello Be helpful!<assistant>"
-    )
+    shown, _ = render_with_spans(EMPTY, tokenizer(STUBBORN))
+    assert shown == "<system><user>hello Be helpful!<assistant>"
     found = default_system_prompt(tokenizer(STUBBORN))
     assert "Be helpful!" in found.text and not found.can_be_left_out
 
@@ -362,35 +288,31 @@ def test_a_default_that_an_empty_prompt_does_not_replace_is_refused_where_none_m
 @pytest.mark.parametrize(
     ("template", "default"),
     (
-        (DEFAULT, DefaultSystemPrompt("You are a helpful assistant.")),
-        (CHATML, DefaultSystemPrompt("You are kind.")),
-        (BARE, DefaultSystemPrompt("A chat with an assistant.")),
-        (ANYWAY, DefaultSystemPrompt("Be helpful.")),
-        (PLAIN, DefaultSystemPrompt("")),
-        (PREAMBLE, DefaultSystemPrompt("")),
-        (DATED, DefaultSystemPrompt("")),
-        (NO_ROLE, DefaultSystemPrompt("")),
+        (DEFAULT, "You are a helpful assistant."),
+        (CHATML, "You are kind."),
+        (BARE, "A chat with an assistant."),
+        (ANYWAY, "Be helpful."),
+        (PLAIN, ""),
+        (PREAMBLE, ""),
+        (DATED, ""),
+        (NO_ROLE, ""),
     ),
 )
 def test_the_prompt_that_a_template_inserts_is_found(template, default):
-    assert default_system_prompt(tokenizer(template)) == default
+    assert default_system_prompt(tokenizer(template)) == DefaultSystemPrompt(default)
 
 
 def test_chats_without_a_prompt_are_as_before_where_the_template_inserts_none():
     """So is the default model's: its baselines and guidance read what they read in version 0.2."""
     shipped = holdfast.load("default").tokenizer
     assert default_system_prompt(shipped).text == ""
-    empty = ({"role": "system", "content": ""}, *chat("", "hello"))
-    assert render_with_spans(empty, shipped) == render_with_spans(chat("", "hello"), shipped)
+    assert render_with_spans(EMPTY, shipped) == render_with_spans(chat("", "hello"), shipped)
 
 
 @pytest.mark.parametrize(
     ("template", "says"),
     (
-        (
-            "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}",
-            "calls itself without end",
-        ),
+        (ENDLESS, "calls itself without end"),
         ("{{ 1 // 0 }}", "ZeroDivisionError"),
         ("{% for i in range(10 ** 9) %}{% endfor %}", "OverflowError"),
     ),

@@ -1,7 +1,5 @@
 """What the README alone promises; `test_documents.py` runs its code, with that of the pages."""
 
-from __future__ import annotations
-
 import pkgutil
 import re
 

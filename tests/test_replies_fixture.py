@@ -1,7 +1,5 @@
 """The default model replies as it is recorded: every method, batch and fork, token for token."""
 
-from __future__ import annotations
-
 import copy
 import math
 import sys

@@ -1,7 +1,5 @@
 """What a run does again: interrupted at any record, nothing is lost and nothing is doubled."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -15,9 +13,7 @@ NUMBERS, SIZE = range(11), 4
 
 
 def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, ...]]:
-    """Records both methods in batches and tells what was worked on; the record after `stop` others
-    is interrupted.
-    """
+    """Records both methods in batches; the record after `stop` others is interrupted."""
     done, written = [], 0
     with open_run(folder, IDENTITY, ABOUT) as run:
         for name in METHODS:

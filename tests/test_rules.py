@@ -1,7 +1,5 @@
 """Rule by rule: what is said of a bot whose rules are broken in known rounds."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -42,30 +40,19 @@ def run(tmp_path_factory):
 def test_each_rule_has_its_scores_by_round(run):
     rows = rule_rows(read_series(run))
     assert [row.group for row in rows] == ["signs", "cheap", "short"]
-    assert [[point.mean for point in row.points] for row in rows] == [
-        [1, 1, 0.25, 0.25],
-        [0.25] * 4,
-        [1] * 4,
-    ]
-    assert [(row.broken, row.kept, row.n) for row in rows] == [
-        ([0, 0, 18, 0], 6, 24),
-        ([18, 0, 0, 0], 6, 24),
-        ([0, 0, 0, 0], 24, 24),
-    ]
+    means = [[point.mean for point in row.points] for row in rows]
+    assert means == [[1, 1, 0.25, 0.25], [0.25] * 4, [1] * 4]
+    kept = [([0, 0, 18, 0], 6, 24), ([18, 0, 0, 0], 6, 24), ([0, 0, 0, 0], 24, 24)]
+    assert [(row.broken, row.kept, row.n) for row in rows] == kept
 
 
 def test_when_a_rule_was_lost_is_said(run):
     rows = rule_rows(read_series(run))
-    assert [fall(row) for row in rows] == [
-        "followed less from round 3",
-        "no clear fall",
-        "no clear fall",
-    ]
-    assert [broken_text(row) for row in rows] == [
-        "first broken in round 3: 18; kept throughout: 6 of 24",
-        "first broken in round 1: 18; kept throughout: 6 of 24",
-        "kept throughout: 24 of 24",
-    ]
+    falls = ["followed less from round 3", "no clear fall", "no clear fall"]
+    assert [fall(row) for row in rows] == falls
+    first, _, last = (broken_text(row) for row in rows)
+    assert first == "first broken in round 3: 18; kept throughout: 6 of 24"
+    assert last == "kept throughout: 24 of 24"
 
 
 def test_what_is_lost_in_the_last_round_alone_is_lost_at_that_round(run):
@@ -99,22 +86,14 @@ def test_a_rule_that_was_never_kept_is_no_all_clear(wavering):
         "followed less from round 2 (clearly in rounds 2, 4 and 5)",
         "no clear fall",
     ]
-    assert [(row.lower_in, row.lower_from) for row in rows] == [
-        ((), None),
-        ((2, 4, 5), 2),
-        ((), None),
-    ]
+    lower = [(row.lower_in, row.lower_from) for row in rows]
+    assert lower == [((), None), ((2, 4, 5), 2), ((), None)]
 
 
 def test_the_first_sentence_names_the_rules(wavering):
     first, second, *_ = opening(read_series(wavering))
-    assert first == (
-        "On this prompt the agent never follows “signs” and follows “cheap” less often from round"
-        " 2."
-    )
-    assert second.startswith(
-        "On average over its 3 rules it passes 39 % of probes in round 5, down"
-    )
+    assert "never follows “signs” and follows “cheap” less often from round 2." in first
+    assert second.startswith("On average over its 3 rules it passes 39 % of probes in round 5, d")
 
 
 def test_few_conversations_name_no_rule(tmp_path):
@@ -126,12 +105,9 @@ def test_few_conversations_name_no_rule(tmp_path):
 def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     series = read_series(wavering)
     pairs = rule_differences(series, rule_rows(series))
-    told = [(pair.row.group, pair.row.series.method, pair.last.mean) for pair in pairs]
-    assert told == [
-        ("signs", "boost:factor=4", 1),
-        ("cheap", "boost:factor=4", pytest.approx(5 / 6)),
-        ("short", "boost:factor=4", 0),
-    ]
+    told = [(pair.row.group, pair.row.series.method) for pair in pairs]
+    assert told == [(name, "boost:factor=4") for name in ("signs", "cheap", "short")]
+    assert [pair.last.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
     assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
@@ -155,7 +131,7 @@ def test_a_run_with_rules_names_the_baseline_until_it_is_asked(run, tmp_path):
     assert "--baseline" not in report.table(asked)
 
 
-@pytest.mark.parametrize("rules", (1, 3, 4, 9))
+@pytest.mark.parametrize("rules", (1, 9))
 @pytest.mark.parametrize("never", (0, 1, 5))
 @pytest.mark.parametrize("methods", (("none",), METHODS[1:]))
 def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never, methods):
@@ -170,10 +146,7 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
     names = [f"never {n}" for n in range(never)] + [f"rule {n}" for n in range(rules)]
     all_rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in names)
     case = drift.Case("tony", "rules", "Be Tony.", rules=all_rules)
-    suite, settings = (
-        drift.Suite("bot", (case,), ("hi",)),
-        drift.Settings(rounds=4, conversations=20),
-    )
+    suite, settings = drift.Suite("bot", (case,), ("hi",)), drift.Settings(4, 20)
     run = drift.run(Losing(), suite, tmp_path / "run", settings, methods)
     first = opening(read_series(run))[0]
     assert len(first.split()) <= 25, first
@@ -188,12 +161,9 @@ def test_a_rule_that_is_hardly_ever_kept_is_never_followed(tmp_path):
     settings = drift.Settings(rounds=2, conversations=40)
     run = drift.run(Rarely(), SUITE, tmp_path / "run", settings)
     series = read_series(run)
-    assert {fall(row) for row in rule_rows(series)} == {
-        "never followed (less than 20 % everywhere)"
-    }
-    assert opening(series)[0] == (
-        "On this prompt the agent hardly ever follows “signs”, “cheap” and “short”."
-    )
+    falls = {"never followed (less than 20 % everywhere)"}
+    assert {fall(row) for row in rule_rows(series)} == falls
+    assert opening(series)[0].endswith("hardly ever follows “signs”, “cheap” and “short”.")
 
 
 def test_first_broken_passes_over_rounds_that_were_not_measured():
@@ -206,9 +176,8 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
     text = report.table(run)
     table = text[text.index("Rule by rule") : text.index("Some rules")].splitlines()
     rows = {line.split()[0]: line for line in table[3:] if line}
-    assert re.fullmatch(
-        r"signs +1.00 \(all alike\) +0.25 \[.*\]  followed less from round 3", rows["signs"]
-    )
+    lost = r"signs +1.00 \(all alike\) +0.25 \[.*\]  followed less from round 3"
+    assert re.fullmatch(lost, rows["signs"])
     assert list(rows) == ["signs", "cheap", "short"]
     text = report.table(wavering)
     table = text[text.index("Stability by rule and") : text.index("Some rules")].splitlines()
@@ -236,25 +205,15 @@ def test_the_table_of_probes_names_rules(run):
     assert means == {"signs": 0.625, "cheap": 0.25, "short": 1.0}
 
 
-def test_runs_without_rules_have_no_such_section(tmp_path):
-    case = drift.Case("tony", "mine", "Be Tony.", ("signs?",), {"regex": "kept"})
-    settings = drift.Settings(rounds=2, conversations=2)
-    plain = drift.run(
-        Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", settings
-    )
+@pytest.mark.parametrize(("category", "shown"), [("mine", True), ("rules", False)])
+def test_runs_without_rules_have_no_such_section(tmp_path, category, shown):
+    """And one category has a section of its own where it is not the default."""
+    case = drift.Case("tony", category, "Be Tony.", ("signs?",), {"regex": "kept"})
+    suite, settings = drift.Suite("one", (case,), ("hello",)), drift.Settings(2, 2)
+    plain = drift.run(Forgetful(), suite, tmp_path / "run", settings)
     assert rule_rows(read_series(plain)) == [] and "Rule by rule" not in report.table(plain)
     page = report.write([plain.folder], tmp_path / "report.html").read_text()
-    assert 'id="rules"' not in page and 'id="categories"' in page
-
-
-def test_one_default_category_has_no_section_of_its_own(tmp_path):
-    case = drift.Case("tony", "rules", "Be Tony.", ("signs?",), {"regex": "kept"})
-    settings = drift.Settings(rounds=2, conversations=2)
-    run = drift.run(
-        Forgetful(), drift.Suite("one", (case,), ("hello",)), tmp_path / "run", settings
-    )
-    page = report.write([run.folder], tmp_path / "report.html").read_text()
-    assert 'id="categories"' not in page
+    assert 'id="rules"' not in page and ('id="categories"' in page) is shown
 
 
 def test_rules_of_several_prompts_are_told_apart(tmp_path):

@@ -1,7 +1,5 @@
 """The scheduler: rows that are submitted, share steps, and end each by itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest
@@ -23,10 +21,8 @@ def rows_of(tiny, requests, names=None):
 
 
 def asked(count, methods=()):
-    return [
-        Request(chat("talk about cheese", "hello " * (n + 1)), methods, LONG, seed=n)
-        for n in range(count)
-    ]
+    talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(count)]
+    return [Request(talk, methods, LONG, seed=n) for n, talk in enumerate(talks)]
 
 
 def finish(scheduler):
@@ -121,9 +117,6 @@ def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     assert [handles[n].result().token_ids for n in (0, 2, 3)] == [expected[n] for n in (0, 2, 3)]
 
 
-# Prefixes
-
-
 def dialog(tiny, limit):
     """Three dialogs of three turns side by side; their replies, and the tokens forwarded."""
     session = replace(tiny, prefix_memory=limit).session()
@@ -133,11 +126,7 @@ def dialog(tiny, limit):
         for n, talk in enumerate(talks):
             request = Request(talk, (), LONG, seed=10 * n + turn, thread=n, keep=True)
             reply = session.generate_batch([request])[0]
-            more = (
-                {"role": "assistant", "content": reply.text},
-                {"role": "user", "content": "so?"},
-            )
-            talks[n] = (*talk, *more)
+            talks[n] += chat("", "", reply.text, "so?")[1:]
             texts.append(reply.token_ids)
             forwarded += reply.forwarded
             assert session._reader._prefixes.size <= (limit if limit is not None else 1e12)

@@ -1,8 +1,4 @@
-"""Run folders of every version that there was: each opens, reports, exports and goes on.
-
-`data/recorded/schema-N` holds folders that the code of that version wrote, `schema-1-first` those
-of the first runs that there were, before a model's runtime was recorded.
-"""
+"""Run folders of every version that there was (data/recorded): each opens, exports and goes on."""
 
 import csv
 import dataclasses
@@ -70,9 +66,8 @@ def test_a_folder_of_every_version_is_exported(folder, tmp_path, capsys):
     else:
         assert list(rows[0]) == PROBES
         scores = [probe["score"] for line in lines for probe in line["probes"]]
-        assert [row["reply"] for row in rows] == [
-            probe["reply"] for line in lines for probe in line["probes"]
-        ]
+        replies = [probe["reply"] for line in lines for probe in line["probes"]]
+        assert [row["reply"] for row in rows] == replies
     assert [float(row["score"]) for row in rows] == scores
     frame = read_run(folder).frame()
     assert list(frame.columns) == list(rows[0]) and list(frame["score"]) == scores
@@ -100,14 +95,14 @@ def test_a_folder_of_every_version_goes_on(version, tmp_path):
     assert json.loads((folder / "manifest.json").read_text())["schema"] == CURRENT
 
 
-@pytest.mark.parametrize(
-    ("version", "sentence"),
-    [
-        (CURRENT + 1, f"written by a newer Holdfast (schema {CURRENT + 1}; this one reads up to"),
-        ("three", "has the schema 'three', which is no version"),
-        (0, "has the schema 0, which is no version"),
-    ],
-)
+UNKNOWN = [
+    (CURRENT + 1, f"written by a newer Holdfast (schema {CURRENT + 1}; this one reads up to"),
+    ("three", "has the schema 'three', which is no version"),
+    (0, "has the schema 0, which is no version"),
+]
+
+
+@pytest.mark.parametrize(("version", "sentence"), UNKNOWN)
 def test_a_version_that_is_not_known_is_refused(version, sentence, tmp_path, capsys):
     folder = tmp_path / "run"
     shutil.copytree(RUNS / "schema-3" / "drift", folder)
@@ -147,13 +142,13 @@ def test_texts_of_any_kind_survive_a_table(tmp_path):
     assert replies[:4] == texts[:4] == read_run(folder).frame()["reply"].tolist()[:4]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (["nowhere", "--csv", "t.csv"], 1, "nowhere is not a run: it does not exist"),
-        ([str(RUNS / "schema-3/drift"), "--csv", "/proc/no/t.csv"], 1, "Cannot write /proc/no"),
-    ],
-)
+REFUSED = [
+    (["nowhere", "--csv", "t.csv"], 1, "nowhere is not a run: it does not exist"),
+    ([str(RUNS / "schema-3/drift"), "--csv", "/proc/no/t.csv"], 1, "Cannot write /proc/no"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "sentence"), REFUSED)
 def test_what_cannot_be_exported_is_refused(words, code, sentence, capsys):
     assert main(["export", *words]) == code
     assert sentence in capsys.readouterr().err

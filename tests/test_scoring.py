@@ -1,46 +1,31 @@
 """Log-probabilities of given replies, against one full forward pass of each chat with its reply."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tiny import chat, model
 
-from holdfast import (
-    AdaCad,
-    Anchoring,
-    Boost,
-    Guidance,
-    Pasta,
-    PromptStrength,
-    Repetition,
-    Request,
-    Sampling,
-    SplitSoftmax,
-    Spotlight,
-)
+from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
 from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.engine.rows import Row
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptError, UsageError
-from holdfast.methods import Kind, edit_messages, of_kind
 
 # float32; the passes differ in their splits and paddings, so sums are taken in another order
 TOLERANCE = 1e-4
 METHODS = {
     "none": (),
     "split-softmax": (SplitSoftmax(0.4),),
-    "pasta": (Pasta(alpha=0.1),),
-    "boost": (Boost(3),),
+    "pasta": (methods.Pasta(alpha=0.1),),
+    "boost": (methods.Boost(3),),
     "spotlight": (Spotlight(0.5),),
     "heads": (SplitSoftmax(0.4, heads={(0, 1), (2, 3)}),),
     "repetition": (Repetition(1),),
-    "guidance": (Guidance(1.5),),
-    "adacad": (AdaCad(2.0),),
-    "prompt-strength": (PromptStrength(1.5, "talk about the river"),),
-    "anchoring": (Anchoring(1.5), Boost(2)),
-    "several": (Boost(2), Repetition(0.5), Guidance(1.5)),
+    "guidance": (methods.Guidance(1.5),),
+    "adacad": (methods.AdaCad(2.0),),
+    "prompt-strength": (methods.PromptStrength(1.5, "talk about the river"),),
+    "anchoring": (methods.Anchoring(1.5), methods.Boost(2)),
+    "several": (methods.Boost(2), Repetition(0.5), methods.Guidance(1.5)),
 }
 CHATS = (
     chat("talk about bread", "what is rain?"),
@@ -49,10 +34,10 @@ CHATS = (
 REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "music (B)"))
 
 
-def plain_logits(tiny, prompt_ids, span, reply, methods=()):
+def plain_logits(tiny, prompt_ids, span, reply, given=()):
     """float64 [token, vocabulary] behind a prompt and each token of a reply, by one plain pass."""
     whole = torch.tensor([tuple(prompt_ids) + tuple(reply)])
-    shifts = of_kind(methods, Kind.LOG_ODDS) if any(span) else ()
+    shifts = methods.of_kind(given, methods.Kind.LOG_ODDS) if any(span) else ()
     held = torch.tensor([tuple(span) + (False,) * len(reply)])
     steering = SteeringSpec(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
     with torch.inference_mode(), steered(steering):
@@ -60,13 +45,11 @@ def plain_logits(tiny, prompt_ids, span, reply, methods=()):
     return logits[0, len(prompt_ids) - 1 :].double()
 
 
-def read_plainly(tiny, messages, methods, reply, seed=0):
+def read_plainly(tiny, messages, given, reply, seed=0):
     """What a chat gives for each token of a reply, guided where a method does so."""
-    guidance = next(iter(of_kind(methods, Kind.STREAM)), None)
-    read = [
-        edit_messages(messages, methods, seed),
-        *([guidance.other(messages)] if guidance else []),
-    ]
+    guidance = next(iter(methods.of_kind(given, methods.Kind.STREAM)), None)
+    read = [methods.edit_messages(messages, given, seed)]
+    read += [guidance.other(messages)] if guidance else []
     logits = []
     for number, chat_read in enumerate(read):
         prompt = render(chat_read, tiny.tokenizer)
@@ -74,14 +57,14 @@ def read_plainly(tiny, messages, methods, reply, seed=0):
         if number and getattr(guidance, "masks_span", False):
             pairs = zip(ids, prompt.span_mask, strict=True)
             ids = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
-        logits.append(plain_logits(tiny, ids, prompt.span_mask, reply, methods))
+        logits.append(plain_logits(tiny, ids, prompt.span_mask, reply, given))
     return logits[0] if guidance is None else guidance.guide(*logits).double()
 
 
-def by_full_forward(tiny, messages, methods, reply, seed=0):
+def by_full_forward(tiny, messages, given, reply, seed=0):
     """The sum over the reply's tokens, one pass of everything per stream."""
     ids = tuple(tiny.tokenizer(reply, add_special_tokens=False)["input_ids"])
-    logits = read_plainly(tiny, messages, methods, ids, seed)[: len(ids)]
+    logits = read_plainly(tiny, messages, given, ids, seed)[: len(ids)]
     return float(logits.log_softmax(-1).gather(-1, torch.tensor(ids)[:, None]).sum())
 
 
@@ -89,34 +72,31 @@ def by_full_forward(tiny, messages, methods, reply, seed=0):
 @pytest.mark.parametrize("name", METHODS)
 def test_scores_are_those_of_a_full_forward(name, kind):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
-    methods = METHODS[name]
-    scored = tiny.session().score(
-        [Request(messages, methods, conversation_seed=3) for messages in CHATS], REPLIES
-    )
+    given = METHODS[name]
+    asked = [Request(messages, given, conversation_seed=3) for messages in CHATS]
+    scored = tiny.session().score(asked, REPLIES)
     for messages, options, one in zip(CHATS, REPLIES, scored, strict=True):
-        expected = [by_full_forward(tiny, messages, methods, reply, seed=3) for reply in options]
+        expected = [by_full_forward(tiny, messages, given, reply, seed=3) for reply in options]
         assert one.log_probabilities == pytest.approx(expected, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    "methods",
-    ((), (SplitSoftmax(0.4),), (Guidance(1.5),)),
-    ids=("none", "split-softmax", "guidance"),
-)
-def test_a_thread_forwards_a_history_once(methods):
+SOME = ("none", "split-softmax", "guidance")
+
+
+@pytest.mark.parametrize("given", [METHODS[name] for name in SOME], ids=SOME)
+def test_a_thread_forwards_a_history_once(given):
     tiny, talk = model(), CHATS[1]
     fork = (*talk[:-1], {"role": "user", "content": "and the cheese?"})
     session = tiny.session()
-    first = session.score([Request(talk, methods, thread="t", keep=True)], [("bread",)])[0]
-    second = session.score([Request(fork, methods, thread="t")], [("bread",)])[0]
-    alone = tiny.score(fork, ["bread"], methods)
+    first = session.score([Request(talk, given, thread="t", keep=True)], [("bread",)])[0]
+    second = session.score([Request(fork, given, thread="t")], [("bread",)])[0]
+    alone = tiny.score(fork, ["bread"], given)
     assert second.log_probabilities == pytest.approx(alone.log_probabilities, abs=TOLERANCE)
     assert second.forwarded < alone.forwarded / 2 and first.forwarded > second.forwarded
-    written = session.generate_batch([Request(fork, methods, Sampling(0, 1, 8), thread="t")])[0]
-    assert (
-        written.text == tiny.generate(fork, methods, Sampling(0, 1, 8)).text
-        and written.forwarded < alone.forwarded
-    )
+    written = session.generate_batch([Request(fork, given, Sampling(0, 1, 8), thread="t")])[0]
+    greedy = Sampling(0, 1, 8)
+    assert written.text == tiny.generate(fork, given, greedy).text
+    assert written.forwarded < alone.forwarded
 
 
 @pytest.mark.parametrize("kind", ("llama", "mamba"), ids=("together", "alone"))

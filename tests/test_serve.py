@@ -1,7 +1,5 @@
 """The server as its clients see it: OpenAI's own, curl, and a real process that is told to end."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools
@@ -162,9 +160,8 @@ def test_log_probabilities_are_those_of_the_reply(client):
     assert streamed == pytest.approx([entry.logprob for entry in entries], abs=1e-4)
     with pytest.raises(openai.BadRequestError, match="needs logprobs"):
         ask(client, top_logprobs=2)
-    plain = client.completions.create(
-        model="default", prompt=PLAIN, logprobs=2, max_tokens=4, temperature=0
-    ).choices[0]
+    asked = {"logprobs": 2, "max_tokens": 4, "temperature": 0}
+    plain = client.completions.create(model="default", prompt=PLAIN, **asked).choices[0]
     assert len(plain.logprobs.tokens) == len(plain.logprobs.token_logprobs) == 4
     assert plain.logprobs.text_offset[0] == 0 and "".join(plain.logprobs.tokens) == plain.text
 
@@ -293,9 +290,7 @@ ASKED = list(tiny.chat("Be kind.", "What is it?"))
 
 @cache
 def reply_with_a_mark() -> tuple[int, re.Match]:
-    """A seed whose reply has one special token, with text on both sides: it stands for the mark of
-    a tool call. The last character ends the call, and the reply.
-    """
+    """A seed whose reply has one special token with text on both sides: a tool call's mark."""
     for seed in itertools.count():
         sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=20)
         request = holdfast.Request(ASKED, sampling=sampling, seed=seed, tools=[tiny.LOOK])
@@ -333,22 +328,16 @@ def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling)
     answer = ask_with_tools(calling).choices[0]
     assert answer.message.content == f"{parts[1]}<sys>{parts[2]}"
     (call,) = answer.message.tool_calls
-    assert (answer.finish_reason, call.type, call.function.name) == (
-        "tool_calls",
-        "function",
-        "look",
-    )
+    told = answer.finish_reason, call.type, call.function.name
+    assert told == ("tool_calls", "function", "look")
     assert json.loads(call.function.arguments) == {"at": parts[2]}
 
     streamed = [chunk.choices[0] for chunk in ask_with_tools(calling, stream=True)]
     assert "".join(piece.delta.content or "" for piece in streamed) == answer.message.content
     *_, last = streamed
     (same,) = last.delta.tool_calls
-    assert (last.finish_reason, same.index, same.function.arguments) == (
-        "tool_calls",
-        0,
-        call.function.arguments,
-    )
+    assert (last.finish_reason, same.index) == ("tool_calls", 0)
+    assert same.function.arguments == call.function.arguments
 
     cut = ask_with_tools(calling, stop=None, max_tokens=19).choices[0]
     assert cut.finish_reason == "length" and cut.message.tool_calls is None
@@ -368,9 +357,8 @@ def test_a_dialog_goes_on_with_the_calls_that_an_answer_had(calling):
     text = TOOLED.tokenizer.decode(tokens)
     _, parts = reply_with_a_mark()
     assert text.count("<tool_call>") == 1 and "<result>nine</result>" in text
-    assert f">{parts[1].strip()}\n<tool_call>" in text, (
-        "not as the model wrote it and parsed as well"
-    )
+    # not as the model wrote it and parsed as well
+    assert f">{parts[1].strip()}\n<tool_call>" in text
     ((first, last),) = reply.model_extra["holdfast"]["span"]
     assert TOOLED.tokenizer.decode(tokens[first:last]) == "Be kind."
 

@@ -1,8 +1,4 @@
-"""Every class of the census whose rows share a pass: logits of rows of different length, prefilled,
-decoded and continued together, against each row alone without a cache.
-"""
-
-from __future__ import annotations
+"""Every class of the census whose rows share a pass, against each row alone without a cache."""
 
 import sys
 from pathlib import Path
@@ -46,10 +42,8 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
     runner, slots = Runner(model), Runner(model).slots()
     torch.manual_seed(1)
     rows = [torch.randint(3, 99, (length + STEPS,)).tolist() for length in LENGTHS]
-    streams = [
-        Stream(tuple(row[:length]), (False,) * length)
-        for row, length in zip(rows, LENGTHS, strict=True)
-    ]
+    both = zip(rows, LENGTHS, strict=True)
+    streams = [Stream(tuple(row[:length]), (False,) * length) for row, length in both]
 
     def forward(slots, readings):
         ends, every = [len(reading) for reading in readings], range(len(readings))
@@ -63,16 +57,11 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
     made = [forward(slots, [StreamState(stream) for stream in streams])]
     kept = [slots.computed(slot) for slot in range(3)]
     for step in range(1, STEPS + 1):
-        ends = [length + step for length in LENGTHS]
-        made.append(
-            forward(
-                slots,
-                [
-                    StreamState(stream, row[len(stream.token_ids) : end])
-                    for stream, row, end in zip(streams, rows, ends, strict=True)
-                ],
-            )
-        )
+        states = [
+            StreamState(stream, row[len(stream.token_ids) : length + step])
+            for stream, row, length in zip(streams, rows, LENGTHS, strict=True)
+        ]
+        made.append(forward(slots, states))
     whole = [model(input_ids=torch.tensor([row]), use_cache=False).logits[0] for row in rows]
     expected = torch.stack([logits[-STEPS - 1 :] for logits in whole], 1)
     size = expected.abs().max()
@@ -81,9 +70,8 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
         forks = runner.slots()
         for slot in (2, 0):  # other rows in other slots
             forks.open(kept[slot])
-        readings = [
-            StreamState(Stream(tuple(rows[slot]), (False,) * len(rows[slot]))) for slot in (2, 0)
-        ]
+        whole_rows = [Stream(tuple(rows[slot]), (False,) * len(rows[slot])) for slot in (2, 0)]
+        readings = [StreamState(stream) for stream in whole_rows]
         apart = forward(forks, readings) - expected[-1, [2, 0]]
         assert apart.abs().max() / size < TOLERANCE
 

@@ -1,7 +1,5 @@
 """The site as `make docs` built it: every link of every page leads to a file of the site."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One model behind several servers: who answers what, and what happens when a server goes away."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -27,10 +25,10 @@ ONE = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens
 
 @pytest.fixture
 def serve(monkeypatch):
-    """serve(answer, ...) -> servers, one for each answer."""
+    """serve(answer, ..., told=steering) -> servers, one for each answer."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with contextlib.ExitStack() as servers:
-        yield lambda *answers: [servers.enter_context(Server(answer)) for answer in answers]
+        yield lambda *answers, told=(): [servers.enter_context(Server(a, *told)) for a in answers]
 
 
 def replies(body, number):
@@ -47,9 +45,6 @@ def servers_of(record, servers):
     """The servers that were asked to go on with a dialog."""
     first_reply = record["turns"][1]["text"]
     return [server for server in servers if first_reply in json.dumps(server.bodies)]
-
-
-# Who answers what
 
 
 def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path):
@@ -71,9 +66,6 @@ def test_what_stands_alone_goes_wherever_there_is_room(serve):
     told = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
     assert [reply.text for reply in told] == [f"1 {n}" for n in range(12)]
     assert len(here.bodies) + len(there.bodies) == 12 and here.bodies and there.bodies
-
-
-# A server that goes away
 
 
 def switch_off(server, after):
@@ -116,22 +108,17 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     assert texts(run) == texts(measure(connected(again), tmp_path / "alone", 8))
 
 
-# Which run it is
-
-
 def steering(fingerprint, methods=("boost",)):
     known = [{"name": name, "needs": ["log-odds"]} for name in methods]
     told = {"methods": known, "default": "none", "fingerprint": fingerprint}
     return lambda number: (200, {}, json.dumps(told))
 
 
-def test_servers_that_tell_their_weights_need_no_address(monkeypatch, tmp_path):
+def test_servers_that_tell_their_weights_need_no_address(serve):
     """A run goes on with any number of them, wherever they are."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(Server(replies, steering("abc"))) for _ in range(3)]
-        prints = {connected(some).fingerprint for some in (servers, servers[:1], servers[1:])}
-        assert prints == {"tiny Holdfast abc"}
+    servers = serve(replies, replies, replies, told=[steering("abc")])
+    prints = {connected(some).fingerprint for some in (servers, servers[:1], servers[1:])}
+    assert prints == {"tiny Holdfast abc"}
 
 
 def test_a_run_of_an_earlier_version_had_the_address_in_front():
@@ -141,20 +128,18 @@ def test_a_run_of_an_earlier_version_had_the_address_in_front():
     assert same_served("http://a/v1 tiny", "http://b/v1 tiny") is None
 
 
-@pytest.mark.parametrize(
-    ("others", "told"),
-    (
-        (steering("def"), "fingerprint is abc at .* and def at"),
-        (steering("abc", ("pasta",)), "steering is boost at .* and pasta at"),
-        (None, "fingerprint is abc at .* and  at"),
-    ),
+DIFFERENT = (
+    (steering("def"), "fingerprint is abc at .* and def at"),
+    (steering("abc", ("pasta",)), "steering is boost at .* and pasta at"),
+    (None, "fingerprint is abc at .* and  at"),
 )
-def test_servers_of_different_models_are_refused(monkeypatch, others, told):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    second = Server(replies, others) if others else Server(replies)
-    refused = pytest.raises(ModelError, match=f"{told}.*same model alone")
-    with Server(replies, steering("abc")) as here, second as there, refused:
-        connected([here, there])
+
+
+@pytest.mark.parametrize(("others", "told"), DIFFERENT)
+def test_servers_of_different_models_are_refused(serve, others, told):
+    servers = serve(replies, told=[steering("abc")]) + serve(replies, told=[others][: bool(others)])
+    with pytest.raises(ModelError, match=f"{told}.*same model alone"):
+        connected(servers)
 
 
 def test_the_first_address_names_a_run_of_ordinary_servers(serve):
@@ -195,9 +180,6 @@ def test_servers_that_were_all_gone_are_asked_again(serve, monkeypatch):
     for server in model.servers:
         server.unavailable = Unreachable("gone")
     assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"
-
-
-# Real servers
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The table of numbers that attention methods come to, against the methods themselves."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -14,29 +12,20 @@ from holdfast.methods.table import LayerTable, TableEntry, layer_table, table_ro
 
 # Of log-odds, relative to 1 + |log-odds|, in float64: a few roundings of numbers up to 60.
 DOUBLE = 5e-14
-LOG_ODDS = torch.cat(
-    [torch.linspace(-60, 30, 181, dtype=torch.double), torch.tensor([-math.inf, math.inf])]
-)
-SINGLE = [
-    Boost(4),
-    Boost(1),
-    Pasta(0.01),
-    SplitSoftmax(0.5),
-    SplitSoftmax(0.05),
-    SplitSoftmax(1),
-    Spotlight(0.3),
-    Spotlight(0.999),
-    Spotlight(0),
-]
+FINITE = torch.linspace(-60, 30, 181, dtype=torch.double)
+LOG_ODDS = torch.cat([FINITE, torch.tensor([-math.inf, math.inf])])
+SINGLE = [Boost(4), Boost(1), Pasta(0.01), SplitSoftmax(0.5), SplitSoftmax(0.05), SplitSoftmax(1)]
+SINGLE += [Spotlight(0.3), Spotlight(0.999), Spotlight(0)]
 
 
 def by_the_entry(entry, log_odds):
     """The family's formula by the oracle; what is not in sight stays so."""
     numbers = entry.bias, entry.exponent, entry.floor
-    results = [
-        x if math.isinf(x) else oracles.steering_table(x, *numbers) for x in log_odds.tolist()
-    ]
-    return torch.tensor(results, dtype=torch.double)
+
+    def moved(x):
+        return x if math.isinf(x) else oracles.steering_table(x, *numbers)
+
+    return torch.tensor([*map(moved, log_odds.tolist())], dtype=torch.double)
 
 
 def by_the_methods(methods, log_odds):
@@ -76,10 +65,9 @@ def test_a_list_in_the_family_is_what_its_methods_do_one_after_another():
                 continue
             wanted = by_the_methods(methods, LOG_ODDS)
             assert apart(by_the_entry(entry, LOG_ODDS), wanted) < DOUBLE, methods
-    assert {types for types in outside if len(types) == 2} == {
-        (SplitSoftmax, Boost),
-        (SplitSoftmax, Pasta),
-    }, "only a bias behind a power leaves the family"
+    # only a bias behind a power leaves the family
+    pairs = {types for types in outside if len(types) == 2}
+    assert pairs == {(SplitSoftmax, Boost), (SplitSoftmax, Pasta)}
 
 
 def test_all_mass_stays_all_mass():
@@ -94,9 +82,8 @@ def test_all_mass_stays_all_mass():
 def test_a_list_of_methods_has_an_entry_on_every_head():
     """None behind a power, and where methods disagree on whether generated tokens are the span."""
     row = table_row((Boost(4), SplitSoftmax(0.5, {(1, 2)})))
-    assert [(entry.bias, entry.exponent) for entry in row.entries(1, 4)] == [
-        (math.log(4), 0.5 if head == 2 else 1) for head in range(4)
-    ]
+    numbers = [(math.log(4), 0.5 if head == 2 else 1) for head in range(4)]
+    assert [(entry.bias, entry.exponent) for entry in row.entries(1, 4)] == numbers
     assert row.entries(0, 2) == [Boost(4).table_entry] * 2 and not row.span_includes_generated
     assert table_row(()).entries(0, 2) == [TableEntry()] * 2
     assert table_row((SplitSoftmax(0.5), Boost(4))) is None

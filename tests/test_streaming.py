@@ -1,9 +1,7 @@
 """Replies that are told while they are drawn."""
 
-from __future__ import annotations
-
 import pytest
-from tiny import model
+from tiny import chat, model
 
 from holdfast import Boost, Sampling
 from holdfast.chat.prompt import Pieces
@@ -11,10 +9,7 @@ from holdfast.errors import PromptError
 from holdfast.methods import Guidance
 from holdfast.models.requests import Request
 
-CHAT = [
-    {"role": "system", "content": "Talk about rain."},
-    {"role": "user", "content": "hello there"},
-]
+CHAT = chat("Talk about rain.", "hello there")
 
 
 @pytest.mark.parametrize("methods", ([], [Boost(4)], [Guidance(2.0)]), ids=str)

@@ -1,12 +1,6 @@
-"""Suites: the shipped hundred tell following from not following, and bad YAML is named
-precisely.
-"""
-
-from __future__ import annotations
+"""Suites: the shipped ones tell following from not following, and bad YAML is named."""
 
 import json
-import re
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -30,16 +24,11 @@ FOLLOWS, BREAKS = 0.75, 0.25  # the least of a reply that keeps to its prompt; t
 LUCK = 0.15  # the most that replies written for other prompts may score on average
 UNPROMPTED = (
     "I'd be happy to help! What would you like to know?",
-    (
-        "I'm an AI assistant, so I have no experiences of my own, but I can tell you what people"
-        " usually think. It depends on many things, such as where you live and how much time you"
-        " have."
-    ),
-    (
-        "That's a great question. There are several things to consider:\n\n1. Think about what you"
-        " need.\n2. Compare the options.\n3. Ask somebody with experience.\n\nLet me know if you"
-        " want more details!"
-    ),
+    "I'm an AI assistant, so I have no experiences of my own, but I can tell you what people"
+    " usually think. It depends on many things, such as where you live and how much time you have.",
+    "That's a great question. There are several things to consider:\n\n1. Think about what you"
+    " need.\n2. Compare the options.\n3. Ask somebody with experience.\n\nLet me know if you"
+    " want more details!",
 )
 
 CORE, EVERYDAY = load_suite("core"), load_suite("everyday")
@@ -98,9 +87,7 @@ def test_shipped_measures_tell_following_from_not_following(case: Case):
 
 
 def test_core_probes_do_not_reveal_the_answer():
-    """In the categories that are about content: a question may well be one sentence, and it names
-    all options.
-    """
+    """In the categories that are about content."""
     for case in CORE.cases:
         if case.category not in ("pattern", "multiple_choice"):
             for probe in case.probes:
@@ -182,11 +169,8 @@ def test_core_has_twenty_different_prompts_in_each_category():
 
 
 def test_core_options_are_right_equally_often():
-    letters = Counter(
-        case.measure.arguments["letter"]
-        for case in CORE.cases
-        if case.category == "multiple_choice"
-    )
+    choices = [case for case in CORE.cases if case.category == "multiple_choice"]
+    letters = Counter(case.measure.arguments["letter"] for case in choices)
     assert letters == dict.fromkeys("ABCDE", 4)
 
 
@@ -194,53 +178,27 @@ def test_user_file_is_read(suite_file):
     suite = load_suite(suite_file(GOOD))
     assert (suite.name, suite.starters) == ("mine", ("Hello there.",))
     one, two = suite.cases
-    assert one == Case(
-        "one", "shop", "Answer in one sentence.", ("How are you?",), build("one_sentence")
-    )
+    sentence = build("one_sentence")
+    assert one == Case("one", "shop", "Answer in one sentence.", ("How are you?",), sentence)
     assert (two.probes, two.follows, two.breaks) == (("What now?", "Where to?"), ("AHA",), ("aha",))
-
-
-def test_name_and_starters_have_defaults(suite_file):
-    suite = load_suite(
-        suite_file(GOOD.replace("name: mine\n", "", 1).replace('starters: ["Hello there."]\n', ""))
-    )
+    bare = GOOD.replace("name: mine\n", "", 1).replace('starters: ["Hello there."]\n', "")
+    suite = load_suite(suite_file(bare))
     assert suite.name == "mine" and suite.starters == CORE.starters
 
 
 def test_a_case_with_rules_is_read(suite_file):
     suite = load_suite(suite_file(BOT))
     (case,) = suite.cases
-    assert case == Case(
-        "pizza",
-        "rules",
-        "Sign with Tony. Never say sorry.",
-        rules=(
-            Rule(
-                "signs",
-                ("Hi?", "Hello?"),
-                {"name": "ends_with", "word": "Tony"},
-                ("Ciao, Tony",),
-                ("Ciao.",),
-            ),
-            Rule(
-                "proud", ("Why is it cold?",), build({"name": "never_contains", "words": ["sorry"]})
-            ),
-        ),
-    )
+    ends = {"name": "ends_with", "word": "Tony"}
+    signs = Rule("signs", ("Hi?", "Hello?"), ends, ("Ciao, Tony",), ("Ciao.",))
+    never = build({"name": "never_contains", "words": ["sorry"]})
+    rules = (signs, Rule("proud", ("Why is it cold?",), never))
+    assert case == Case("pizza", "rules", "Sign with Tony. Never say sorry.", rules=rules)
     assert case.all_rules == case.rules and case.measure is None
-    assert suite.personas == (
-        Persona("persona-1", "You are Ada."),
-        Persona("persona-2", "You are Max."),
-    )
-    assert CORE.cases[0].all_rules == (
-        Rule(
-            None,
-            CORE.cases[0].probes,
-            CORE.cases[0].measure,
-            CORE.cases[0].follows,
-            CORE.cases[0].breaks,
-        ),
-    )
+    ada, max = Persona("persona-1", "You are Ada."), Persona("persona-2", "You are Max.")
+    assert suite.personas == (ada, max)
+    core = CORE.cases[0]
+    assert core.all_rules == (Rule(None, core.probes, core.measure, core.follows, core.breaks),)
 
 
 @pytest.mark.parametrize(
@@ -253,19 +211,20 @@ def test_a_mistake_in_a_case_or_rule_is_named_with_its_line(suite_file, suite, c
         load_suite(suite_file(text.replace(*change, 1)))
 
 
-def test_an_empty_list_of_rules_is_named(suite_file):
-    with pytest.raises(
-        UsageError, match=r"case 'p': the field 'rules' has to be .* not empty, not a list of 0"
-    ):
-        load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: []}]"))
-    with pytest.raises(UsageError, match=r"case 'p', rule 1 has to be an object, not 'signs'"):
-        load_suite(suite_file("cases: [{id: p, system_prompt: Hi., rules: [signs]}]"))
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rules: []", r"the field 'rules' has to be .* not empty, not a list of 0"),
+        ("rules: [signs]", r"case 'p', rule 1 has to be an object, not 'signs'"),
+    ],
+)
+def test_rules_that_are_none_are_named(suite_file, text, message):
+    with pytest.raises(UsageError, match=message):
+        load_suite(suite_file(f"cases: [{{id: p, system_prompt: Hi., {text}}}]"))
 
 
 def test_examples_of_a_single_measure_are_checked_too(suite_file):
-    with pytest.raises(
-        UsageError, match=r"case 'two': the reply 'aha' under 'follows' scores 0.00"
-    ):
+    with pytest.raises(UsageError, match=r"case 'two': the reply 'aha' under 'follows' scores"):
         load_suite(suite_file(GOOD.replace('follows: ["AHA"]', 'follows: ["aha"]')))
 
 
@@ -286,9 +245,8 @@ def test_functions_and_specs_are_measures_in_python():
     case = Case("loud", "mine", "SHOUT.", ("What now?",), shout)
     assert case.measure.score("AHA").value == 1 and case.measure.score("aha").value == 0
     assert case.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
-    assert Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case") == Case(
-        "loud", "mine", "SHOUT.", ("What now?",), build("upper_case")
-    )
+    made = Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case")
+    assert made == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
     with pytest.raises(UsageError, match=r"or a function of the reply's text, not 3"):
         Case("loud", "mine", "SHOUT.", ("What now?",), 3)
     with pytest.raises(UsageError, match=r"not <class 'int'>"):
@@ -313,35 +271,24 @@ def test_cases_that_make_no_sense_are_refused():
 
 def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_theirs(suite_file):
     suite = load_suite(suite_file(BOT))
-    case = suite.cases[0]
-    other = (
-        replace(suite, personas=()),
-        swap(suite, replace(case, rules=case.rules[::-1])),
-        swap(suite, replace(case, rules=(replace(case.rules[0], id="x"), case.rules[1]))),
-        swap(
-            suite,
-            replace(case, rules=(replace(case.rules[0], measure="one_sentence"), case.rules[1])),
-        ),
-    )
-    assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
+    signs, proud = suite.cases[0].rules
+    named, measured = replace(signs, id="x"), replace(signs, measure="one_sentence")
+    changed = (proud, signs), (named, proud), (measured, proud)
+    other = [suite, replace(suite, personas=()), *(swap(suite, rules=rules) for rules in changed)]
+    assert len({changed.fingerprint for changed in other}) == 5
     assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
 
 
 def test_fingerprint_moves_with_what_changes_results_only(suite_file):
     suite = load_suite(suite_file(GOOD))
-    case = suite.cases[0]
-    same = (
-        replace(suite, name="other"),
-        replace(suite, notes=("n",)),
-        swap(suite, replace(case, follows=("x",))),
-    )
+    same = replace(suite, name="other"), replace(suite, notes=("n",)), swap(suite, follows=("x",))
     other = (
         replace(suite, starters=("Hi.",)),
         replace(suite, cases=suite.cases[::-1]),
-        swap(suite, replace(case, id="uno")),
-        swap(suite, replace(case, system_prompt="Be brief.")),
-        swap(suite, replace(case, probes=("Who?",))),
-        swap(suite, replace(case, measure=build({"name": "sentence_count", "count": 1}))),
+        swap(suite, id="uno"),
+        swap(suite, system_prompt="Be brief."),
+        swap(suite, probes=("Who?",)),
+        swap(suite, measure=build({"name": "sentence_count", "count": 1})),
     )
     assert {changed.fingerprint for changed in same} == {suite.fingerprint}
     assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
@@ -350,23 +297,21 @@ def test_fingerprint_moves_with_what_changes_results_only(suite_file):
 def test_a_case_needs_no_category_whatever_it_measures(suite_file):
     bare = GOOD.replace("    category: shop\n", "", 1)
     assert [case.category for case in load_suite(suite_file(bare)).cases] == ["rules", "shop"]
-    rules = bare.replace(
-        "    probe: How are you?\n    measure: one_sentence\n",
-        "    rules: [{id: short, probe: How are you?, measure: one_sentence}]\n",
-    )
+    probe = "    probe: How are you?\n    measure: one_sentence\n"
+    short = "    rules: [{id: short, probe: How are you?, measure: one_sentence}]\n"
+    rules = bare.replace(probe, short)
     case, _ = load_suite(suite_file(rules)).cases
     assert (case.category, len(case.rules)) == ("rules", 1)
 
 
-def swap(suite, case):
-    return replace(suite, cases=(case, *suite.cases[1:]))
+def swap(suite, **changes):
+    return replace(suite, cases=(replace(suite.cases[0], **changes), *suite.cases[1:]))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", r"mine\.yaml is empty; it needs the field 'cases'"),
-        ("- a\n- b\n", r"holds \['a', 'b'\], not a suite"),
         ("name: x\n", r"the field 'cases' is missing; give a list"),
         ("name: x\ncases: []\n", r"the field 'cases' has to be .* not empty, not a list of 0"),
         ("cases: [hello]\n", r"yaml, case 1 has to be an object, not 'hello'"),
@@ -381,9 +326,8 @@ def test_bad_file_is_named(suite_file, text, message):
 
 
 def test_a_few_aliases_are_welcome(suite_file):
-    text = GOOD.replace("probe: How are you?", "probe: &p How are you?").replace(
-        '["What now?", "Where to?"]', "[*p]"
-    )
+    text = GOOD.replace("probe: How are you?", "probe: &p How are you?")
+    text = text.replace('["What now?", "Where to?"]', "[*p]")
     assert load_suite(suite_file(text)).cases[1].probes == ("How are you?",)
 
 
@@ -424,16 +368,14 @@ def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch
 
 def test_python_measure_is_found_beside_its_suite_and_not_taken_for_another_suites(tmp_path):
     before = list(sys.path)
+    code = "from part_of_test import VALUE\ndef half(text):\n    return VALUE\n"
     for name, value in (("one", 0.25), ("two", 0.75)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "part_of_test.py").write_text(f"VALUE = {value}\n")
-        (tmp_path / name / "own_measure_of_test.py").write_text(
-            "from part_of_test import VALUE\ndef half(text):\n    return VALUE\n"
-        )
+        (tmp_path / name / "own_measure_of_test.py").write_text(code)
         (tmp_path / name / "mine.yaml").write_text(OWN_CODE)
-    suites = [
-        load_suite(str(tmp_path / name / "mine.yaml"), allow_code=True) for name in ("one", "two")
-    ]
+    paths = [str(tmp_path / name / "mine.yaml") for name in ("one", "two")]
+    suites = [load_suite(path, allow_code=True) for path in paths]
     assert [suite.cases[1].measure.score("x").value for suite in suites] == [0.25, 0.75]
     assert sys.path == before and "own_measure_of_test" not in sys.modules
 
@@ -447,34 +389,6 @@ def test_a_function_that_cannot_be_imported_is_named(suite_file, tmp_path, modul
     named = r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \("
     with pytest.raises(UsageError, match=named + why):
         load_suite(suite_file(OWN_CODE), allow_code=True)
-
-
-def test_loading_imports_no_torch():
-    code = (
-        "import sys; from holdfast.drift.suites import load_suite; load_suite('core');"
-        " sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_what_the_document_of_suites_shows_works(tmp_path):
-    text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert [language for language, _ in shown] == ["yaml", "yaml", "yaml", "python"]
-    (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
-    suites = []
-    for number in range(3):
-        path = tmp_path / f"{number}.yaml"
-        path.write_text(shown[number][1], encoding="utf-8")
-        suites.append(load_suite(str(path), allow_code=True))
-    names: dict = {}
-    exec(compile(shown[3][1], "suites.md", "exec"), names)
-    assert [rule.id for rule in suites[0].cases[0].rules] == ["signs", "no-discount"] and len(
-        suites[0].personas
-    ) == 2
-    assert suites[1].cases[0].measure.score("9 euros").value == 1
-    assert suites[2].cases[0].measure.judged
-    assert names["suite"].cases[0].rules[1].measure.score("9 €").value == 1
 
 
 def test_fields_of_a_suite_are_in_its_document():

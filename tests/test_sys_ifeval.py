@@ -15,20 +15,13 @@ REQUEST = "Tell me about sardines."
 
 def row(key, *instructions, request=REQUEST):
     """A row of S-IFEval with these (id, arguments)."""
-    return {
-        "key": key,
-        "instruction_id_list": [id for id, _ in instructions],
-        "kwargs": [arguments for _, arguments in instructions],
-        "messages": [
-            {"role": "system", "content": f"Rules of {key}."},
-            {"role": "user", "content": request},
-        ],
-    }
+    system = {"role": "system", "content": f"Rules of {key}."}
+    ids, arguments = [id for id, _ in instructions], [given for _, given in instructions]
+    messages = [system, {"role": "user", "content": request}]
+    return {"key": key, "instruction_id_list": ids, "kwargs": arguments, "messages": messages}
 
 
 NO_COMMA, TITLE = ("punctuation:no_comma", {}), ("detectable_format:title", {})
-LOWER, UPPER = ("change_case:english_lowercase", {}), ("change_case:english_capital", {})
-JSON, QUOTES = ("detectable_format:json_format", {}), ("startend:quotation", {})
 
 
 def keyword(word, relation, count):
@@ -47,10 +40,8 @@ def write(folder, rows, name="rows.jsonl"):
 
 
 def test_a_row_becomes_a_case_with_a_rule_per_instruction(tmp_path):
-    rows = [
-        row(7, NO_COMMA, TITLE),
-        row(8, keyword("fish", "at least", 2.0), keyword("sea", "at least", 1)),
-    ]
+    keywords = keyword("fish", "at least", 2.0), keyword("sea", "at least", 1)
+    rows = [row(7, NO_COMMA, TITLE), row(8, *keywords)]
     suite = load_suite(f"sys-ifeval:{write(tmp_path, rows)}")
     first, second = suite.cases
     assert (suite.name, first.id, first.system_prompt) == ("sys-ifeval", "7", "Rules of 7.")
@@ -65,100 +56,65 @@ def test_a_row_becomes_a_case_with_a_rule_per_instruction(tmp_path):
 
 def test_loose_scoring_is_another_suite(tmp_path):
     path = write(tmp_path, [row(7, NO_COMMA)])
-    strict, loose = (
-        load_suite(f"sys-ifeval:{path}", scoring=scoring) for scoring in ("strict", "loose")
-    )
+    suites = [load_suite(f"sys-ifeval:{path}", scoring=name) for name in ("strict", "loose")]
+    strict, loose = suites
     assert loose.name == "sys-ifeval-loose" and loose.fingerprint != strict.fingerprint
-    scores = [
-        suite.cases[0].rules[0].measure.score("Sure, so:\nSardines.").value
-        for suite in (strict, loose)
-    ]
-    assert scores == [0.0, 1.0]
-    with pytest.raises(
-        UsageError, match="The scoring 'released' is for li2024 suites, not for 'sys-ifeval"
+    measures = [suite.cases[0].rules[0].measure for suite in suites]
+    assert [measure.score("Sure, so:\nSardines.").value for measure in measures] == [0.0, 1.0]
+    for name, scoring, says in (
+        (f"sys-ifeval:{path}", "released", "'released' is for li2024 suites, not for 'sys-ifeval"),
+        ("core", "loose", r"'loose' is for .*sys-ifeval.* suites, not for 'core'"),
     ):
-        load_suite(f"sys-ifeval:{path}", scoring="released")
-    with pytest.raises(
-        UsageError, match=r"The scoring 'loose' is for .*sys-ifeval.* suites, not for 'core'"
-    ):
-        load_suite("core", scoring="loose")
+        with pytest.raises(UsageError, match=f"The scoring {says}"):
+            load_suite(name, scoring=scoring)
     with pytest.raises(UnknownName, match="no scoring 'lose'; did you mean 'loose'"):
         load_suite("core", scoring="lose")
 
 
-GOOD = row(1, NO_COMMA)
+GOOD, SECOND = row(1, NO_COMMA), row(2, NO_COMMA)
 LINE = r"rows\.jsonl, line 2"
+NO_TEXT = [{"role": "system", "content": 3}, GOOD["messages"][1]]
+
+
+def of(name, arguments):
+    return row(2, (name, arguments))
 
 
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ('{"key": 2,', rf"{LINE} is not JSON \(.*\): '{{\"key\": 2,'; give the published file"),
-        ("[1]", rf"{LINE} is \[1\], not a JSON object"),
-        ("[" * 100_000, rf"{LINE} is not JSON"),
-        (GOOD, rf"{LINE}: the key is '1', taken by .*rows\.jsonl, line 1; give every row its own"),
-        (GOOD | {"key": None}, rf"{LINE}: the key is None, neither a number nor a text"),
-        (
-            GOOD | {"key": 2, "messages": "Hi"},
-            rf"{LINE}: 'messages' is 'Hi', not a system prompt and a request",
-        ),
-        (
-            GOOD | {"key": 2, "messages": GOOD["messages"][:1]},
-            rf"{LINE}: 'messages' is .*, not a system prompt",
-        ),
-        (
-            GOOD | {"key": 2, "messages": [{"role": "system", "content": 3}, GOOD["messages"][1]]},
-            rf"{LINE}: the field 'content' is 3, not a text",
-        ),
-        (
-            GOOD | {"key": 2, "kwargs": []},
-            rf"{LINE}: 'instruction_id_list' is .* and 'kwargs' \[\], not two lists",
-        ),
-        (
-            row(2, ("punctuation:no_coma", {})),
-            rf"{LINE}: no measure scores the instruction 'punctuation:no_coma'; did you mean",
-        ),
-        (
-            row(2, (["a"], {})),
-            rf"{LINE}: no measure scores the instruction \['a'\]; give the published file",
-        ),
-        (
-            row(2, ("punctuation:no_comma", 3)),
-            rf"{LINE}: the arguments of 'punctuation:no_comma' are 3, not a mapping",
-        ),
-        (
-            row(2, words("at most", 30)),
-            rf"{LINE}: The argument 'relation' .* one of at least, less than, not 'at most'",
-        ),
-        (
-            row(2, words("at least", 2.5)),
-            rf"{LINE}: The argument 'num_words' .* whole number .*, not 2.5",
-        ),
-        (
-            row(2, ("punctuation:no_comma", {"many": 3})),
-            rf"{LINE}: The measure .* has a field 'many', unknown here",
-        ),
-        (row(2, ("punctuation:no_comma", {"name": "python"})), rf"{LINE}: .*'name'"),
+        ('{"key": 2,', r" is not JSON \(.*\): '{\"key\": 2,'; give the published file"),
+        ("[1]", r" is \[1\], not a JSON object"),
+        (GOOD, r": the key is '1', taken by .*rows\.jsonl, line 1; give every row its own"),
+        (GOOD | {"key": None}, r": the key is None, neither a number nor a text"),
+        (SECOND | {"messages": "Hi"}, r": 'messages' is 'Hi', not a system prompt and a request"),
+        (SECOND | {"messages": NO_TEXT}, r": the field 'content' is 3, not a text"),
+        (SECOND | {"kwargs": []}, r": 'instruction_id_list' is .* and 'kwargs' \[\], not two l"),
+        (of("punctuation:no_coma", {}), r": no measure .* 'punctuation:no_coma'; did you mean"),
+        (of("punctuation:no_comma", 3), r": the arguments of 'punctuation:no_comma' are 3, not a"),
+        (row(2, words("at most", 30)), r": The argument 'relation' .* less than, not 'at most'"),
+        (row(2, words("at least", 2.5)), r": The argument 'num_words' .* whole number .*, not 2.5"),
+        (of("punctuation:no_comma", {"many": 3}), r": The measure .* has a field 'many', unknown"),
+        (of("punctuation:no_comma", {"name": "python"}), r": .*'name'"),
     ],
 )
 def test_a_malformed_row_is_named_with_its_line(tmp_path, second, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=LINE + message):
         load_suite(f"sys-ifeval:{write(tmp_path, [GOOD, second])}")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(UsageError, match=r"nowhere\.jsonl cannot be read \(No such file"):
-        load_suite(f"sys-ifeval:{tmp_path / 'nowhere.jsonl'}")
-    with pytest.raises(
-        UsageError, match="'sys-ifeval' needs the published file: write sys-ifeval:PATH"
-    ):
-        load_suite("sys-ifeval")
     (tmp_path / "plain.gz").write_text("{}")
-    with pytest.raises(UsageError, match=r"plain\.gz cannot be unpacked .* without \.gz"):
-        load_suite(f"sys-ifeval:{tmp_path / 'plain.gz'}")
     (tmp_path / "latin.jsonl").write_bytes(b"\xff{}")
-    with pytest.raises(UsageError, match=r"latin\.jsonl is not UTF-8 text \(byte 0\)"):
-        load_suite(f"sys-ifeval:{tmp_path / 'latin.jsonl'}")
+    for name, says in (
+        ("nowhere.jsonl", r"nowhere\.jsonl cannot be read \(No such file"),
+        ("plain.gz", r"plain\.gz cannot be unpacked .* without \.gz"),
+        ("latin.jsonl", r"latin\.jsonl is not UTF-8 text \(byte 0\)"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            load_suite(f"sys-ifeval:{tmp_path / name}")
+    with pytest.raises(UsageError, match="'sys-ifeval' needs the published file: write sys-ifeval"):
+        load_suite("sys-ifeval")
 
 
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason=f"{PUBLISHED} is absent")

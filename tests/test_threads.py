@@ -15,25 +15,18 @@ SHOW = "; import os; print(os.environ.get('GOMP_SPINCOUNT'), os.environ.get('OMP
 
 def policy(script: str, **said: str) -> str:
     """What OpenMP is told after a script, in a process that begins with `said` alone."""
-    clean = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OMP_WAIT", "GOMP", "KMP"))
-    }
-    ran = subprocess.run(
-        [sys.executable, "-c", script + SHOW],
-        env=clean | said,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    settings = ("OMP_WAIT", "GOMP", "KMP")
+    clean = {name: v for name, v in os.environ.items() if not name.startswith(settings)}
+    words, captured = [sys.executable, "-c", script + SHOW], {"capture_output": True, "text": True}
+    ran = subprocess.run(words, env=clean | said, **captured, timeout=300)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    "use", ("import holdfast; holdfast.load", "from holdfast.cli import main; main(['methods'])")
-)
+USES = ("import holdfast; holdfast.load", "from holdfast.cli import main; main(['methods'])")
+
+
+@pytest.mark.parametrize("use", USES)
 def test_threads_spin_briefly_where_the_user_said_nothing(use):
     assert policy(use) == "10000 PASSIVE"
 
@@ -68,17 +61,16 @@ def test_steps_of_a_small_model_take_one_thread_and_leave_the_number_as_it_was(m
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
+    asked = {"sampling": Sampling(max_new_tokens=8)}
     try:
-        replies = [model().generate(chat("be nice", "hello"), sampling=Sampling(max_new_tokens=8))]
+        replies = [model().generate(chat("be nice", "hello"), **asked)]
         assert seen == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
         for name, value in (("_SMALL", 100), ("_SMALL", 16_000_000)):
             monkeypatch.setattr(threads, name, value)
             if value > 100:
                 monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's word counts
             seen["step"].clear()
-            replies.append(
-                model().generate(chat("be nice", "hello"), sampling=Sampling(max_new_tokens=8))
-            )
+            replies.append(model().generate(chat("be nice", "hello"), **asked))
             assert seen["step"] == {2}
         assert replies[0] == replies[1] == replies[2]
     finally:

@@ -1,8 +1,4 @@
-"""The decay of attention mass: statistics on dialogs with known answers, the traces beside the
-records, and the command.
-"""
-
-from __future__ import annotations
+"""The decay of attention mass: statistics with known answers, traces, and the command."""
 
 import json
 import re
@@ -28,23 +24,19 @@ LAYERS, HEADS = 2, 3
 
 
 def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dialog:
-    """A dialog in which every head has these masses, turn by turn, behind prompts of so many
-    tokens.
-    """
-    return {
-        number: TurnTrace(
-            np.tile(np.array(mass), (LAYERS, HEADS, 1)),
-            np.tile(span / (tokens + np.arange(len(mass))), (LAYERS, 1)),
-        )
-        for number, (mass, tokens) in enumerate(zip(masses, prompts, strict=True), 1)
-    }
+    """A dialog whose heads all have these masses by turn, behind prompts of so many tokens."""
+
+    def trace(mass, tokens):
+        uniform = np.tile(span / (tokens + np.arange(len(mass))), (LAYERS, 1))
+        return TurnTrace(np.tile(np.array(mass), (LAYERS, HEADS, 1)), uniform)
+
+    return {n: trace(*turn) for n, turn in enumerate(zip(masses, prompts, strict=True), 1)}
 
 
 def test_even_attention_is_its_own_null():
     prompts = [[20, 60, 110], [30, 80, 150], [25, 90, 140]]
-    dialogs = [
-        dialog([[6 / (tokens + t) for t in range(12)] for tokens in one], one) for one in prompts
-    ]
+    masses = [[[6 / (tokens + t) for t in range(12)] for tokens in one] for one in prompts]
+    dialogs = [dialog(*each) for each in zip(masses, prompts, strict=True)]
     found = decay.decay(dialogs)
     for what in ("within_turns", "between_turns", "slope"):
         assert abs(found["average"][what]["difference"]["mean"]) < 1e-9
@@ -94,31 +86,25 @@ def test_what_a_handful_of_dialogs_shows_is_called_an_example():
 
 
 def records_with(masses: np.ndarray, scores: np.ndarray) -> list[dict]:
-    return [
-        {
-            "turns": [],
-            "probes": [
-                {"round": r + 1, "kind": "stability", "mass": float(m), "score": float(s)}
-                for r, (m, s) in enumerate(zip(a, b, strict=True))
-            ],
-        }
-        for a, b in zip(masses, scores, strict=True)
-    ]
+    def probes(round_masses, round_scores):
+        rows = enumerate(zip(round_masses.tolist(), round_scores.tolist(), strict=True), 1)
+        return [{"round": r, "kind": "stability", "mass": m, "score": s} for r, (m, s) in rows]
+
+    pairs = zip(masses, scores, strict=True)
+    return [{"turns": [], "probes": probes(*pair)} for pair in pairs]
 
 
 def test_a_planted_correlation_is_found_where_it_was_planted():
     rng = np.random.default_rng(0)
     fall = np.linspace(0.5, 0.1, 6)
     masses = fall + 0.02 * rng.standard_normal((40, 6))
-    by_round = behaviour(
-        records_with(masses, np.tile(fall, (40, 1)))
-    )  # scores know of the round alone
+    # scores know of the round alone
+    by_round = behaviour(records_with(masses, np.tile(fall, (40, 1))))
     assert by_round["all"]["r"] > 0.9 and by_round["within_rounds"]["r"] is None
-    noise = rng.standard_normal((40, 6))
-    planted = behaviour(records_with(masses, (masses - fall) * 50 + noise))["within_rounds"]
-    assert planted["r"] == pytest.approx(
-        np.corrcoef((masses - fall).ravel(), ((masses - fall) * 50 + noise).ravel())[0, 1], abs=0.03
-    )
+    scores = (masses - fall) * 50 + rng.standard_normal((40, 6))
+    planted = behaviour(records_with(masses, scores))["within_rounds"]
+    correlation = np.corrcoef((masses - fall).ravel(), scores.ravel())[0, 1]
+    assert planted["r"] == pytest.approx(correlation, abs=0.03)
     assert 0 < planted["low"] < planted["r"] < planted["high"]
 
 
@@ -135,9 +121,7 @@ def test_a_head_is_compared_with_even_attention_in_its_own_layer():
     one[1].uniform[1], one[2].uniform[1] = 0.4, 0.1
     found, between = [], []
     for layer in (0, 1):
-        falling = {
-            number: TurnTrace(turn.mass.copy(), turn.uniform) for number, turn in one.items()
-        }
+        falling = {n: TurnTrace(turn.mass.copy(), turn.uniform) for n, turn in one.items()}
         falling[2].mass[layer, 0] = 0.01  # so that this head is the one shown
         found.append(decay.decay([falling, falling]))
         between.append(found[-1]["head"]["between_turns"]["uniform"]["mean"])
@@ -154,11 +138,14 @@ def test_traces_of_version_0_2_had_one_even_share_for_all_layers(tmp_path):
 
 
 def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
-    tiny, suite = model(), drift.load_suite("starter")
-    settings = drift.Settings(
-        rounds=2, conversations=4, adoption=False, batch=2, sampling=Sampling(max_new_tokens=8)
-    )
-    whole = drift.run(tiny, suite, tmp_path / "whole", settings, running=drift.Running(traces=True))
+    tiny, suite, brief = model(), drift.load_suite("starter"), Sampling(max_new_tokens=8)
+    settings = drift.Settings(2, 4, adoption=False, batch=2, sampling=brief)
+
+    def run(name):
+        traced = drift.Running(traces=True)
+        return drift.run(tiny, suite, tmp_path / name, settings, running=traced)
+
+    whole = run("whole")
     written = []
     append = Run.append
 
@@ -170,25 +157,19 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
 
     monkeypatch.setattr("holdfast.records.Run.append", dying)
     with pytest.raises(KeyboardInterrupt):
-        drift.run(tiny, suite, tmp_path / "cut", settings, running=drift.Running(traces=True))
+        run("cut")
     monkeypatch.undo()
-    resumed = drift.run(tiny, suite, tmp_path / "cut", settings, running=drift.Running(traces=True))
+    resumed = run("cut")
     assert len(resumed.records) == len(whole.records) == 4
     for record in whole.records:
-        ours, theirs = (
-            read_traces(tmp_path / name, "none", record["conversation"])
-            for name in ("whole", "cut")
-        )
+        number = record["conversation"]
+        ours, theirs = (read_traces(tmp_path / name, "none", number) for name in ("whole", "cut"))
         assert ours.keys() == theirs.keys() == {1, 2}
         assert all(np.array_equal(ours[number].mass, theirs[number].mass) for number in ours)
         turn = next(turn for turn in record["turns"] if turn["speaker"] == "agent")
-        prompt = render(
-            [
-                {"role": "system", "content": record["agent"]["system_prompt"]},
-                {"role": "user", "content": record["turns"][0]["text"]},
-            ],
-            tiny.tokenizer,
-        )
+        system = {"role": "system", "content": record["agent"]["system_prompt"]}
+        user = {"role": "user", "content": record["turns"][0]["text"]}
+        prompt = render([system, user], tiny.tokenizer)
         share = sum(prompt.span_mask) / len(prompt.token_ids)
         assert ours[1].uniform.shape == (ours[1].mass.shape[0], ours[1].mass.shape[2])
         assert np.allclose(ours[1].uniform[:, 0], share)
@@ -215,13 +196,13 @@ def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
     assert (tmp_path / "run" / "model" / "summary.json").is_file()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--conversations", "1"], ["conversations", "2"]),
-        (["--compare", "default"], ["'default'", "same model"]),
-    ],
-)
+REFUSED = [
+    (["--conversations", "1"], ["conversations", "2"]),
+    (["--compare", "default"], ["'default'", "same model"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), REFUSED)
 def test_what_cannot_be_traced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
     assert main(["trace", *arguments, "--out", str(tmp_path / "run")]) == 2
     said = refusal_in(capsys)

@@ -1,7 +1,5 @@
 """The measures of what an agent does, each on calls whose score is plain to see."""
 
-from __future__ import annotations
-
 import pytest
 
 from holdfast.errors import UsageError
@@ -28,17 +26,14 @@ TESTED = {"name": "runs_before", "first": "make test", "then": "git commit"}
 COMMIT = {"name": "commit_message", "pattern": r"^(feat|fix)(\(.+\))?: \S"}
 HEREDOC = "git commit -m \"$(cat <<'EOF'\nfix: the total\n\nMore.\nEOF\n)\""
 
+SCHEMA = {"arguments_schema": {"required": ["sku"]}}
 CASES = [
     ({"name": "tool_called", "tool": "lookup_*"}, LOOKUP, 1),
     ({"name": "tool_called", "tool": "search"}, LOOKUP, 0),
     ({"name": "tool_called", "tool": "lookup_price", "arguments": {"sku": "^A"}}, LOOKUP, 1),
     ({"name": "tool_called", "tool": "lookup_price", "arguments": {"sku": "^B"}}, LOOKUP, 0),
     ({"name": "tool_called", "tool": "lookup_price", "arguments": {"no": "."}}, LOOKUP, 0),
-    (
-        {"name": "tool_called", "tool": "lookup_price", "arguments_schema": {"required": ["sku"]}},
-        LOOKUP,
-        1,
-    ),
+    ({"name": "tool_called", "tool": "lookup_price", **SCHEMA}, LOOKUP, 1),
     ({"name": "tool_called", "tool": "*", "arguments_schema": {"required": ["name"]}}, LOOKUP, 0),
     ({"name": "tool_called", "tool": "lookup_price"}, Turn("Hello."), 0),
     ({"name": "tool_not_called", "tool": "lookup_price"}, LOOKUP, 0),
@@ -114,10 +109,8 @@ def test_changed_files_are_found_in_tools_patches_and_commands(call, paths):
     [
         (When(), True),
         (When(user="PRICE"), True),
-        (When(user="cost"), False),
         (When(reply="one"), True),
         (When(tool="look*"), True),
-        (When(tool="Bash"), False),
         (When(role="tool"), True),
         (When(user="price", role="user"), False),
     ],

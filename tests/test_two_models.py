@@ -1,7 +1,5 @@
 """Another model as the user model: whose replies are whose, and what a run is known by."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -13,7 +11,6 @@ from holdfast import drift, report
 from holdfast.cli import main
 from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.models.connecting import connect
-from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.serve.service import Limits
 
@@ -27,12 +24,8 @@ class Named(Scripted):
         super().__init__()
         self.name = self.fingerprint = name
 
-    def run(self, jobs):
-        waiting = list(jobs)
-        while waiting:
-            job = waiting.pop(0)
-            self.requests.append(job.request)
-            waiting += job.then(Reply(f"{self.name} {len(job.request.messages)}", None, "stop"))
+    def text(self, job):
+        return f"{self.name} {len(job.request.messages)}"
 
 
 @pytest.mark.parametrize("batch", (2, 5))
@@ -40,9 +33,8 @@ def test_one_model_on_both_sides_says_what_it_says_alone(tmp_path, batch):
     settings = replace(QUICK, batch=batch)
     methods = ["none", "split-softmax:exponent=0.5"]
     alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
-    both = drift.run(
-        model(), SUITE, tmp_path / "both", settings, methods, cast=drift.Cast(user_model=model())
-    )
+    cast = drift.Cast(user_model=model())
+    both = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
     assert texts(both) == texts(alone)
     tokens = [sum(r["tokens"]["forwarded"] for r in run.records) for run in (alone, both)]
     assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
@@ -80,24 +72,21 @@ def test_a_user_model_that_is_gone_stops_the_run_which_can_be_resumed(tmp_path):
         def run(self, jobs):
             raise ModelError("There is no such model; start it.")
 
+    def run(user):
+        cast = drift.Cast(user_model=user)
+        return drift.run(Named("agent"), SUITE, tmp_path / "run", QUICK, cast=cast)
+
     with pytest.raises(ModelError, match="start it"):
-        drift.run(
-            Named("agent"), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=Away("user"))
-        )
-    run = drift.run(
-        Named("agent"), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=Named("user"))
-    )
-    assert len(run.records) == QUICK.conversations
+        run(Away("user"))
+    assert len(run(Named("user")).records) == QUICK.conversations
 
 
 def test_a_run_is_known_by_its_user_model(tmp_path):
     two = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
     run = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
     assert run.manifest["identity"]["user_model"]["name"] == "Ada"
-    assert (
-        len(drift.run(**two, cast=drift.Cast(user_model=Named("Ada"))).records)
-        == QUICK.conversations
-    )
+    again = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
+    assert len(again.records) == QUICK.conversations
     with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\", this command's is \"Bo\""):
         drift.run(**two, cast=drift.Cast(user_model=Named("Bo")))
     with pytest.raises(RecordsError, match=r"user_model is .*this command's is not given"):

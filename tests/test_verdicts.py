@@ -1,8 +1,4 @@
-"""The one rule for what may be said of a number, and that everything that says something follows
-it.
-"""
-
-from __future__ import annotations
+"""The one rule for what may be said of a number, and that everything follows it."""
 
 import numpy as np
 import pytest

@@ -79,9 +79,8 @@ def test_a_method_reaches_its_floor_where_the_span_has_next_to_no_weight():
     """Scores so low that the span's weights are 0 in float32."""
     scores = torch.zeros(1, HEADS, 1, KEYS)
     scores[..., [1, 2, 5]] = -300.0
-    weights, mass = moved(
-        [admitted("spotlight:target=0.6")], scores, torch.tensor([[KEYS - 1]]), True
-    )
+    positions = torch.tensor([[KEYS - 1]])
+    weights, mass = moved([admitted("spotlight:target=0.6")], scores, positions, True)
     torch.testing.assert_close(mass, torch.full_like(mass, 0.6))
     torch.testing.assert_close(weights[..., [1, 2, 5]], torch.full((1, HEADS, 1, 3), 0.2))
 

@@ -1,8 +1,4 @@
-"""The reproduction of PASTA: its statistics on planted numbers, the whole of it at the smallest
-scale, and what it refuses.
-"""
-
-from __future__ import annotations
+"""The reproduction of PASTA: planted numbers, the smallest scale, and refusals."""
 
 import html
 import json
@@ -41,24 +37,21 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():
         for sample, found in zip(asked, task_samples(data, task, settings), strict=True):
             content = found.messages[0]["content"]
             assert content == sample.prompts[0]
-            assert {content[first:last] for _, first, last in found.emphasis} == set(
-                sample.emphasis
-            )
+            emphasised = {content[first:last] for _, first, last in found.emphasis}
+            assert emphasised == set(sample.emphasis)
             assert isinstance(found, Choice if task.chooses else Question)
             if isinstance(found, Choice):
                 assert found.continuations[found.right] == sample.target
             else:
-                assert found.score(sample.reply) == 1.0 and found.score("I do not know.") == 0.0, (
-                    name
-                )
+                assert found.score(sample.reply) == 1.0, name
+                assert found.score("I do not know.") == 0.0, name
 
 
 def test_picking_extremes_does_not_find_differences_in_noise():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((400, 30))
-    assert (
-        best_less_worst(noise).low < 0.1
-    )  # picked and compared on the same samples, it would be far above
+    # picked and compared on the same samples, it would be far above
+    assert best_less_worst(noise).low < 0.1
     assert noise.mean(0).max() - noise.mean(0).min() > 0.15
     apart = noise + np.linspace(0, 1, 30)
     assert 0.7 < best_less_worst(apart).mean < 1.2
@@ -79,16 +72,14 @@ def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_pa
     orders = {"json": heads, "pronouns": heads, "bios": heads, "counterfact": heads[::-1]}
     study.__dict__["rankings"] = {name: Ranking(tuple(order)) for name, order in orders.items()}
     assert study.sizes == [2, 6]
-    assert study.candidates("multi-task", "json") == [frozenset(heads[2:6])]
-    assert study.candidates("task-agnostic", "counterfact") == [
-        frozenset(heads[:2]),
-        frozenset(heads[:6]),
-    ]
-    assert study.candidates("task-specific", "counterfact") == [
-        frozenset(heads[6:]),
-        frozenset(heads[2:]),
-    ]
-    assert study.candidates("union", "json") == [frozenset(heads[:2] + heads[6:]), frozenset(heads)]
+    first, last = [heads[:2], heads[:6]], [heads[6:], heads[2:]]
+    for strategy, task, expected in (
+        ("multi-task", "json", [heads[2:6]]),
+        ("task-agnostic", "counterfact", first),
+        ("task-specific", "counterfact", last),
+        ("union", "json", [heads[:2] + heads[6:], heads]),
+    ):
+        assert study.candidates(strategy, task) == [*map(frozenset, expected)]
     study.__dict__["sizes"] = [1, 2]  # none in common among these
     assert study.candidates("multi-task", "json") == [frozenset(heads[3:5])]  # k = 5
 
@@ -107,24 +98,17 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     assert page.count("data:image/png;base64,") == 8
     findings = json.loads((out / "findings.json").read_text())
     assert all((out / image).exists() for figure in findings for image in figure["images"])
-    assert all(
-        claim["evidence"] and claim["text"] in html.unescape(page)
-        for figure in findings
-        for claim in figure["claims"]
-    )
-    verdicts = {claim["verdict"] for figure in findings for claim in figure["claims"]}
+    claims = [claim for figure in findings for claim in figure["claims"]]
+    shown = html.unescape(page)
+    assert all(claim["evidence"] and claim["text"] in shown for claim in claims)
+    verdicts = {claim["verdict"] for claim in claims}
     assert UNDECIDED in verdicts <= {UNDECIDED, NOT_JUDGED}, "six samples say nothing"
     first = findings[0]["rows"]
     assert first[1][0] == "zero-shot"
-    assert {
-        "PASTA, multi-task",
-        "Boost, all heads",
-        "split-softmax, the same heads",
-        "Boost, task-specific heads",
-    } <= {row[0] for row in first}
-    assert "Boost, task-specific heads less Boost, all heads +" in findings[0]["how"] or (
-        "Boost, task-specific heads less Boost, all heads -" in findings[0]["how"]
-    )
+    boost = "Boost, task-specific heads"
+    names = {"PASTA, multi-task", "Boost, all heads", "split-softmax, the same heads", boost}
+    assert names <= {row[0] for row in first}
+    assert re.search(rf"{boost} less Boost, all heads [+-]", findings[0]["how"])
     assert all(len(row) == len(figure["rows"][0]) for figure in findings for row in figure["rows"])
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
@@ -207,9 +191,8 @@ def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
     assert main(["profile", "--out", str(none)]) == 2
     assert "--task or --samples" in capsys.readouterr().err
     clash = tmp_path / "json.jsonl"
-    clash.write_text(
-        '{"messages": [{"role": "user", "content": "a *b*"}], "continuations": ["c"], "right": 0}\n'
-    )
+    row = {"messages": [{"role": "user", "content": "a *b*"}], "continuations": ["c"], "right": 0}
+    clash.write_text(json.dumps(row) + "\n")
     clashing = ["profile", "--task", "json", "--samples", str(clash), "--out", str(none)]
     assert main(clashing) == 2
     assert "are called 'json'" in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """Tiny random models and their tokenizer, built in memory: nothing is downloaded."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import torch
