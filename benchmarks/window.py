@@ -2,7 +2,7 @@
 512 tokens, beside SmolLM2, whose layers see everything.
 
 Both read the same dialogs: SmolLM2's with scripted user messages, each continued by the turns of
-the next one, so that the prompt is out of sight at the end. At the end of every second round: the
+the next one, so that the prompt is out of sight at the end. At the end of some rounds: the
 attention mass on the system prompt, by kind of layer, and whether a reply that keeps the prompt's
 rule is likelier, behind a probe, than one that breaks it, by the labelled replies of the suite.
 Gemma is a base model, so it reads the dialog as a transcript.
@@ -34,14 +34,15 @@ TRANSCRIPT = (
 )
 
 
-READ = (1, 2, 4, 6, 8, 10, 12, 14, 16)  # rounds at whose end is measured
+READ = (1, 2, 4, 8, 16)  # rounds at whose end is measured
+HELD = 48  # dialogs, the first of which are measured
 
 
-def dialogs(count: int, runs: Path) -> list[dict]:
+def dialogs(runs: Path) -> list[dict]:
     """SmolLM2's dialogs with scripted users, each continued by the turns of the next one."""
     settings = drift.Settings(
         rounds=ROUNDS,
-        conversations=count,
+        conversations=HELD,
         seed=1,
         sampling=SAMPLING,
         adoption=False,
@@ -164,12 +165,12 @@ def measure(name: str, records) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, default=Path("runs/window"))
-    parser.add_argument("--count", type=int, default=48)
+    parser.add_argument("--count", type=int, default=32)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    records = dialogs(arguments.count, arguments.runs)
+    records = dialogs(arguments.runs)[: arguments.count]
     record = {
         "benchmark": "window",
         "measured_on": measured_on(),
