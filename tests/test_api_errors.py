@@ -127,6 +127,11 @@ def test_what_is_no_method_is_refused_in_one_sentence_everywhere(wrong, says, tm
         assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_list_of_settings_is_no_text(tmp_path):
+    with pytest.raises(UsageError, match="methods is a list of settings, not 'none'"):
+        drift.run(model(), "starter", tmp_path, SETTINGS, "none")
+
+
 @pytest.mark.parametrize("wrong", ("default", None, 7))
 def test_a_model_is_what_load_gives(wrong, tmp_path):
     with pytest.raises(HoldfastError, match=r"holdfast\.load"):

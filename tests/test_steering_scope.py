@@ -84,6 +84,7 @@ def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
         thread.join()
     assert torch.equal(replies[0], wanted) and not torch.equal(wanted, made.generate(ids, **given))
     assert [trace.mass.shape for trace in there.traces] == [(3, 4, 6)] * 2
+    assert "2 rows, 6 passes" in repr(there)
     for one, other in zip(here.traces, there.traces, strict=True):
         assert torch.equal(one.mass, other.mass)
     with pytest.raises(UsageError, match=r"LlamaForCausalLM.*was left"):
