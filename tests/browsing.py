@@ -8,30 +8,17 @@ import time
 
 import pytest
 
-BROWSER = next(
-    (
-        path
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (path := shutil.which(name))
-    ),
-    None,
-)
+BROWSERS = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+BROWSER = next(filter(None, BROWSERS), None)
 DRIVER = shutil.which("chromedriver")
 NO_BROWSER = "chromium and chromedriver are not installed"
 needs_browser = pytest.mark.skipif(not (BROWSER and DRIVER), reason=NO_BROWSER)
 
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-)
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
+    " --disable-dev-shm-usage --hide-scrollbars"
+).split()
 PATIENCE = 20.0  # seconds; for machines that do other work at the same time
 
 
@@ -54,15 +41,10 @@ def open_browser(tmp_path_factory):
 
 def set_screen(browser, width, dark=False):
     """The window's width, and which colours the reader prefers."""
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
-    )
-    scheme = "dark" if dark else "light"
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
 
 def js(browser, expression):
@@ -113,24 +95,19 @@ def wait(browser, script):
 def requests(browser):
     """Every address the page asked for since `visit`."""
     events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
-    return [
-        event["params"]["request"]["url"]
-        for event in events
-        if event["method"] == "Network.requestWillBeSent"
-    ]
+    sent = [event for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [event["params"]["request"]["url"] for event in sent]
 
 
 def look(browser, name):
     """Keep a picture where HOLDFAST_SCREENSHOTS names a folder."""
     folder = os.environ.get("HOLDFAST_SCREENSHOTS")
     if folder:
-        size = browser.execute_script(
-            "return [innerWidth, Math.min(9000, document.documentElement.scrollHeight)]"
-        )
+        height = "Math.min(9000, document.documentElement.scrollHeight)"
+        size = js(browser, f"[innerWidth, {height}]")
         clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
-        shot = browser.execute_cdp_cmd(
-            "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
-        )
+        given = {"captureBeyondViewport": True, "clip": clip}
+        shot = browser.execute_cdp_cmd("Page.captureScreenshot", given)
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"{name}.png"), "wb") as file:
             file.write(base64.b64decode(shot["data"]))

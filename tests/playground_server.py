@@ -1,7 +1,5 @@
 """A server for the playground that answers at once, and goes wrong when it is told to."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -94,9 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class QuickServer(ThreadingHTTPServer):
-    """The server; `bodies` are those of all requests, `left` is set when a client went away, and
-    `shape` is that of the model: layers, and heads of each.
-    """
+    """A server: its request bodies, whether a client `left`, and its layers and heads."""
 
     daemon_threads = True
 

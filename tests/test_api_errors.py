@@ -1,8 +1,4 @@
-"""What is given to the Python API in another form than meant either works or raises one
-sentence.
-"""
-
-from __future__ import annotations
+"""What the Python API is given in another form than meant works or raises one sentence."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -62,13 +58,10 @@ class Thawed:
         return log_odds + self.strength
 
 
-@pytest.mark.parametrize(
-    "given",
-    (
-        *("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)]),
-        *((Boost(2), "none"), iter([Boost(2)])),
-    ),
-)
+FORMS = ("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)], (Boost(2), "none"))
+
+
+@pytest.mark.parametrize("given", (*FORMS, iter([Boost(2)])))
 def test_methods_are_taken_in_every_form(given):
     assert Request(TALK, given).methods == (Boost(2),)
 
@@ -115,8 +108,6 @@ def test_a_plain_class_is_a_method_everywhere(tmp_path):
         (HalfGuide(), "The method HalfGuide lacks other"),
         (Thawed(), "The method Thawed cannot be hashed"),
         (Boost, "Boost is a class"),
-        (len, "is no method; give objects of holdfast.methods"),
-        (7, "7 is no method"),
         ({"boost": 2}, "{'boost': 2} is no method"),
     ),
 )

@@ -1,9 +1,4 @@
-"""What the README and the pages under docs/ show works: their Python runs, their suites load, their
-commands parse, their requests are answered, their links lead somewhere, and their tables are those
-of the records.
-"""
-
-from __future__ import annotations
+"""What the README and the pages under docs/ show works: code, suites, commands, links, tables."""
 
 import importlib.util
 import json
@@ -137,9 +132,10 @@ def test_the_rules_of_the_pizza_bot_tell_kept_from_broken(folder):
     assert suite.personas
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.name
-)
+COMMANDING = [page for page in PAGES if commands_of(page)]
+
+
+@pytest.mark.parametrize("page", COMMANDING, ids=lambda page: page.name)
 def test_commands_parse(page, folder):
     for words in commands_of(page):
         arguments = parser().parse_args(words)
@@ -152,9 +148,8 @@ def test_commands_parse(page, folder):
 
 def test_commands_are_found_on_the_pages_that_show_some():
     assert sum(len(commands_of(page)) for page in PAGES) > 50
-    assert ["generate", "--system", "Always reply in French."] in [
-        words for page in PAGES for words in commands_of(page)
-    ]
+    commands = [words for page in PAGES for words in commands_of(page)]
+    assert ["generate", "--system", "Always reply in French."] in commands
 
 
 @pytest.mark.parametrize("page", with_code("json"), ids=lambda page: page.name)
@@ -176,33 +171,24 @@ def _values(text: str) -> list[str]:
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
 def test_the_request_by_curl_is_answered(server):
-    (command,) = [
-        block.text
-        for block in blocks_of(ROOT / "docs" / "serving.md", "sh")
-        if block.text.startswith("curl ")
-    ]
-    ran = subprocess.run(
-        ["bash", "-c", command.replace(ADDRESS, server.url)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    blocks = blocks_of(ROOT / "docs" / "serving.md", "sh")
+    (command,) = [block.text for block in blocks if block.text.startswith("curl ")]
+    words = ["bash", "-c", command.replace(ADDRESS, server.url)]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert '"choices"' in ran.stdout and '"error"' not in ran.stdout, ran.stdout
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"], ids=lambda page: page.name
-)
+LINKING = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: page.name)
 def test_links_lead_to_files_and_headings(page):
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
-        assert file.exists(), f"{page.name} links to {target}, which is not there"
-        if anchor:
-            assert anchor in anchors_of(file), (
-                f"{page.name} links to {target}, and has no such part"
-            )
+        told = f"{page.name} links to {target}"
+        assert file.exists() and (not anchor or anchor in anchors_of(file)), told
 
 
 def test_the_tables_are_those_of_the_records():
@@ -212,15 +198,13 @@ def test_the_tables_are_those_of_the_records():
     spec.loader.exec_module(tables)
     written = tables.documents()
     for path, text in written.items():
-        assert path.read_text() == text, (
-            f"{path.name} is not what its records say; run python benchmarks/tables.py"
-        )
-    markers = [
-        name
-        for path in (*PAGES, ROOT / "src/holdfast/assets/model/MODEL_CARD.md")
-        for name in re.findall(r"<!-- ([\w-]+) -->\n<!-- /\1 -->", path.read_text())
+        assert path.read_text() == text, f"{path.name}: run python benchmarks/tables.py"
+    card = ROOT / "src/holdfast/assets/model/MODEL_CARD.md"
+    texts = [path.read_text() for path in (*PAGES, card)]
+    empty = [
+        name for text in texts for name in re.findall(r"<!-- ([\w-]+) -->\n<!-- /\1 -->", text)
     ]
-    assert not markers, f"nothing stands between the markers {markers}"
+    assert not empty, f"nothing stands between the markers {empty}"
     assert sum("<!-- /" in text for text in written.values()) > 10
 
 

@@ -27,10 +27,7 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
         drift.run(each, "starter", tmp_path / name, settings, METHODS)
         for name, each in (("here", model()), ("there", remote))
     ]
-    here, there = (
-        {(record["method"], record["conversation"]): record for record in run.records}
-        for run in runs
-    )
+    here, there = ({(r["method"], r["conversation"]): r for r in run.records} for run in runs)
     assert here.keys() == there.keys() and len(here) == 9
     masses, apart = [], {"mass": None, "prompt_tokens": None}  # the second an endpoint's alone
     for key, record in here.items():
@@ -63,12 +60,11 @@ def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
     import openai
 
     asked = client.steer("boost:factor=9", emphasis=["garden"], trace=True, server=spelling)
-    reply = openai.OpenAI(base_url=f"{url}/v1", api_key="none").chat.completions.create(
-        model="default", messages=FRENCH, seed=3, max_tokens=20, top_p=0.9, extra_body=asked
-    )
-    local = model().generate(
-        FRENCH, "boost:factor=9", Sampling(max_new_tokens=20), 3, emphasis=["garden"]
-    )
+    given = {"messages": FRENCH, "seed": 3, "max_tokens": 20, "top_p": 0.9}
+    chats = openai.OpenAI(base_url=f"{url}/v1", api_key="none").chat.completions
+    reply = chats.create(model="default", **given, extra_body=asked)
+    sampling = Sampling(max_new_tokens=20)
+    local = model().generate(FRENCH, "boost:factor=9", sampling, 3, emphasis=["garden"])
     assert reply.choices[0].message.content == local.text
     assert reply.model_extra["holdfast"]["steering"] == "boost:factor=9"
     assert reply.choices[0].model_extra["holdfast"]["tokens"][0]["mass"] > 0

@@ -1,8 +1,4 @@
-"""The decode loop and the attention seam, on tiny random models, against transformers' own forward
-and the oracles.
-"""
-
-from __future__ import annotations
+"""The decode loop and the attention seam, against transformers' own forward and the oracles."""
 
 import copy
 import gc
@@ -17,20 +13,11 @@ from oracles import adacad, anchoring, guidance
 from tiny import GPTJ, chat, model, tokenizer
 
 import holdfast
-from holdfast import (
-    AdaCad,
-    Anchoring,
-    Boost,
-    Guidance,
-    Pasta,
-    PromptStrength,
-    Sampling,
-    SplitSoftmax,
-    Spotlight,
-)
+from holdfast import Guidance, PromptStrength, Sampling, SplitSoftmax, Spotlight
 from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError
+from holdfast.methods import AdaCad, Anchoring, Boost, Pasta
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Request
 
@@ -42,12 +29,11 @@ SHAPES = {
     "bloom": {"n_layer": 3, "n_head": 4},
     "gptj": GPTJ,
 }
+NUCLEI = ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0))
 
 
 def greedy_by_hand(tiny, token_ids, count):
-    """The plainest loop there is: the whole text again at each token, unsteered, one row, no
-    cache.
-    """
+    """The plainest loop there is: the whole text again at each token, unsteered, no cache."""
     ids = list(token_ids)
     for _ in range(count):
         logits = tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1]
@@ -78,9 +64,8 @@ def test_steered_decoding_in_a_ragged_batch_equals_the_steered_full_forward(kind
     heads = frozenset({(0, 1), (2, 3)})
     each = [(SplitSoftmax(0.3),), (Pasta(0.1, heads),), (Boost(3), Pasta(0.2), Spotlight(0.4)), ()]
     chats = [chat("talk " * n, "the garden " * (5 - n)) for n in range(1, 5)]
-    replies = tiny.generate_batch(
-        [Request(one, methods, greedy) for one, methods in zip(chats, each, strict=True)]
-    )
+    asked = [Request(one, methods, greedy) for one, methods in zip(chats, each, strict=True)]
+    replies = tiny.generate_batch(asked)
     for one, methods, reply in zip(chats, each, replies, strict=True):
         prompt = render(one, tiny.tokenizer)
         ids = list(prompt.token_ids)
@@ -105,9 +90,8 @@ def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering
 
 def test_draws_belong_to_the_reply_whatever_the_batch():
     tiny = model()
-    requests = [
-        Request(chat("be nice", "hello " * (n % 5 + 1)), sampling=SHORT, seed=n) for n in range(9)
-    ]
+    talks = [chat("be nice", "hello " * (n % 5 + 1)) for n in range(9)]
+    requests = [Request(talk, sampling=SHORT, seed=n) for n, talk in enumerate(talks)]
     together = tiny.generate_batch(requests)
     alone = [tiny.generate_batch([request])[0] for request in requests]
     assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
@@ -116,22 +100,15 @@ def test_draws_belong_to_the_reply_whatever_the_batch():
     assert again.token_ids != alone[0].token_ids
 
 
-@pytest.mark.parametrize(
-    ("temperature", "top_p"), ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0))
-)
+@pytest.mark.parametrize(("temperature", "top_p"), NUCLEI)
 def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p):
-    """Against the definition in float64, row by row: the fewest likeliest tokens that reach top_p,
-    renormalised.
-    """
+    """Against the definition in float64: the fewest likeliest tokens that reach top_p."""
     from holdfast.engine.drawing import draw, uniforms
 
     torch.manual_seed(3)
     logits, rows = torch.randn(1, 900) * 3, 4000
-    tokens = draw(
-        logits.expand(rows, -1),
-        [Sampling(temperature, top_p, 1)] * rows,
-        [uniforms(seed, 1)[0] for seed in range(rows)],
-    )
+    numbers = [uniforms(seed, 1)[0] for seed in range(rows)]
+    tokens = draw(logits.expand(rows, -1), [Sampling(temperature, top_p, 1)] * rows, numbers)
     drawn = torch.bincount(torch.tensor(tokens), minlength=900) / rows
     probabilities, order = (logits[0].double() / temperature).softmax(-1).sort(descending=True)
     kept = int((probabilities.cumsum(-1) < top_p).sum()) + 1
@@ -142,9 +119,7 @@ def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p
 
 
 def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
-    """Bfloat16 logits are full of ties; a row of wide probabilities makes the sampler look further
-    for all.
-    """
+    """Of bfloat16 logits, full of ties; a row of wide probabilities makes the sampler look on."""
     from holdfast.engine.drawing import draw
 
     torch.manual_seed(4)
@@ -172,13 +147,9 @@ def test_logits_that_are_not_numbers_end_their_row_alone():
 
 @torch.inference_mode()
 def by_hand(tiny, messages, next_logits, count):
-    """Greedy tokens of `next_logits(ids, ids without the system prompt)`, each stream forwarded
-    whole at each token.
-    """
-    streams = [
-        list(render(one, tiny.tokenizer).token_ids)
-        for one in (messages, [m for m in messages if m["role"] != "system"])
-    ]
+    """Greedy tokens of `next_logits(ids, ids without the system prompt)`, without a cache."""
+    without = [message for message in messages if message["role"] != "system"]
+    streams = [list(render(one, tiny.tokenizer).token_ids) for one in (messages, without)]
     made = []
     while len(made) < count:
         token = int(next_logits(*streams).argmax())
@@ -221,9 +192,8 @@ def test_anchoring_equals_the_equation_with_a_mask_token_for_each_of_the_span(ki
     tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)
     chats = [chat("always talk about cheese", "the old town " * n) for n in (1, 3, 5)]
     for method in (Anchoring(2.5), Anchoring(0.0), Anchoring(1.0)):
-        replies = tiny.generate_batch(
-            [Request(one, (method,), greedy) for one in chats] + [Request(chats[0], (), greedy)]
-        )
+        asked = [Request(one, (method,), greedy) for one in chats]
+        replies = tiny.generate_batch([*asked, Request(chats[0], (), greedy)])
         for messages, reply in zip(chats, replies, strict=False):
             prompt = render(messages, tiny.tokenizer)
             assert sum(prompt.span_mask) > 3
@@ -297,9 +267,8 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
     method = PromptStrength(2.5, "the river is cold")
     (reply,) = tiny.generate_batch([Request(messages, (method,), greedy)])
     seen = list(render(messages, tiny.tokenizer).token_ids)
-    other = list(
-        render(chat("the river is cold", messages[1]["content"]), tiny.tokenizer).token_ids
-    )
+    contrast = chat("the river is cold", messages[1]["content"])
+    other = list(render(contrast, tiny.tokenizer).token_ids)
     for token in reply.token_ids:
         logits = last_logits(tiny, seen).tolist(), last_logits(tiny, other).tolist()
         assert int(torch.tensor(guidance(*logits, 2.5, 0.0)).argmax()) == token
@@ -310,26 +279,21 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
 
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
-    """A process that answers batch after batch makes few objects, so the collector may not come
-    before memory is full.
-    """
+    """A process that answers batch after batch makes few objects for the collector to count."""
     from holdfast.engine.cache import Slots
 
     alive, make = [], Slots.__init__
-    monkeypatch.setattr(
-        Slots,
-        "__init__",
-        lambda self, *given: make(self, *given) or alive.append(weakref.ref(self)),
-    )
+
+    def noting(self, *given):
+        make(self, *given)
+        alive.append(weakref.ref(self))
+
+    monkeypatch.setattr(Slots, "__init__", noting)
     gc.collect()
     gc.disable()
     try:
-        model().generate_batch(
-            [
-                Request(chat("be nice", "hello"), methods, SHORT)
-                for methods in ((), (Guidance(2.0),), (SplitSoftmax(0.5),))
-            ]
-        )
+        each = ((), (Guidance(2.0),), (SplitSoftmax(0.5),))
+        model().generate_batch([Request(chat("be nice", "hello"), m, SHORT) for m in each])
         assert len(alive) == 1 and alive[0]() is None
     finally:
         gc.enable()

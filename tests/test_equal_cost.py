@@ -1,8 +1,4 @@
-"""The comparison of fixes at equal cost: the lead of a setting, and the questions about what was
-said.
-"""
-
-from __future__ import annotations
+"""Fixes at equal cost: the lead of a setting, and questions about what was said."""
 
 import random
 import sys
@@ -28,15 +24,8 @@ def setting(name: str, sweep: int | None, stability: float, capability: float, n
     rng = np.random.default_rng(0)
     shared = rng.normal(0, 0.1, CONVERSATIONS)
     own = np.random.default_rng(1).normal(0, noise, CONVERSATIONS)
-    return Candidate(
-        name,
-        sweep,
-        "",
-        np.zeros((CONVERSATIONS, 8)),
-        stability + shared + own,
-        capability + 10 * shared,
-        0,
-    )
+    scores = stability + shared + own, capability + 10 * shared
+    return Candidate(name, sweep, "", np.zeros((CONVERSATIONS, 8)), *scores, 0)
 
 
 NONE = setting("none", None, 0.7, 90)
@@ -46,9 +35,8 @@ DEAR = setting("b", 1, 0.75, 70)
 
 def lead_of(candidate: Candidate) -> dict:
     settings = (NONE, MILD, STRONG, DEAR, candidate)
-    calibration = Calibration(
-        settings, (("a", "x"), ("b", "x"), ("c", "x")), np.zeros(CONVERSATIONS, bool), {}
-    )
+    names, halves = tuple((name, "x") for name in "abc"), np.zeros(CONVERSATIONS, bool)
+    calibration = Calibration(settings, names, halves, {})
     everyone = range(CONVERSATIONS)
     return equal_cost.lead(calibration, candidate, [[MILD, STRONG], [DEAR]], 0.95, everyone)
 
@@ -111,9 +99,8 @@ def test_stages_share_neither_prompts_nor_seeds():
     explore, confirm = equal_cost.STAGES["explore"], equal_cost.STAGES["confirm"]
     families = [equal_cost.prompts_of(stage).cases for stage in (explore, confirm)]
     assert not {case.id for case in families[0]} & {case.id for case in families[1]}
-    assert not {case.system_prompt for case in families[0]} & {
-        case.system_prompt for case in families[1]
-    }
+    prompts = [{case.system_prompt for case in cases} for cases in families]
+    assert not prompts[0] & prompts[1]
     assert not set(explore.seeds) & set(confirm.seeds)
     assert [len(cases) for cases in families] == [explore.prompts, confirm.prompts]
 

@@ -16,16 +16,19 @@ from holdfast.report.figures import write_figures
 from holdfast.report.study_figures import write_calibration_figures, write_trace_figures
 
 TOUCH = 0.5  # pixels at 100 dots per inch: boxes hold a little air
+ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")]
 
 
 @pytest.fixture
 def drawn(monkeypatch):
     """Every figure that is saved, by its file's name."""
     figures = {}
-    monkeypatch.setattr(
-        "holdfast.report.figures.write_whole",
-        lambda path, data: figures.setdefault(path.stem, None) or path,
-    )
+
+    def noted(path, data):
+        figures[path.stem] = None
+        return path
+
+    monkeypatch.setattr("holdfast.report.figures.write_whole", noted)
     savefig = Figure.savefig
 
     def keep(figure, *arguments, **named):
@@ -62,51 +65,35 @@ def overlapping(figure):
 
 def outside(figure):
     """Texts that stick out of the figure."""
-    edges = figure.bbox
-    return [
-        text
-        for text, box in texts_of(figure)
-        if box.x0 < -TOUCH
-        or box.y0 < -TOUCH
-        or box.x1 > edges.x1 + TOUCH
-        or box.y1 > edges.y1 + TOUCH
-    ]
+    e, boxes = figure.bbox, texts_of(figure)
+    left = [text for text, box in boxes if box.x0 < -TOUCH or box.x1 > e.x1 + TOUCH]
+    return left + [text for text, box in boxes if box.y0 < -TOUCH or box.y1 > e.y1 + TOUCH]
+
+
+def assert_apart(figures):
+    for name, figure in figures.items():
+        assert overlapping(figure) == [], name
+        assert outside(figure) == [], name
 
 
 def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"):
     """Sweeps whose settings lie close together, as they do where nothing costs much."""
     rng = np.random.default_rng(seed)
-    candidates = [
-        Candidate(
-            "none",
-            None,
-            "",
-            rng.random((conversations, 8)),
-            rng.random(conversations),
-            60 + rng.random(conversations),
-            0,
-        )
-    ]
-    none = candidates[0]
+    by_round, stability = rng.random((conversations, 8)), rng.random(conversations)
+    capability = 60 + rng.random(conversations)
+    none = Candidate("none", None, "", by_round, stability, capability, 0)
+    candidates, names = [none], []
     for sweep in range(sweeps):
+        names.append((f"{name}-{sweep} on heads of layer {sweep}", "exponent"))
         for value in range(values):
-            stability = (
-                none.stability + 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
-            )
-            points = none.capability - 0.3 * rng.normal() + 0.1 * rng.normal(size=conversations)
-            method = f"{name}-{sweep}:exponent=0.{value}"
+            moved = 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
+            points = capability - 0.3 * rng.normal() + 0.1 * rng.normal(size=conversations)
+            method, told = f"{name}-{sweep}:exponent=0.{value}", f"0.{value}25"
             candidates.append(
-                Candidate(method, sweep, f"0.{value}25", none.by_round, stability, points, 0)
+                Candidate(method, sweep, told, by_round, stability + moved, points, 0)
             )
-    names = tuple(
-        (f"{name}-{sweep} on heads of layer {sweep}", "exponent") for sweep in range(sweeps)
-    )
-    return Calibration(
-        tuple(candidates),
-        names,
-        np.arange(conversations) % 2 == 1,
-        {"is_text": False, "capability": "knowledge"},
-    )
+    halves, about = np.arange(conversations) % 2 == 1, {"is_text": False, "capability": "knowledge"}
+    return Calibration(tuple(candidates), tuple(names), halves, about)
 
 
 @pytest.mark.parametrize("sweeps", [1, 5, 10])
@@ -114,56 +101,37 @@ def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
     write_calibration_figures(calibration(sweeps), 1.0, tmp_path)
     figures = drawn()
     assert set(figures) == {"trade_off", "by_round"}
-    for name, figure in figures.items():
-        assert overlapping(figure) == [], name
-        assert outside(figure) == [], name
-    labels = [
-        text
-        for text, _ in texts_of(figures["trade_off"])
-        if text.endswith("25") and text.startswith("0.")
-    ]
+    assert_apart(figures)
+    texts = [text for text, _ in texts_of(figures["trade_off"])]
+    labels = [text for text in texts if text.endswith("25") and text.startswith("0.")]
     assert len(labels) >= 3 * sweeps, "every value is written"
 
 
 def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, monkeypatch):
-    methods = [
-        f"split-softmax:exponent=0.{n},heads=0.1/0.5/2.3/3.1/3.4+repetition:probability=0.0{n}"
-        for n in range(1, 8)
-    ]
+    parts = "heads=0.1/0.5/2.3/3.1/3.4+repetition:probability"
+    methods = [f"split-softmax:exponent=0.{n},{parts}=0.0{n}" for n in range(1, 8)]
     monkeypatch.setattr(synthetic_run, "DECAY", dict.fromkeys(("none", *methods), 0.2))
     run = write_run(tmp_path / "run", conversations=6, rounds=12, methods=("none", *methods))
     write_figures(read_series(read_run(run)), tmp_path, whiskers=True)
-    for name, figure in drawn().items():
-        assert overlapping(figure) == [], name
-        assert outside(figure) == [], name
+    assert_apart(drawn())
 
 
-@pytest.mark.parametrize(
-    ("rounds", "early", "late"),
-    [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")],
-)
+@pytest.mark.parametrize(("rounds", "early", "late"), ROUNDS)
 def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
-    layers, heads = 32, 32
     curve = [[0.3 / number] * 20 for number in range(1, rounds + 1)]
+    first, drop = (np.full((32, 32), value).tolist() for value in (0.3, 0.1))
+    probes = [[number % rounds + 1, number / 100, number % 2] for number in range(80)]
     found = {
         "model": "a model with a rather long name-Instruct-v0.3",
         "shown_head": [31, 31],
         "rounds": rounds,
         "curves": {"head": curve, "average": curve, "uniform": curve},
-        "heads": {
-            "first_round": np.full((layers, heads), 0.3).tolist(),
-            "drop": np.full((layers, heads), 0.1).tolist(),
-        },
-        "behaviour": {
-            "probes": [[number % rounds + 1, number / 100, number % 2] for number in range(80)],
-            "within_rounds": {"r": 0.1, "low": -0.2, "high": 0.3},
-        },
+        "heads": {"first_round": first, "drop": drop},
+        "behaviour": {"probes": probes, "within_rounds": {"r": 0.1, "low": -0.2, "high": 0.3}},
     }
     write_trace_figures(found, tmp_path, [found])
     figures = drawn()
-    for name, figure in figures.items():
-        assert overlapping(figure) == [], name
-        assert outside(figure) == [], name
+    assert_apart(figures)
     written = [text for text, _ in texts_of(figures["mass_and_behaviour"])]
     assert early in written and late in written
 

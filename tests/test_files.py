@@ -122,6 +122,11 @@ def test_a_disk_that_fails_to_sync_is_an_error(tmp_path, monkeypatch):
     assert names(tmp_path) == []
 
 
+def test_a_device_is_written_to():
+    write_whole("/dev/null", "x")
+    assert not Path("/dev/null").is_file()
+
+
 def test_no_other_module_writes_files_by_itself():
     """What a run leaves is written by `files`, or line by line by `records`."""
     source = Path(files.__file__).parent

@@ -1,8 +1,4 @@
-"""What a thread has computed serves only requests that would have computed the same: against full
-passes and the oracle.
-"""
-
-from __future__ import annotations
+"""What a thread has computed serves only requests that would have computed the same."""
 
 import copy
 from dataclasses import replace
@@ -14,20 +10,11 @@ from tiny import chat, model
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from holdfast import (
-    Anchoring,
-    Boost,
-    Guidance,
-    Pasta,
-    PromptStrength,
-    Request,
-    Sampling,
-    SplitSoftmax,
-    Spotlight,
-)
+from holdfast import Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.engine.rows import Row
 from holdfast.engine.runner import Runner
 from holdfast.engine.scoring import score_rows
+from holdfast.methods import Anchoring, Boost, Guidance, Pasta, PromptStrength
 
 # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
 ROUNDING = 1e-5
@@ -55,17 +42,11 @@ def double():
 
 
 def second_turn(session, first, second, sampling=GREEDY):
-    """A dialog whose first reply is written under `first`; the request for the second, under
-    `second`.
-    """
+    """The request for the second reply, under `second`, behind a first one under `first`."""
     asked = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
     reply = session.generate_batch([asked])[0]
     assert len(reply.token_ids) > 3
-    talk = (
-        *TALK,
-        {"role": "assistant", "content": reply.text},
-        {"role": "user", "content": "and bread?"},
-    )
+    talk = (*TALK, *chat("", "", reply.text, "and bread?")[1:])
     return Request(talk, second, sampling, seed=5, thread="t")
 
 
@@ -84,18 +65,15 @@ def test_keys_made_under_one_steering_serve_no_other(first, second):
     alone = score_rows(runner, [Row(fresh, asked[0].row.processors)], [options], 1)[0][0]
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first != "pasta keep":
-        assert (
-            stream.cached >= len(stream.token_ids) - 20
-        )  # the whole first turn but its last token
+        # the whole first turn but its last token
+        assert stream.cached >= len(stream.token_ids) - 20
 
 
 def test_what_stands_before_the_span_serves_every_method():
     tiny = double()
     session = tiny.session()
-    talk = (
-        {"role": "user", "content": "the river runs slowly past " * 3},
-        {"role": "system", "content": "talk about bread"},
-    )
+    first = {"role": "user", "content": "the river runs slowly past " * 3}
+    talk = (first, {"role": "system", "content": "talk about bread"})
     session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
     ((stream, _),) = session.spell([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
     assert stream.cached == stream.span.index(True) > 10
@@ -103,14 +81,11 @@ def test_what_stands_before_the_span_serves_every_method():
 
 @torch.inference_mode()
 def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
-    """Sum of the reply's log-probabilities with PASTA's weights by the paper's formula, in
-    float64.
-    """
+    """Sum of the reply's log-probabilities with PASTA's weights by the paper's formula."""
 
     def attend(module, query, key, value, attention_mask, scaling, **_):
-        key, value = (
-            part.repeat_interleave(query.shape[1] // key.shape[1], 1) for part in (key, value)
-        )
+        times = query.shape[1] // key.shape[1]
+        key, value = (part.repeat_interleave(times, 1) for part in (key, value))
         output = torch.empty_like(query)
         for head in range(query.shape[1]):
             for place in range(query.shape[2]):
@@ -120,9 +95,8 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
                     held = [*span, *[False] * len(reply_ids)][: place + 1]
                     said = [column >= len(prompt_ids) for column in range(place + 1)]
                     weights = oracles.pasta(weights, held, said, alpha, generated == "scale")
-                output[0, head, place] = (
-                    torch.tensor(weights, dtype=query.dtype) @ value[0, head, : place + 1]
-                )
+                weights = torch.tensor(weights, dtype=query.dtype)
+                output[0, head, place] = weights @ value[0, head, : place + 1]
         return output.transpose(1, 2), None
 
     AttentionInterface.register("oracle_pasta", attend)
@@ -137,9 +111,7 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
 @pytest.mark.parametrize("generated", ("keep", "scale"))
 @pytest.mark.parametrize("reuses", (True, False), ids=("reused", "encoded again"))
 def test_to_pasta_an_earlier_reply_is_prompt_however_its_keys_came_about(generated, reuses):
-    """The paper scales the prompt's tokens; a dialog's next reply has the last one in its
-    prompt.
-    """
+    """The paper scales the prompt's tokens, of which the last reply is part."""
     tiny, methods = replace(double(), reuses_cache=reuses), (Pasta(0.01, None, generated),)
     session = tiny.session()
     request = second_turn(session, methods, methods)

@@ -1,5 +1,4 @@
-"""IFEval's 25 instructions as measures, each at its edge; the harness's verdicts are in
-tests/integrations/test_ifeval.py."""
+"""IFEval's 25 instructions as measures, each at its edge."""
 
 import pytest
 from hypothesis import given, settings
@@ -39,9 +38,10 @@ def test_no_text_makes_an_instruction_raise(text):
             assert build(spec).score(text).value <= loose <= 1.0
 
 
-@pytest.mark.parametrize(
-    "text", ["<<" * 20_000, "*" * 40_000, "[" * 40_000, "```" * 10_000, '"' * 40_000]
-)
+RUNS = ["<<" * 20_000, "*" * 40_000, "[" * 40_000, "```" * 10_000, '"' * 40_000]
+
+
+@pytest.mark.parametrize("text", RUNS)
 def test_no_text_takes_long(text):
     for id, arguments, *_ in TABLE:
         spec = {"name": measure_name(id), **arguments}
@@ -70,30 +70,16 @@ def test_loosely_leaves_out_the_first_line_the_last_and_stars():
     assert loose.score("Hello there\nBye, all").value == 1.0
     assert loose.score("Sure, here:\nHello there\nBye, all").value == 1.0
     assert loose.score("Hello, you\nand you\nall, too\nbye, now").value == 0.0
-    starred = {
-        "name": "loosely",
-        "measure": {"name": "ifeval_startend_end_checker", "end_phrase": "Bye"},
-    }
-    assert build(starred).score("Hello *Bye*").value == 1.0
-    assert (
-        build(starred["measure"] | {"name": "ifeval_startend_end_checker"})
-        .score("Hello *Bye*")
-        .value
-        == 0.0
-    )
+    ends = {"name": "ifeval_startend_end_checker", "end_phrase": "Bye"}
+    assert build({"name": "loosely", "measure": ends}).score("Hello *Bye*").value == 1.0
+    assert build(ends).score("Hello *Bye*").value == 0.0
     assert build(loose.spec) == loose
 
 
 def test_a_wrong_argument_is_named():
-    with pytest.raises(
-        UsageError, match=r"'relation' .* has to be one of at least, less than, not 'more than'"
-    ):
-        build(
-            {
-                "name": "ifeval_length_constraints_number_words",
-                "num_words": 3,
-                "relation": "more than",
-            }
-        )
+    says = r"'relation' .* has to be one of at least, less than, not 'more than'"
+    with pytest.raises(UsageError, match=says):
+        words = {"name": "ifeval_length_constraints_number_words", "num_words": 3}
+        build({**words, "relation": "more than"})
     with pytest.raises(UsageError, match="'measure' of the measure 'loosely' is missing"):
         build("loosely")

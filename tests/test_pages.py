@@ -1,5 +1,6 @@
 """Pages of every command, their data and `summary.json`, without a model."""
 
+import itertools
 import json
 import random
 
@@ -31,31 +32,18 @@ def rewrite(folder, records, **manifest):
 
 def tasks_run(folder, samples=6):
     """A run of two tasks under two prompts, of which one is the better."""
-    identity = {
-        "model": "m",
-        "variants": ["zero-shot", "boost:factor=4"],
-        "settings": {"tasks": ["json", "bios"], "split": "test", "instruction": "original"},
-    }
-    with open_run(folder, identity, {"command": "tasks", "argv": "holdfast tasks"}) as run:
-        for task in identity["settings"]["tasks"]:
-            for gain, variant in enumerate(identity["variants"]):
-                for number in range(samples):
-                    run.append(
-                        {
-                            "method": f"{task} {variant}",
-                            "conversation": number,
-                            "task": task,
-                            "variant": variant,
-                            "draw": 0,
-                            "scores": {"accuracy": float((number + gain) % 3 > 0)},
-                            "fluency": 4.0 + gain,
-                        }
-                    )
+    names, variants = ["json", "bios"], ["zero-shot", "boost:factor=4"]
+    settings = {"tasks": names, "split": "test", "instruction": "original"}
+    identity = {"model": "m", "variants": variants, "settings": settings}
+    about = {"command": "tasks", "argv": "holdfast tasks"}
+    with open_run(folder, identity, about) as run:
+        for task, (gain, variant) in itertools.product(names, enumerate(variants)):
+            for number in range(samples):
+                scores = {"accuracy": float((number + gain) % 3 > 0)}
+                record = {"method": f"{task} {variant}", "conversation": number, "task": task}
+                record |= {"variant": variant, "draw": 0, "scores": scores}
+                run.append({**record, "fluency": 4.0 + gain})
     return read_run(folder)
-
-
-# --- summary.json
-# --------------------------------------------------------------------------------------------
 
 
 def test_a_summary_says_what_the_records_say(tmp_path):
@@ -63,24 +51,18 @@ def test_a_summary_says_what_the_records_say(tmp_path):
     found = json.loads(report.write_summary(folder).read_text(encoding="utf-8"))
     assert (found["schema"], found["command"], found["records"]) == (2, "drift", 48)
     assert found["identity"] == read_run(folder).manifest["identity"]
-    for item, method in zip(read_series(read_run(folder)), found["results"], strict=True):
+    both = read_series(read_run(folder))
+    for item, method in zip(both, found["results"], strict=True):
         assert method["method"] == item.method and method["conversations"] == 24
         for kind in ("stability", "adoption", "mass"):
             means = [point["mean"] for point in method["by_round"][kind]]
-            assert means == pytest.approx(
-                [point.mean for point in estimate_columns(item.values(kind))], abs=1e-6
-            )
+            expected = [point.mean for point in estimate_columns(item.values(kind))]
+            assert means == pytest.approx(expected, abs=1e-6)
         assert sum(prompt["n"] for prompt in method["prompts"]) == 24
     none, fix = found["results"]
-    assert (
-        none["against"] is None
-        and fix["against"]["method"] == "none"
-        and fix["against"]["pairs"] == 24
-    )
-    by_hand = np.mean(
-        read_series(read_run(folder))[1].stability[:, -1]
-        - read_series(read_run(folder))[0].stability[:, -1]
-    )
+    assert none["against"] is None and fix["against"]["method"] == "none"
+    assert fix["against"]["pairs"] == 24
+    by_hand = np.mean(both[1].stability[:, -1] - both[0].stability[:, -1])
     assert fix["against"]["stability"]["last_round"]["mean"] == pytest.approx(by_hand, abs=1e-6)
     assert none["baseline"] is None and fix["baseline"] is None
     fall = none["change"]["stability"]
@@ -96,12 +78,8 @@ def test_a_summary_tells_rule_by_rule(tmp_path):
             probe.update(rule="price", score=float(probe["round"] == 1))
     rewrite(folder, records)
     (rule,) = json.loads(report.write_summary(folder).read_text())["results"][0]["rules"]
-    assert (rule["rule"], rule["n"], rule["first_broken_by_round"], rule["kept_throughout"]) == (
-        "price",
-        6,
-        [0, 6],
-        0,
-    )
+    assert (rule["rule"], rule["n"], rule["kept_throughout"]) == ("price", 6, 0)
+    assert rule["first_broken_by_round"] == [0, 6]
     assert [point["mean"] for point in rule["stability_by_round"]] == [1.0, 0.0]
 
 
@@ -120,14 +98,8 @@ def test_a_summary_of_tasks(tmp_path):
     assert found["command"] == "tasks" and len(found["results"]) == 4
     first = found["results"][0]
     assert (first["task"], first["variant"], first["samples"]) == ("json", "zero-shot", 6)
-    assert (
-        first["scores"]["accuracy"]["mean"] == pytest.approx(4 / 6, abs=1e-6)
-        and first["fluency"] == 4.0
-    )
-
-
-# --- pages of other commands
-# ---------------------------------------------------------------------------------
+    assert first["scores"]["accuracy"]["mean"] == pytest.approx(4 / 6, abs=1e-6)
+    assert first["fluency"] == 4.0
 
 
 def hostile(folder):
@@ -137,13 +109,8 @@ def hostile(folder):
     (folder / "x.svg").write_text("<svg/>")
     run = write_run(folder / "run", conversations=2, rounds=2, nasty=True)
     rewrite(run, read_run(run).records, argv=evil, versions={evil: evil})
-    long = [(evil, evil)] * 14
-    values = {
-        "read": [evil],
-        "states": [Picture(evil, folder / "x.svg")],
-        "norms": [],
-        "averages": Table(evil, long),
-    }
+    values = {"read": [evil], "states": [Picture(evil, folder / "x.svg")], "norms": []}
+    values["averages"] = Table(evil, [(evil, evil)] * 14)
     html = render_study("geometry", evil, {evil: read_run(run)}, (evil,), **values)
     page = folder / "page.html"
     page.write_text(html, encoding="utf-8")
@@ -165,14 +132,8 @@ def test_the_page_of_tasks(tmp_path):
     page = read_page(tmp_path / "page.html")
     assert {"task-json", "task-bios", "average", "about"} <= set(page.ids)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert (
-        "json, bios under zero-shot, boost:factor=4, on 6 samples each." in text
-        and "0.67 [" in text
-    )
-
-
-# --- where a page goes
-# ---------------------------------------------------------------------------------------
+    assert "json, bios under zero-shot, boost:factor=4, on 6 samples each." in text
+    assert "0.67 [" in text
 
 
 @pytest.fixture
@@ -187,24 +148,17 @@ def no_model(monkeypatch):
 
 
 @pytest.mark.parametrize("command", PAGES)
-def test_a_place_where_no_page_can_be_written_is_refused_before_the_run(
-    command, tmp_path, capsys, no_model
-):
+def test_a_place_where_no_page_can_be_written_is_refused(command, tmp_path, capsys, no_model):
     (tmp_path / "file").write_text("")
     samples = ["--task", "json"] if command == "profile" else []
     arguments = [command, *samples, "--out", str(tmp_path / "run"), "--report"]
     assert main([*arguments, str(tmp_path)]) == 2
     told = capsys.readouterr().err
-    assert (
-        told.startswith(f"holdfast: --report {tmp_path} is a folder; name the page to write")
-        and told.count("\n") == 1
-    )
+    assert told.startswith(f"holdfast: --report {tmp_path} is a folder; name the page to write")
+    assert told.count("\n") == 1
     assert main([*arguments, str(tmp_path / "file" / "page.html")]) == 1
     told = capsys.readouterr().err
-    assert (
-        f"Cannot write {tmp_path / 'file' / 'page.html'}: Not a directory; choose another place"
-        " with --report." in told
-    )
+    assert f"Cannot write {tmp_path / 'file' / 'page.html'}: Not a directory; choose anoth" in told
     assert not (tmp_path / "run").exists()
 
 
@@ -227,9 +181,5 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
     with pytest.raises(RecordsError, match="the disk is full"):
         report.write([tmp_path / "other"], out)
     assert out.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "other",
-        "page.html",
-        "page_figures",
-        "run",
-    ]
+    names = ["other", "page.html", "page_figures", "run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names

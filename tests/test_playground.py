@@ -126,9 +126,6 @@ def masses(browser):
     return [float(re.match(r"mass ([\d.]+)", line)[1]) for line in replies(browser, ".mass")]
 
 
-# What is served
-
-
 def test_the_page_is_its_own_files_and_nothing_inline():
     files = page_files()
     assert {"/", "/page/main.js", "/page/layout.css"} <= files.keys()
@@ -141,22 +138,19 @@ def test_the_page_is_its_own_files_and_nothing_inline():
         assert set(foreign) <= {"http://www.w3.org"}, path
         assert not re.search(r"innerHTML|insertAdjacentHTML|\beval\(|new Function", text), path
     named = re.findall(r'(?:src|href)="(page/[^"]+)"', page)
-    named += [
-        f"page/{name}" for text in texts.values() for name in re.findall(r'from "\./([^"]+)"', text)
-    ]
+    inner = (re.findall(r'from "\./([^"]+)"', text) for text in texts.values())
+    named += [f"page/{name}" for names in inner for name in names]
     assert named and {f"/{name}" for name in named} <= files.keys()
 
 
-@pytest.mark.parametrize(
-    "path", ["page/../serve.py", "page/..%2f..%2fcli%2fserve.py", "page/none.js"]
-)
+OTHERS = ["page/../serve.py", "page/..%2f..%2fcli%2fserve.py", "page/none.js"]
+
+
+@pytest.mark.parametrize("path", OTHERS)
 def test_no_other_file_is_served(served, path):
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(served + path)
     assert refused.value.code == 404
-
-
-# Against the real server
 
 
 @needs_browser
@@ -236,11 +230,8 @@ def test_selected_words_are_held_on_to_and_let_go(browser, served):
         " box.setSelectionRange(3, 7)"
     )
     # the button may still offer to let go of the selection before
-    wait(
-        browser,
-        "!document.querySelector('#emphasise').hidden &&"
-        " document.querySelector('#emphasise span').textContent === 'Hold on to this'",
-    )
+    label = "document.querySelector('#emphasise span').textContent === 'Hold on to this'"
+    wait(browser, f"!document.querySelector('#emphasise').hidden && {label}")
     click(browser, "#emphasise")
     assert browser.execute_script(chips) == ["2959", "What"]
     keys(browser, "\ue007")
@@ -284,15 +275,10 @@ def test_a_third_column_answers_what_was_asked_before_it_came(browser, served):
         "document.querySelector('[data-column=\"2\"] [type=number]').dispatchEvent(new Event('input'))"
     )
     say(browser, "Please talk about the sea.")
-    assert (
-        js(browser, "[...document.querySelectorAll('.reply .who code')].at(-1).textContent")
-        == "spotlight:target=0.6"
-    )
+    last = "[...document.querySelectorAll('.reply .who code')].at(-1).textContent"
+    assert js(browser, last) == "spotlight:target=0.6"
     click(browser, '[data-column="0"] .icon')
     assert number_of(browser, ".reply") == 4
-
-
-# Against a server that answers at once
 
 
 @needs_browser
@@ -342,13 +328,11 @@ def test_a_server_with_a_key_is_asked_with_it(browser, quick):
     assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
 
 
-# For everybody
+SCREENS = [(1280, False), (1280, True), (390, False), (320, True)]
 
 
 @needs_browser
-@pytest.mark.parametrize(
-    ("width", "dark"), [(1280, False), (1280, True), (390, False), (320, True)]
-)
+@pytest.mark.parametrize(("width", "dark"), SCREENS)
 def test_the_page_fits_can_be_read_and_keeps_its_policy(browser, quick, width, dark):
     visit(browser, quick.url, width, dark)
     write(browser, "system", NUMBER)
@@ -397,9 +381,7 @@ def test_the_whole_page_is_used_by_keyboard(browser, quick):
 
 
 @needs_browser
-def test_the_page_begins_with_the_servers_default_method_and_the_operators_prompts(
-    browser, tmp_path
-):
+def test_the_page_begins_with_the_servers_default_method_and_prompts(browser, tmp_path):
     file = tmp_path / "our_bot.yaml"
     case = {"system_prompt": "Reply in French.", "probe": "How are you?", "measure": "one_sentence"}
     french = {"id": "french", "category": "language", **case}
@@ -409,15 +391,13 @@ def test_the_page_begins_with_the_servers_default_method_and_the_operators_promp
     prompts = playground_prompts(str(file))
     with served(model(), Limits(), default=default, prompts=prompts) as running:
         visit(browser, f"{running.url}/")
-        chosen = "return [...document.querySelectorAll('[data-role=method]')].map((s) => s.value)"
-        assert browser.execute_script(chosen) == ["none", "split-softmax"]
-        spelled = "return [...document.querySelectorAll('.spec')].map((s) => s.textContent)"
-        assert browser.execute_script(spelled) == ["none", "split-softmax:exponent=0.4"]
-        names = (
-            "return [...document.querySelectorAll('#examples button')].map((b) => b.textContent)"
-        )
-        assert browser.execute_script(names) == ["french", "pirate"]
+        for shown, values in (
+            ("'[data-role=method]')].map((s) => s.value)", ["none", "split-softmax"]),
+            ("'.spec')].map((s) => s.textContent)", ["none", "split-softmax:exponent=0.4"]),
+            ("'#examples button')].map((b) => b.textContent)", ["french", "pirate"]),
+        ):
+            assert js(browser, f"[...document.querySelectorAll({shown}") == values
         click(browser, "#examples button")
-        assert js(browser, "document.querySelector('#system').value") == ("Reply in French.")
-        assert js(browser, "document.querySelector('#draft').value") == ("How are you?")
+        assert js(browser, "document.querySelector('#system').value") == "Reply in French."
+        assert js(browser, "document.querySelector('#draft').value") == "How are you?"
         look(browser, "default-method")

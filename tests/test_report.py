@@ -1,6 +1,4 @@
-"""The report: its statistics against plain computations, its words, and that no text of a model
-gets out of its place.
-"""
+"""The report: its statistics against plain computations, its words, and its safety."""
 
 import base64
 import gzip
@@ -9,8 +7,6 @@ import math
 import random
 import re
 import statistics as plain_statistics
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -83,9 +79,6 @@ def run_of(folder, records, **identity):
     return read_run(folder)
 
 
-# --- statistics
-
-
 def test_mean_and_deviation_of_known_values():
     item = estimate(np.array([0.0, 1.0, 1.0, 0.0]))
     assert item.n == 4 and item.mean == 0.5
@@ -107,9 +100,7 @@ def test_interval_agrees_with_resampling_by_hand():
 
 
 def test_interval_covers_the_truth_as_often_as_it_says():
-    """Of 400 samples of 40 from a known mean about 95 % are covered; the percentile interval is
-    known to run a little low.
-    """
+    """About 95 % of 400 samples of 40; the percentile interval runs a little low."""
     generator = np.random.default_rng(2)
     # one column is one sample; its mean is 2/3
     items = estimate_columns(generator.beta(2, 1, (40, 400)))
@@ -141,9 +132,6 @@ def test_pairing_removes_what_conversations_share():
     assert paired.mean == pytest.approx(0.1) and paired.high - paired.low < 1e-9
     apart = estimate(baseline)
     assert apart.high - apart.low > 0.15
-
-
-# --- records to series
 
 
 def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
@@ -217,9 +205,6 @@ def test_folders_are_labelled_by_what_tells_them_apart(tmp_path):
         label_runs([tmp_path / "a", tmp_path / "a"])
 
 
-# --- words
-
-
 def series_of(folder, first, last, n=40, **more):
     return read_series(run_of(folder, [record(i, [first(i), last(i)], **more) for i in range(n)]))
 
@@ -246,21 +231,18 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
     assert adopts.startswith("It shows no clear sign of adopting the other speaker’s prompt: 5 %")
 
 
-def test_headline_names_a_method_when_nothing_else_was_run(tmp_path):
-    method = "repeat-prompt:probability=1.0"
-    series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, method=method)
-    told = f"With {method} the agent drifts on this prompt: it passes 50 %"
+@pytest.mark.parametrize(
+    ("n", "method", "told"),
+    [
+        (3, "none", "Only 3 conversations, too few for a verdict: the agent passes 50 %"),
+        (19, "none", "Only 19 conversations, too few for a verdict"),
+        (20, "none", "The agent drifts"),
+        (20, "boost:factor=2", "With boost:factor=2 the agent drifts on this prompt: it passes 50"),
+    ],
+)
+def test_the_headline_needs_twenty_and_names_a_method_that_ran_alone(tmp_path, n, method, told):
+    series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, n, method=method)
     assert sentences.opening(series)[0].startswith(told)
-
-
-def test_fewer_conversations_than_a_verdict_takes_have_none(tmp_path):
-    for n, told in (
-        (3, "Only 3 conversations, too few for a verdict: the agent passes 50 %"),
-        (19, "Only 19 conversations, too few for a verdict"),
-        (20, "The agent drifts"),
-    ):
-        series = series_of(tmp_path / str(n), lambda i: 1.0, lambda i: 0.5, n, adoption=[0.0, 1.0])
-        assert sentences.opening(series)[0].startswith(told)
 
 
 def test_a_difference_that_rounding_hides_is_shown(tmp_path):
@@ -276,14 +258,10 @@ REPEAT = {"methods": ("repeat-prompt:probability=1.0",)}
     "shape",
     [
         {"conversations": 1, "rounds": 1},
-        {"conversations": 1, "rounds": 3},
-        {"conversations": 19, "rounds": 8, **SPLIT},
         {"conversations": 24, "rounds": 1},
-        {"conversations": 24, "rounds": 2, **SPLIT},
         {"conversations": 24, "rounds": 12, **REPEAT},
         {"conversations": 60, "rounds": 16, "prompts": 40},
         {"conversations": 60, "rounds": 4, "prompts": 5, **REPEAT},
-        {"conversations": 60, "rounds": 4, "empty_user": True},
     ],
     ids=str,
 )
@@ -359,9 +337,6 @@ def test_an_interval_that_excludes_zero_shows_no_end_of_zero(low, high, signed, 
     assert f"(95 % interval {points})" in apart(value)
 
 
-# --- other prompts
-
-
 def prompts_run(folder, prompts, each):
     """Prompts of which every other one is lost, each in so many conversations."""
     records = [
@@ -424,19 +399,11 @@ HELPS = replace(FIXED, helps=True)
         (HELPS, {"never_followed": ("a", "b", "c")}, "the agent never follows “a” and “b” and 1"),
         (HELPS, {}, "holdfast serve --model m --default-method boost:factor=4"),
         (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),
-        (
-            MODEL,
-            {"drifts": True},
-            "search for one: holdfast calibrate --model m --suite bot",
-        ),
+        (MODEL, {"drifts": True}, "search for one: holdfast calibrate --model m --suite bot"),
         (MODEL, {"drifts": True, "endpoint": True}, "--method repetition:probability=1"),
         (FIXED, {"needed": 90}, "--conversations 90; about so many would tell whether this"),
         (FIXED, {}, "try other methods"),
-        (
-            MODEL,
-            {"is_steady": True},
-            "--rounds 16, or hold the prompts to a bar: holdfast check",
-        ),
+        (MODEL, {"is_steady": True}, "--rounds 16, or hold the prompts to a bar: holdfast check"),
         (MODEL, {"needed": 50}, "--conversations 50; about so many would tell whether it drifts"),
     ],
 )
@@ -486,11 +453,12 @@ def test_the_short_terminal_table_has_the_sentences_and_stability_alone(tmp_path
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_terminal_table_of_one_conversation_says_why_it_has_no_intervals(tmp_path):
-    text = report.table(run_of(tmp_path, [record(0, [1.0, 0.5])]))
+def test_table_and_page_of_one_conversation_have_no_intervals_and_say_why(tmp_path):
+    text = report.table(run_of(tmp_path / "run", [record(0, [1.0, 0.5])]))
     assert "0.50" in text and "[" not in text.replace("[95 % interval]", "")
-    assert "No intervals with fewer than two conversations" in text
-    assert "adoption" not in text
+    page = page_of(tmp_path / "run", tmp_path / "page.html")
+    assert "No intervals with fewer than two conversations" in text and 'class="band' not in page
+    assert "No intervals with fewer than two conversations" in page and "adoption" not in text
 
 
 def test_a_run_without_conversations_is_refused(tmp_path):
@@ -502,9 +470,6 @@ def test_a_run_without_conversations_is_refused(tmp_path):
     ):
         with pytest.raises(RecordsError, match="new has no finished conversation yet"):
             refused(*given)
-
-
-# --- page and files
 
 
 @pytest.fixture(scope="module")
@@ -626,13 +591,6 @@ def test_every_template_escapes():
     assert "<b>" not in made and made.count("&lt;b&gt;") == 4
 
 
-def test_one_number_of_conversations(tmp_path):
-    write_run(tmp_path / "run", conversations=12, rounds=2)
-    page = page_of(tmp_path / "run", tmp_path / "page.html")
-    assert "12 conversations of 2 rounds, under each of 2 methods" in page
-    assert "<dt>conversations recorded</dt><dd>12, under 2 methods: 24 dialogs</dd>" in page
-
-
 def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):
     names = ("$x^{", "_hidden")
     runs = [(number, name) for number in range(3) for name in names]
@@ -650,12 +608,6 @@ def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path
         assert f'id="{name}"' not in page and f'href="#{name}"' not in page
     drawn = {path.name for path in (tmp_path / "page_figures").iterdir()}
     assert drawn == {"drift.svg", "drift.png"}
-
-
-def test_one_conversation_has_curves_without_a_band(tmp_path):
-    run_of(tmp_path / "run", [record(0, [1.0, 0.5])])
-    page = page_of(tmp_path / "run", tmp_path / "page.html")
-    assert "No intervals with fewer than two conversations" in page and 'class="band' not in page
 
 
 def test_bad_requests_name_their_cure(tmp_path):
@@ -691,10 +643,3 @@ def test_chart_puts_values_where_they_belong():
 )
 def test_axes_end_on_round_numbers(largest, top):
     assert round_top([largest]) == pytest.approx(top)
-
-
-def test_report_imports_no_torch_and_no_matplotlib():
-    heavy = "('torch', 'transformers', 'matplotlib', 'pandas')"
-    code = f"import sys, holdfast.report; print([m for m in {heavy} if m in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"

@@ -1,6 +1,4 @@
-"""The report as a reader meets it: a real browser opens the file, by keyboard, at desk and phone
-width.
-"""
+"""The report as a reader meets it: in a real browser, by keyboard, at two widths."""
 
 import itertools
 import time
@@ -31,6 +29,9 @@ from holdfast.analysis.series import label_runs, read_series
 from holdfast.records import read_run
 from holdfast.report.drift_page import render_page
 
+READER_FITS = (
+    "const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth"
+)
 pytestmark = needs_browser
 browser = pytest.fixture(scope="module")(open_browser)
 
@@ -39,11 +40,10 @@ browser = pytest.fixture(scope="module")(open_browser)
 def page(tmp_path_factory):
     """Hostile texts, two methods, a control, and enough of them that texts are packed."""
     root = tmp_path_factory.mktemp("browser")
+    control = {"methods": ("none",), "empty_user": True}
     folders = [
         write_run(root / "main", conversations=90, nasty=True),
-        write_run(
-            root / "control", conversations=30, methods=("none",), empty_user=True, nasty=True
-        ),
+        write_run(root / "control", conversations=30, nasty=True, **control),
     ]
     out = write_page(folders, root / "report.html")
     assert "data-packed" in out.read_text(encoding="utf-8")
@@ -53,9 +53,8 @@ def page(tmp_path_factory):
 def write_page(folders, out):
     """The page alone, without its figure files."""
     runs, labels = [read_run(folder) for folder in folders], label_runs(folders)
-    series = [
-        item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)
-    ]
+    both = zip(runs, labels, strict=True)
+    series = [item for run, label in both for item in read_series(run, label)]
     out.write_text(render_page(runs, labels, series), encoding="utf-8")
     return out
 
@@ -77,9 +76,7 @@ def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
     assert {url for url in requests(browser) if not url.startswith("data:")} == {page.as_uri()}
     assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
     open_details(browser)
-    assert js(browser, "document.documentElement.scrollWidth <= innerWidth"), (
-        "with every table open"
-    )
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth"), "every table open"
     assert not js(browser, "window.hacked")
 
 
@@ -87,11 +84,8 @@ def test_the_measures_fit_beside_one_another(browser, tmp_path):
     """The reason why a difference cannot be told wraps, so that nothing is to be scrolled to."""
     visit(browser, report.write([asked(tmp_path / "run")], tmp_path / "page.html"), 800)
     open_details(browser)
-    measured = js(
-        browser,
-        "[...document.querySelectorAll('#baseline .scroll')]"
-        ".map((e) => e.scrollWidth <= e.clientWidth)",
-    )
+    wide = "[...document.querySelectorAll('#baseline .scroll')]"
+    measured = js(browser, f"{wide}.map((e) => e.scrollWidth <= e.clientWidth)")
     assert measured == [True, True]
     assert "none of 25 differ" in browser.find_element("css selector", "#baseline .why").text
 
@@ -108,35 +102,15 @@ def test_everything_that_can_be_used_has_a_name(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
     tree = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    used = {
-        "button",
-        "link",
-        "slider",
-        "combobox",
-        "searchbox",
-        "checkbox",
-        "radio",
-        "image",
-        "region",
-        "table",
-    }
-    roles = [node["role"]["value"] for node in tree if not node.get("ignored")]
-    unnamed = [
-        node["role"]["value"]
-        for node in tree
-        if not node.get("ignored")
-        and node["role"]["value"] in used - {"table"}
-        and not node.get("name", {}).get("value")
-    ]
-    assert unnamed == []
-    assert {"main", "navigation", "banner", "contentinfo"} <= set(roles)
-    levels = js(
-        browser,
-        "[...document.querySelectorAll('main h1, main h2, main h3')].map((h) => +h.tagName[1])",
-    )
-    assert levels[0] == 1 and all(
-        after - before <= 1 for before, after in itertools.pairwise(levels)
-    )
+    used = "button link slider combobox searchbox checkbox radio image region".split()
+    shown = [node for node in tree if not node.get("ignored")]
+    seen = [node for node in shown if node["role"]["value"] in used]
+    assert [node["role"] for node in seen if not node.get("name", {}).get("value")] == []
+    roles = {node["role"]["value"] for node in shown}
+    assert {"main", "navigation", "banner", "contentinfo"} <= roles
+    heads = "[...document.querySelectorAll('main h1, main h2, main h3')]"
+    levels = js(browser, f"{heads}.map((h) => +h.tagName[1])")
+    assert levels[0] == 1 and all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
 def test_a_chart_is_read_with_the_arrow_keys(browser, page):
@@ -183,15 +157,10 @@ def test_a_conversation_is_opened_read_and_left_by_keyboard(browser, page, width
     keys(browser, Keys.ENTER)
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
     look(browser, f"reader-{width}")
-    counts = js(
-        browser,
-        "['.round', '.bubble', '.probe', '.probe .reason'].map((s) =>"
-        " document.querySelectorAll('#reader-body ' + s).length)",
-    )
-    assert counts == [8, 16, 16, 16]
-    assert browser.execute_script(
-        "const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth"
-    )
+    selectors = "['.round', '.bubble', '.probe', '.probe .reason']"
+    count = "document.querySelectorAll('#reader-body ' + s).length"
+    assert js(browser, f"{selectors}.map((s) => {count})") == [8, 16, 16, 16]
+    assert browser.execute_script(READER_FITS)
     assert js(browser, "document.querySelector('#reader').contains(document.activeElement)")
     browser.execute_script("window.before = document.querySelector('#reader-body').textContent")
     focus(browser, "#reader-methods [aria-pressed=false]")
@@ -229,9 +198,7 @@ def test_a_dialog_that_ended_early_says_so_and_its_replies_too(browser, tmp_path
     )
     assert end == "The dialog ended in round 2, as it met a content filter: <img src=x>."
     assert "a refusal" in names and images == 0
-    assert browser.execute_script(
-        "const b = document.querySelector('#reader-body'); return b.scrollWidth <= b.clientWidth"
-    )
+    assert browser.execute_script(READER_FITS)
     assert browser.get_log("browser") == []
 
 
@@ -260,9 +227,8 @@ def test_an_inline_script_would_be_refused(browser, page):
     )
     time.sleep(0.3)
     assert not js(browser, "window.hacked")
-    assert any(
-        "Content Security Policy" in entry["message"] for entry in browser.get_log("browser")
-    )
+    logged = [entry["message"] for entry in browser.get_log("browser")]
+    assert any("Content Security Policy" in message for message in logged)
 
 
 def test_filters_count_what_they_show(browser, page):
@@ -293,10 +259,8 @@ def test_filters_count_what_they_show(browser, page):
 def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
-    column = (
-        "[...document.querySelectorAll('#prompt-table tbody tr')].filter((r) => !r.hidden).map((r)"
-        " => +r.cells[{0}].dataset.value)"
-    )
+    rows = "[...document.querySelectorAll('#prompt-table tbody tr')].filter((r) => !r.hidden)"
+    column = rows + ".map((r) => +r.cells[{0}].dataset.value)"
     assert (mean := js(browser, f"{column.format(6)}")) == sorted(mean) and len(mean) > 10
     heads = "document.querySelectorAll('#prompt-table th button')"
     for _ in range(2):
@@ -306,18 +270,12 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
     assert text_of(browser, "#prompt-table th[aria-sort]") == "Change"
     browser.execute_script("document.querySelector('#prompts details').open = true")
     prompt = browser.execute_script(
-        "const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return"
-        " b.dataset.prompt"
+        "const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return b.dataset.prompt"
     )
-    assert browser.execute_script(
-        "return listed.length > 0 && listed.every((e) => e.agent.id === arguments[0] && e.seriesAt"
-        " === 0)",
-        prompt,
-    )
+    mine = "listed.every((e) => e.agent.id === arguments[0] && e.seriesAt === 0)"
+    assert browser.execute_script(f"return listed.length > 0 && {mine}", prompt)
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
-    assert js(browser, "document.querySelector('#reader').open && current === listed[0]"), (
-        "read opens the conversation"
-    )
+    assert js(browser, "document.querySelector('#reader').open && current === listed[0]")
     click(browser, "#close")
     wait(browser, "document.activeElement.dataset.prompt !== undefined")
     assert js(browser, "document.activeElement.dataset.prompt") == prompt
@@ -341,18 +299,14 @@ def test_a_link_to_a_conversation_opens_it(browser, page):
     assert js(browser, "current.place") == 57
 
 
-@pytest.mark.parametrize(
-    ("probe_at", "first"), [("in-place", "probes"), ("after-round", "turn user")]
-)
+FIRST = [("in-place", "probes"), ("after-round", "turn user")]
+
+
+@pytest.mark.parametrize(("probe_at", "first"), FIRST)
 def test_probes_stand_where_they_were_asked(browser, tmp_path, probe_at, first):
-    visit(
-        browser,
-        write_page(
-            [write_run(tmp_path / "run", conversations=2, probe_at=probe_at)],
-            tmp_path / "page.html",
-        ),
-        fragment="#conversation-0",
-    )
+    run = write_run(tmp_path / "run", conversations=2, probe_at=probe_at)
+    out = write_page([run], tmp_path / "page.html")
+    visit(browser, out, fragment="#conversation-0")
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
     assert js(browser, "document.querySelector('.round').children[1].className") == first
 
@@ -374,10 +328,8 @@ def test_many_long_conversations_open_fast(browser, tmp_path):
     assert out.stat().st_size < 6_000_000
     visit(browser, out)
     wait(browser, "document.querySelectorAll('.row').length")
-    timing = browser.execute_script(
-        "const t = performance.getEntriesByType('navigation')[0]; return t.domComplete -"
-        " t.responseEnd"
-    )
+    entry = "const t = performance.getEntriesByType('navigation')[0];"
+    timing = browser.execute_script(f"{entry} return t.domComplete - t.responseEnd")
     assert timing < 10_000  # milliseconds; under 300 on an idle machine
 
 
@@ -389,8 +341,6 @@ def test_pages_of_other_commands_fit_and_can_be_read(browser, tmp_path, width, d
     assert browser.get_log("browser") == []
     assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
     open_details(browser)
-    assert js(browser, "document.documentElement.scrollWidth <= innerWidth"), (
-        "with every table open"
-    )
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth"), "every table open"
     assert browser.execute_script(TEXT_COLOURS) == []
     assert not js(browser, "window.hacked")

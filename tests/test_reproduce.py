@@ -1,8 +1,4 @@
-"""The reproduction: verdicts on planted numbers, the whole of it at the smallest scale, and what it
-refuses.
-"""
-
-from __future__ import annotations
+"""The reproduction: verdicts on planted numbers, the smallest scale, and refusals."""
 
 import html
 import json
@@ -35,9 +31,8 @@ def test_no_text_of_a_finding_becomes_markup(tmp_path):
     evil = "</script><script>window.hacked = 1</script><img src=x onerror=alert(1)>\"'"
     (tmp_path / "x.png").write_bytes(b"\x89PNG")
     claims = (Claim(evil, SUPPORTED, evil), Claim("it falls", UNDECIDED, "-0.5"))
-    figures = [
-        Figure("3", evil, evil, (tmp_path / "x.png",), claims, rows=((evil, "a"), (evil, evil)))
-    ]
+    rows = ((evil, "a"), (evil, evil))
+    figures = [Figure("3", evil, evil, (tmp_path / "x.png",), claims, rows=rows)]
     out = publish(figures, evil, [evil], tmp_path, lambda line: None)
     page = read_page(out)
     assert page.tags.count("img") == 1 and "figure-3" in page.ids
@@ -53,27 +48,17 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     assert {number for number in re.findall(r"Figure (\d)", told)} == set("3456789")
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "img" in read_page(out / "index.html").tags
-    assert (
-        page.count("<section id=") == 7 and page.count("data:image/png;base64,") == 6
-    )  # Figure 8 needs a base model
+    # Figure 8 needs a base model
+    assert page.count("<section id=") == 7 and page.count("data:image/png;base64,") == 6
     assert "No base model was given" in page
     findings = json.loads((out / "findings.json").read_text())
     assert [figure["number"] for figure in findings] == list("3456789")
-    told_of = {
-        figure["number"]
-        for figure in findings
-        for claim in figure["claims"]
-        if claim["verdict"] != UNDECIDED
-    }
-    assert told_of <= {"7"}, (
-        "a handful of conversations says nothing; the norms of all embeddings are no sample"
-    )
+    claims = [(figure["number"], claim) for figure in findings for claim in figure["claims"]]
+    # a handful of conversations says nothing; the norms of all embeddings are no sample
+    assert {number for number, claim in claims if claim["verdict"] != UNDECIDED} <= {"7"}
     assert all((out / image).exists() for figure in findings for image in figure["images"])
-    assert all(
-        claim["evidence"] and claim["text"] in html.unescape(page)
-        for figure in findings
-        for claim in figure["claims"]
-    )
+    shown = html.unescape(page)
+    assert all(claim["evidence"] and claim["text"] in shown for _, claim in claims)
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert len(records) == 5  # Figure 9 takes over the dialogs of Figure 3
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0

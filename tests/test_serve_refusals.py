@@ -1,7 +1,5 @@
 """What the server refuses, and how it says so: fields, sizes, keys, hosts; and its own document."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time
@@ -16,6 +14,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from served import Served, served
 from tiny import LOOK, model
 
+from holdfast.methods import parse
 from holdfast.serve.guard import AccessRules
 from holdfast.serve.service import Limits
 
@@ -70,17 +69,11 @@ def error_of(answer: httpx2.Response) -> dict:
         ("functions", [{}], "functions"),
         ("response_format", {"type": "json_object"}, "json_object"),
         ("modalities", ["text", "audio"], "modalities"),
-        ("audio", {"voice": "alloy"}, "audio"),
-        ("prediction", {"type": "content"}, "prediction"),
         ("reasoning_effort", "high", "'high'"),
         ("frequency_penalty", 0.5, "0.5"),
-        ("presence_penalty", -1, "-1"),
         ("logit_bias", {"5": 100}, "logit_bias"),
         ("store", True, "store"),
-        ("service_tier", "priority", "priority"),
         ("temperature", 2.1, "2.1"),
-        ("temperature", "hot", "'hot'"),
-        ("temperature", True, "True"),
         ("top_p", 0, "above 0 to 1"),
         ("max_tokens", 17, "1 to 16"),
         ("max_completion_tokens", 0, "1 to 16"),
@@ -92,10 +85,8 @@ def error_of(answer: httpx2.Response) -> dict:
         ("stream", "yes", "'yes'"),
         ("stream_options", {"include_usage": True}, "stream"),
         ("metadata", {"a": 1}, "metadata"),
-        ("user", 5, "user"),
         ("steering", "bost:factor=2", "did you mean 'boost'"),
         ("steering", "boost:factor=0.5", "from 1 upwards"),
-        ("steering", "heads.json", "names a file"),
         ("steering", "boost:factor=2,heads=/etc/passwd.json", "names a file"),
         ("steering", "boost:factor=2,heads=" + "9" * 5000 + ".0", "LAYER.HEAD"),
         ("steering", "boost:factor=2,heads=7.0", "layer"),
@@ -107,7 +98,6 @@ def error_of(answer: httpx2.Response) -> dict:
         ("emphasis", ["music"] * 65, "64"),
         ("trace", "all", "'all'"),
         ("system_as", "tool", "first-user"),
-        ("vllm_xargs", {"holdfast_method": "x"}, "holdfast_text"),
         ("vllm_xargs", {"holdfast_trace": 7}, "holdfast_trace"),
         ("temprature", 1, "did you mean 'temperature'"),
         ("zebra", 1, "unknown"),
@@ -122,30 +112,28 @@ def test_a_field_that_is_not_taken_is_refused_by_its_name(url, param, value, tol
     assert (error["param"] or "").split("[")[0].split(".")[0] == param
 
 
-@pytest.mark.parametrize(
-    ("message", "param"),
-    [
-        ("hello", "messages[0]"),
-        ({"role": "wizard", "content": "a"}, "messages[0].role"),
-        ({"role": "tool", "content": "a", "tool_call_id": 1}, "messages[0].tool_call_id"),
-        ({"role": "assistant", "tool_calls": [{"id": "1"}]}, "messages[0].tool_calls[0].type"),
-        (
-            {"role": "assistant", "tool_calls": [call_of("look", "nine")]},
-            "messages[0].tool_calls[0].function.arguments",
-        ),
-        ({"role": "user"}, "messages[0].content"),
-        ({"role": "user", "content": None}, "messages[0].content"),
-        ({"role": "user", "content": "a\ud800"}, "messages[0].content"),
-        ({"role": "user", "content": "a", "mood": "b"}, "messages[0].mood"),
-        (
-            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///"}}]},
-            "messages[0].content[0].type",
-        ),
-    ],
-)
+IMAGE = [{"type": "image_url", "image_url": {"url": "file:///"}}]
+WRONG = [
+    ("hello", ""),
+    ({"role": "wizard", "content": "a"}, ".role"),
+    ({"role": "tool", "content": "a", "tool_call_id": 1}, ".tool_call_id"),
+    ({"role": "assistant", "tool_calls": [{"id": "1"}]}, ".tool_calls[0].type"),
+    (
+        {"role": "assistant", "tool_calls": [call_of("look", "nine")]},
+        ".tool_calls[0].function.arguments",
+    ),
+    ({"role": "user"}, ".content"),
+    ({"role": "user", "content": None}, ".content"),
+    ({"role": "user", "content": "a\ud800"}, ".content"),
+    ({"role": "user", "content": "a", "mood": "b"}, ".mood"),
+    ({"role": "user", "content": IMAGE}, ".content[0].type"),
+]
+
+
+@pytest.mark.parametrize(("message", "param"), WRONG)
 def test_a_message_that_is_none_is_refused_by_its_place(url, message, param):
     answer = post(url, messages=[message])
-    assert answer.status_code == 400 and error_of(answer)["param"] == param
+    assert answer.status_code == 400 and error_of(answer)["param"] == f"messages[0]{param}"
     assert len(error_of(answer)["message"]) < 610
 
 
@@ -164,7 +152,7 @@ def test_fields_that_change_nothing_are_taken_where_they_are_neutral(url):
 def test_steering_without_anything_to_hold_on_to_is_refused_unless_it_is_the_servers(url):
     error = error_of(post(url, messages=HELLO, steering="boost:factor=2"))
     assert (error["param"], error["code"]) == ("steering", "nothing_to_hold")
-    with served(model(), LIMITS, default=_boost()) as running:
+    with served(model(), LIMITS, default=parse("boost:factor=2")) as running:
         told = post(running.url, messages=HELLO).json()["holdfast"]
         assert told["applied"] is False and "no system prompt" in told["why"]
         told = post(running.url, messages=BRIEF).json()["holdfast"]
@@ -173,16 +161,9 @@ def test_steering_without_anything_to_hold_on_to_is_refused_unless_it_is_the_ser
         assert (told["applied"], told["steering"]) == (False, "none")
 
 
-def _boost():
-    from holdfast.methods import parse
-
-    return parse("boost:factor=2")
-
-
 def test_the_names_of_the_vllm_plug_in_mean_the_same(url):
-    ours = post(
-        url, messages=BRIEF, seed=1, steering="boost:factor=5", emphasis=["music"], trace=True
-    )
+    given = {"steering": "boost:factor=5", "emphasis": ["music"], "trace": True}
+    ours = post(url, messages=BRIEF, seed=1, **given)
     theirs = {"holdfast": "boost:factor=5", "holdfast_text": "music", "holdfast_trace": 1}
     same = post(url, messages=BRIEF, seed=1, vllm_xargs=theirs).json()
     assert same["choices"] == ours.json()["choices"]
@@ -215,9 +196,8 @@ def test_another_model_is_not_found(url):
     ],
 )
 def test_a_body_that_is_no_json_object_is_refused(url, content, told):
-    answer = httpx2.post(
-        f"{url}/v1/chat/completions", content=content, headers={"Content-Type": "application/json"}
-    )
+    kind = {"Content-Type": "application/json"}
+    answer = httpx2.post(f"{url}/v1/chat/completions", content=content, headers=kind)
     assert answer.status_code == 400 and told in error_of(answer)["message"]
 
 
@@ -276,12 +256,8 @@ def test_a_server_without_a_key_answers_under_its_own_name_alone():
     gate = AccessRules(hosts=("localhost", "127.0.0.1", "::1"))
     with served(model(), LIMITS, gate=gate) as running:
         for host, status in (
-            ("localhost:8000", 200),
-            ("127.0.0.1", 200),
-            ("[::1]:8000", 200),
-            ("evil.example", 421),
-            ("127.0.0.1.evil.example:80", 421),
-            ("", 421),
+            *((host, 200) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000")),
+            *((host, 421) for host in ("evil.example", "127.0.0.1.evil.example:80", "")),
         ):
             answer = httpx2.get(f"{running.url}/health", headers={"Host": host})
             assert answer.status_code == status, host
@@ -319,14 +295,10 @@ def test_every_path_of_the_document_is_tried(published):
     assert {(method, path) for path in told for method in told[path]} == set(PATHS)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "mode"),
-    [
-        (*place, mode)
-        for place, mode in itertools.product(PATHS, schemathesis.GenerationMode)
-        if (*place, mode) not in NEVER
-    ],
-)
+TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.GenerationMode)]
+
+
+@pytest.mark.parametrize(("method", "path", "mode"), [each for each in TRIED if each not in NEVER])
 def test_what_the_document_describes_is_what_the_server_does(published, method, path, mode):
     operation = published[path][method]
 

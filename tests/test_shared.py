@@ -1,7 +1,6 @@
 """Prefixes that requests without a thread share: the same replies, fewer tokens, bounded memory."""
 
-from __future__ import annotations
-
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -83,19 +82,18 @@ def test_nothing_is_shared_across_steering():
     """Other methods, strengths, heads and spans each make keys of their own."""
     tiny = model(dtype="float64")
     talk = chat("", "the garden is green and the river runs slowly past the old town")
-    ways = [
-        Request(talk, methods, SHORT, emphasis=emphasis)
-        for methods in (
-            (SplitSoftmax(0.2),),
-            (SplitSoftmax(0.21),),
-            (SplitSoftmax(0.2, heads={(1, 2)}),),
-            (SplitSoftmax(0.2, heads={(1, 1)}),),
-            (Boost(2.0),),
-            (Boost(2.0), SplitSoftmax(0.2)),
-            (SplitSoftmax(0.2), Boost(2.0)),
-        )
-        for emphasis in (["garden"], ["green"], ["garden", "green"])
-    ]
+    methods = (
+        (SplitSoftmax(0.2),),
+        (SplitSoftmax(0.21),),
+        (SplitSoftmax(0.2, heads={(1, 2)}),),
+        (SplitSoftmax(0.2, heads={(1, 1)}),),
+        (Boost(2.0),),
+        (Boost(2.0), SplitSoftmax(0.2)),
+        (SplitSoftmax(0.2), Boost(2.0)),
+    )
+    emphases = (["garden"], ["green"], ["garden", "green"])
+    pairs = itertools.product(methods, emphases)
+    ways = [Request(talk, mine, SHORT, emphasis=emphasis) for mine, emphasis in pairs]
     expected = [tiny.generate_batch([each])[0].token_ids for each in ways]
     assert len(set(expected)) > len(ways) // 2
     for order in (range(len(ways)), reversed(range(len(ways)))):
@@ -105,9 +103,8 @@ def test_nothing_is_shared_across_steering():
             assert told.result().token_ids == expected[number]
             alike = spans.setdefault(ways[number].methods, [])
             span = told.rendered.row.streams[0].span
-            common = [
-                next(at for at in range(len(span)) if span[at] != other[at]) for other in alike
-            ]
+            differs = (enumerate(zip(span, other, strict=False)) for other in alike)
+            common = [next(at for at, (a, b) in both if a != b) for both in differs]
             assert told.handle.cached == max(common, default=0)
             alike.append(span)
         for number in range(len(ways)):
@@ -122,9 +119,8 @@ def test_choices_of_one_prompt_forward_it_once():
     told = answer(tiny.session(long_lived=True), asked)
     prompt = len(told[0].rendered.prompt_ids)
     assert [each.handle.cached for each in told] == [0] + [prompt - 1] * 5
-    assert [each.result().token_ids for each in told] == [
-        reply.token_ids for reply in tiny.generate_batch(asked)
-    ]
+    alone = tiny.generate_batch(asked)
+    assert [each.result().token_ids for each in told] == [reply.token_ids for reply in alone]
 
 
 def test_without_serving_nothing_is_shared_and_a_thread_keeps_to_itself():
@@ -162,6 +158,3 @@ def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
         cached.append(told.handle.cached / len(alone.prompt_ids))
         talk += chat("", "", alone.text, "And the river?")[1:]
     assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
-
-
-# The tree by itself

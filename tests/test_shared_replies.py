@@ -1,7 +1,5 @@
 """Rules of a prompt with the same probes: one reply, scored by each; and IFEval's accuracies."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace
@@ -19,6 +17,7 @@ from holdfast.drift.cases import _content
 from holdfast.drift.work import count_replies
 from holdfast.errors import RecordsError, RequestFailed
 from holdfast.models.requests import Reply
+from holdfast.records import RunData
 
 ASKED = ("Name a fruit.",)
 
@@ -77,9 +76,8 @@ def test_the_first_rule_draws_as_it_does_alone_and_others_with_other_probes_too(
         model = Fruity()
         run = drift.run(model, suite_of(*rules), tmp_path / name, SETTINGS)
         seeds.append(sorted(model.asked))
-        assert {probe["rule"] for record in run.records for probe in record["probes"]} == {
-            each.id for each in rules
-        }
+        told = {probe["rule"] for record in run.records for probe in record["probes"]}
+        assert told == {each.id for each in rules}
     assert seeds[0] == seeds[1]
 
 
@@ -90,12 +88,11 @@ def test_rules_with_the_same_list_of_probes_are_asked_the_same_one(tmp_path):
     run = drift.run(Fruity(), suite_of(*rules), tmp_path / "run", settings)
     questions = set()
     for record in run.records:
-        first, second = (
-            [probe["question"] for probe in record["probes"] if probe["rule"] == name]
-            for name in "ab"
-        )
-        assert first == second
-        questions |= set(first)
+        asked = {name: [] for name in "ab"}
+        for probe in record["probes"]:
+            asked[probe["rule"]].append(probe["question"])
+        assert asked["a"] == asked["b"]
+        questions |= set(asked["a"])
         assert [probe["rule"] for probe in record["probes"][:4]] == ["a", "a", "b", "b"]
     assert len(questions) > 2
 
@@ -109,16 +106,18 @@ def test_what_was_not_answered_is_missing_of_every_rule(tmp_path):
     assert [point.n for point in accuracy["instruction"]] == [4, 0, 4]
 
 
+def plain_fingerprint(suite):
+    """As it was before rules shared probes."""
+    content = {"starters": suite.starters, "cases": [_content(case) for case in suite.cases]}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def test_only_suites_whose_rules_share_probes_are_other_suites(tmp_path):
     for suite in (drift.load_suite("core"), drift.load_suite("starter"), test_rules.SUITE):
-        content = {"starters": suite.starters, "cases": [_content(case) for case in suite.cases]}
-        text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        assert suite.fingerprint == hashlib.sha256(text.encode()).hexdigest(), "as it ever was"
+        assert suite.fingerprint == plain_fingerprint(suite), "as it ever was"
     shared = suite_of(*TOGETHER)
-    content = {"starters": shared.starters, "cases": [_content(case) for case in shared.cases]}
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    before = hashlib.sha256(text.encode()).hexdigest()
-    assert shared.fingerprint != before
+    assert shared.fingerprint != plain_fingerprint(shared)
 
     drift.run(Fruity(), shared, tmp_path / "run", SETTINGS)
     alone = suite_of(TOGETHER[0])
@@ -128,42 +127,27 @@ def test_only_suites_whose_rules_share_probes_are_other_suites(tmp_path):
 
 def record(number, scores, agent="bot"):
     """A conversation; scores are [round][rule]."""
-    return {
-        "method": "none",
-        "conversation": number,
-        "agent": {"id": agent, "category": "rules", "system_prompt": "Be."},
-        "user": {"id": None, "category": None, "system_prompt": ""},
-        "turns": [],
-        "probes": [
-            {
-                "round": at,
-                "kind": "stability",
-                "rule": f"r{place}",
-                "probe": 0,
-                **({"reply_of": "r0"} if place else {}),
-                "question": "?",
-                "reply": "",
-                "score": float(score),
-                "reason": "",
-                "mass": None,
-            }
-            for at, row in enumerate(scores, start=1)
-            for place, score in enumerate(row)
-        ],
-    }
+    people = {"agent": {"id": agent, "category": "rules", "system_prompt": "Be."}}
+    people["user"] = {"id": None, "category": None, "system_prompt": ""}
+    asked = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
+    probes = [
+        {"round": at, **asked, "rule": f"r{place}", "score": float(score), "mass": None}
+        for at, row in enumerate(scores, start=1)
+        for place, score in enumerate(row)
+    ]
+    for probe in probes:
+        if probe["rule"] != "r0":
+            probe["reply_of"] = "r0"
+    return {"method": "none", "conversation": number, **people, "turns": [], "probes": probes}
 
 
 def series_of(records, tmp_path):
-    from holdfast.records import RunData
-
     manifest = {"identity": {"methods": ["none"]}, "command": "drift"}
     return read_series(RunData(tmp_path, manifest, records))[0]
 
 
 def test_accuracies_are_those_of_ifeval(tmp_path):
-    """Prompt level: 1 of 2 prompts; instruction level: 4 of 5 instructions, and not the mean of 2/3
-    and 1.
-    """
+    """Prompt level: 1 of 2; instruction level: 4 of 5, and not the mean of 2/3 and 1."""
     records = [record(0, [[1, 1, 0], [0, 0, 0]]), record(1, [[1, 1], [1, 0]], "other")]
     accuracy = accuracy_of(series_of(records, tmp_path))
     assert [point.mean for point in accuracy["prompt"]] == [0.5, 0.0]
@@ -205,9 +189,8 @@ def test_page_summary_and_terminal_tell_both_accuracies(tmp_path):
     assert [point["mean"] for point in told["prompt_level"]] == [1.0, 0.0, 0.0]
     assert [point["mean"] for point in told["instruction_level"]] == [1.0, 0.666667, 0.333333]
     text = report.table(run)
-    assert (
-        "Accuracy, none, at round 1 and round 3:\n  prompt level: 1.00 (all alike) and 0.00" in text
-    )
+    told = "Accuracy, none, at round 1 and round 3:\n  prompt level: 1.00 (all alike) and 0.00"
+    assert told in text
     page = report.write([run.folder], tmp_path / "report.html").read_text()
     assert 'id="accuracy"' in page and "Instruction level" in page
 

@@ -1,7 +1,5 @@
 """What a decoding step costs beside its arithmetic: it waits for no device and copies no keys."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import sys
@@ -78,11 +76,8 @@ def test_a_step_after_the_first_waits_for_no_device(cached, padded, trace):
     mask = mask if padded else torch.ones_like(mask)
     rows = [[list(rows[0]), list(rows[1])] for rows in EVERYWHERE + MIXED]
     for methods in rows:
-        cache = (
-            DynamicCache(config=model.config)
-            if cached == "dynamic"
-            else StaticCache(model.config, max_cache_len=40)
-        )
+        static = StaticCache(model.config, max_cache_len=40)
+        cache = DynamicCache(config=model.config) if cached == "dynamic" else static
         with holdfast.steering(model, span, methods, trace=trace):
             seen, waits = mask, []
             model(ids, attention_mask=seen, past_key_values=cache)
@@ -115,13 +110,9 @@ def test_a_steering_that_is_kept_between_steps_waits_for_no_device():
 
             waits = waits_of(run)
             assert not step or waits == []
-            fresh = SteeringSpec(
-                torch.nn.functional.pad(span, (0, keys - 9)), rows, prompt=[9, 8, 7]
-            )
+            wider = torch.nn.functional.pad(span, (0, keys - 9))
+            fresh = SteeringSpec(wider, rows, prompt=[9, 8, 7])
             assert torch.equal(run(), run(steering=fresh))
-
-
-# Keys and values
 
 
 def place_of(tensor):
@@ -167,9 +158,6 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
     assert 8 * queries * keys <= key.numel(), "scores and masks of all heads are no larger"
     assert storages.largest <= key.numel()
-
-
-# Groups
 
 
 def test_where_groups_stand_is_what_a_look_at_every_key_says():

@@ -4,8 +4,6 @@ Triton decides as it is imported whether its functions are interpreted, and tran
 So the cases run in a process of their own, whose environment says so from the start.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -21,23 +19,16 @@ CASES = HERE / "vllm_kernel_cases.py"
 def run(*arguments: str | Path, **environment: str) -> str:
     """What a process of Python prints; fails the test with it if the process fails."""
     pytest.importorskip("triton", reason="triton is not installed; it comes with torch for CUDA")
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    command, env = [sys.executable, *arguments], os.environ | environment
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.slow
 def test_the_kernel_matches_the_formula_in_the_interpreter():
-    printed = run(
-        "-m", "pytest", "-p", "no:cacheprovider", CASES,
-        TRITON_INTERPRET="1", CUDA_VISIBLE_DEVICES="",
-    )  # fmt: skip
+    interpreted = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    printed = run("-m", "pytest", "-p", "no:cacheprovider", CASES, **interpreted)
     assert " passed" in printed and "skipped" not in printed
 
 

@@ -1,6 +1,4 @@
-"""A server that cuts the system prompt off is told from a model that lets go of it; and what is
-kept where a summary takes the prompt's place.
-"""
+"""A server that cuts the system prompt off is told from a model that lets go of it."""
 
 import contextlib
 import json
@@ -19,19 +17,14 @@ from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.report.terminal import next_line, table
 
-SUITE = drift.Suite(
-    "bread",
-    (drift.Case("bread", "x", "Talk about bread.", ("What?",), build({"regex": "bread"})),),
-    ("hello there",),
-)
+BREAD = drift.Case("bread", "x", "Talk about bread.", ("What?",), build({"regex": "bread"}))
+SUITE = drift.Suite("bread", (BREAD,), ("hello there",))
 SAMPLING = Sampling(temperature=1, top_p=1, max_new_tokens=9)
 LIMIT = 57  # tokens of the server's context, which are words here
 
 
 def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_after=10**9):
-    """A server that reads half of its context where a chat does not fit, the end of it, and says
-    how much it has read, as Ollama does; it may keep the system message.
-    """
+    """A server that reads the end of a chat that does not fit, and counts it, as Ollama does."""
     seen = set()
 
     def answer(body, number):
@@ -65,9 +58,7 @@ def measured(monkeypatch, tmp_path):
         with contextlib.ExitStack() as stack:
             server = stack.enter_context(Server(answer))
             model = connect(server.url, "tiny", max_retries=0, timeout=10)
-            settings = drift.Settings(
-                rounds=8, conversations=24, sampling=SAMPLING, canary=canary, **more
-            )
+            settings = drift.Settings(8, 24, sampling=SAMPLING, canary=canary, **more)
             return drift.run(model, SUITE, tmp_path / "run", settings)
 
     return run
@@ -133,11 +124,9 @@ def test_a_check_names_the_server_too(monkeypatch, tmp_path, capsys):
         "cases:\n- id: bread\n  system_prompt: Talk about bread.\n  probes: [What?]\n"
         "  measure: {regex: bread}\nstarters: [hello there]\n"
     )
+    command = ["check", str(suite), "--canary", "--budget", "30", "--min-stability", "0.5"]
     with Server(truncating()) as server:
-        code = main(
-            ["check", str(suite), "--model", server.url, "--canary", "--budget", "30",
-             "--min-stability", "0.5", "--out", str(tmp_path / "run")]
-        )  # fmt: skip
+        code = main([*command, "--model", server.url, "--out", str(tmp_path / "run")])
     printed = capsys.readouterr().out
     assert code == 1 and "The server stopped reading the system prompt in round 6" in printed
     assert "not drift" in (tmp_path / "run" / "report.html").read_text()

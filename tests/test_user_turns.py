@@ -1,7 +1,5 @@
 """Scripted user messages: sent in place of a user model's, whatever the agent answers."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace
@@ -88,7 +86,6 @@ def test_another_file_is_another_run(tmp_path, scripts):
     [
         ("", "holds no dialog"),
         ("[1, 2]", r"Line 1 of .* is \[1, 2\], not a list of user messages"),
-        ('{"messages": []}', r'is {"messages": \[\]}, not a list'),
         ('["a"]\n["b", " "]', r'Line 2 of .* is \["b", " "\]'),
         ("[", "Line 1 of .* is not JSON"),
     ],
@@ -114,14 +111,6 @@ def test_two_users_are_refused(tmp_path, scripts):
         settled(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
 
 
-@pytest.mark.parametrize("option", [["--user-model", "default"], ["--persona", "You are Ada."]])
-def test_the_command_refuses_two_users(tmp_path, scripts, option, capsys):
-    out = str(tmp_path / "run")
-    assert main(["drift", "--user-turns", str(scripts), "--out", out, *option]) == 2
-    told = capsys.readouterr().err
-    assert option[0] in told and f"--user-turns {scripts}" in told
-
-
 def test_the_command_measures_and_says_where_the_user_turns_are_from(tmp_path, scripts, capsys):
     out = tmp_path / "run"
     options = ["--rounds", "2", "--conversations", "2", "--max-new-tokens", "8", "--out", str(out)]
@@ -143,9 +132,8 @@ def test_a_calibration_and_a_check_take_them_too(tmp_path, scripts, capsys):
     main(["calibrate", *options, *more, *sizes])
     stability = read_run(folder / "stability")
     assert stability.manifest["identity"]["user_turns"]["name"] == "scripts.jsonl"
-    assert {turn["text"] for r in stability.records for turn in r["turns"][::2]} <= {
-        text for script in SCRIPTS for text in script
-    }
+    texts = {turn["text"] for record in stability.records for turn in record["turns"][::2]}
+    assert texts <= {text for script in SCRIPTS for text in script}
     main(["check", "bot", "--budget", "1", "--out", str(tmp_path / "check"), *sizes])
     assert read_run(tmp_path / "check").records[0]["scripted"]["line"] in (1, 2, 3)
     scripts.write_text(json.dumps(["d1", "d2"]))

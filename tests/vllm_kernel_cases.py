@@ -1,8 +1,4 @@
-"""Cases of `test_triton.py`, which runs them in a process of its own: on the CPU by Triton's
-interpreter, on a GPU as they are.
-
-By hand: TRITON_INTERPRET=1 python -m pytest tests/vllm_kernel_cases.py
-"""
+"""Cases of `test_triton.py`; by hand: TRITON_INTERPRET=1 python -m pytest FILE."""
 
 from __future__ import annotations
 
@@ -113,23 +109,15 @@ def test_outputs_are_moved_as_the_formula_says(heads, groups, size, dtype):
                 result, mass = literal(scores[head], value[:, head], (held, proper), entry)
                 want[at, head], masses[number, head] = result, mass
     untouched = output[[0, total - 1]].clone()
-    runs = [
-        (number, starts[number], count, context - count)
-        for number, (context, count, *_) in enumerate(RUNS)
-    ]
-    queries = queries_of(
-        runs,
-        [ranges for _, _, ranges, _ in RUNS],
-        [run[3] for run in RUNS],
-        heads // groups,
-        DEVICE,
-    )
+    runs, ranges = [], [ranges for _, _, ranges, _ in RUNS]
+    for number, (context, count, *_) in enumerate(RUNS):
+        runs.append((number, starts[number], count, context - count))
+    queries = queries_of(runs, ranges, [run[3] for run in RUNS], heads // groups, DEVICE)
     mass = torch.zeros(len(RUNS), heads, device=DEVICE)
     move(output, lse, query, keys, values, pages, queries, table, scaling, mass)
     for (at, head), result in want.items():
-        torch.testing.assert_close(
-            output[at, head].double().cpu(), result, rtol=0, atol=TOLERANCE[dtype] * 2
-        )
+        close = {"rtol": 0, "atol": TOLERANCE[dtype] * 2}
+        torch.testing.assert_close(output[at, head].double().cpu(), result, **close)
     for (number, head), value in masses.items():
         assert mass[number, head].item() == pytest.approx(value, abs=5e-6)
     assert torch.equal(output[[0, total - 1]], untouched)
@@ -145,12 +133,11 @@ def test_a_key_that_takes_all_the_weight_elsewhere_cancels_nothing():
     output = torch.einsum("hk,khd->hd", scores.softmax(-1), value).float()[None].to(DEVICE)
     lse = scores.logsumexp(-1).float()[:, None].to(DEVICE)
     queries = queries_of([(0, 0, 1, 39)], [((4, 20),)], [NOWHERE], 1, DEVICE)
-    table = KernelTable(
-        *(torch.tensor([[entry]], device=DEVICE) for entry in (0.0, 1.0, math.log(0.3 / 0.7)))
-    )
+    numbers = 0.0, 1.0, math.log(0.3 / 0.7)
+    table = KernelTable(*(torch.tensor([[number]], device=DEVICE) for number in numbers))
     move(output, lse, query, keys, values, pages, queries, table, 32**-0.5)
     held = [4 <= key < 20 for key in range(40)]
-    want, _ = literal(scores[0], value[:, 0], (held, held), [0.0, 1.0, math.log(0.3 / 0.7)])
+    want, _ = literal(scores[0], value[:, 0], (held, held), numbers)
     torch.testing.assert_close(output[0, 0].double().cpu(), want, rtol=0, atol=1e-5)
 
 

@@ -51,18 +51,15 @@ def _scored(number, score):
 def test_these_files_are_what_their_readers_read(file, schema):
     pytest.importorskip("check_jsonschema", reason="make integrations installs it")
     words = ["--builtin-schema", f"vendor.{schema}", str(file)]
-    ran = subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    command = [sys.executable, "-m", "check_jsonschema", *words]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("code", "undecided", "ends"), [(0, "fail", 0), (1, "warn", 1), (3, "fail", 3), (3, "warn", 0)]
-)
+ENDINGS = [(0, "fail", 0), (1, "warn", 1), (3, "fail", 3), (3, "warn", 0)]
+
+
+@pytest.mark.parametrize(("code", "undecided", "ends"), ENDINGS)
 def test_the_action_passes_the_inputs_on_and_ends_as_the_check(tmp_path, code, undecided, ends):
     """With a stand-in for the command, whose words and exit code are seen."""
     command = tmp_path / "bin" / "holdfast"
@@ -71,27 +68,14 @@ def test_the_action_passes_the_inputs_on_and_ends_as_the_check(tmp_path, code, u
     command.chmod(0o755)
     (tmp_path / "main").mkdir()
     (tmp_path / "main" / "manifest.json").write_text("{}")
-    inputs = {
-        "PROMPTS": "my prompts.yaml",
-        "MODEL": "http://there/v1",
-        "ENDPOINT_MODEL": "",
-        "ROUNDS": "4",
-        "MIN_STABILITY": "0.8",
-        "ERROR": "0.1",
-        "BUDGET": "50",
-        "BASELINE": "main",
-        "UNDECIDED": undecided,
-        "GITHUB_OUTPUT": str(tmp_path / "output"),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-    }
-    ran = subprocess.run(
-        ["bash", str(EXAMPLE / "check.sh")],
-        env={**os.environ, **inputs, "PATH": f"{command.parent}:{os.environ['PATH']}"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    inputs = {"PROMPTS": "my prompts.yaml", "MODEL": "http://there/v1", "ENDPOINT_MODEL": ""}
+    inputs |= {"ROUNDS": "4", "MIN_STABILITY": "0.8", "ERROR": "0.1", "BUDGET": "50"}
+    inputs |= {"BASELINE": "main", "UNDECIDED": undecided}
+    inputs["GITHUB_OUTPUT"] = str(tmp_path / "output")
+    inputs["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary")
+    env = {**os.environ, **inputs, "PATH": f"{command.parent}:{os.environ['PATH']}"}
+    captured = {"capture_output": True, "text": True, "timeout": 60}
+    ran = subprocess.run(["bash", str(EXAMPLE / "check.sh")], env=env, cwd=tmp_path, **captured)
     assert ran.returncode == ends, ran.stderr
     words = "check\nmy prompts.yaml\n--model\nhttp://there/v1\n--rounds\n4\n--error\n0.1\n"
     assert ran.stdout.startswith(words) and "--against\nmain\n" in ran.stdout

@@ -66,14 +66,8 @@ def chat(messages=FRENCH):
 
 def run_drift(model, roles=None, model_args=None, **arguments):
     """The log of `holdfast/drift`."""
-    (log,) = evaluate(
-        "holdfast/drift",
-        model=model,
-        model_args=model_args or {},
-        model_roles=roles or {},
-        task_args={**SHORT, **arguments},
-        display="none",
-    )
+    where = {"model": model, "model_args": model_args or {}, "model_roles": roles or {}}
+    (log,) = evaluate("holdfast/drift", **where, task_args={**SHORT, **arguments}, display="none")
     assert log.status == "success", log.error
     return log
 
@@ -102,12 +96,10 @@ def model():
     made.api.close()
 
 
-# The benchmark
+BOTH = "repetition:probability=0.5+split-softmax:exponent=0.5"
 
 
-@pytest.mark.parametrize(
-    "method", ["none", "repetition:probability=0.5+split-softmax:exponent=0.5"]
-)
+@pytest.mark.parametrize("method", ["none", BOTH])
 def test_the_task_gives_the_records_of_holdfast_drift(tmp_path, method):
     """Three rounds, in which replies are spelled otherwise than their text would be."""
     wanted = {"rounds": 3, "conversations": 5, "max_new_tokens": 80}
@@ -143,13 +135,8 @@ def test_a_method_of_the_model_steers_the_agent_alone(tmp_path):
 
 
 def test_repetitions_draw_anew():
-    (log,) = evaluate(
-        "holdfast/drift",
-        model="holdfast/default",
-        task_args={**SHORT, "conversations": 1},
-        epochs=2,
-        display="none",
-    )
+    given = {"task_args": {**SHORT, "conversations": 1}, "epochs": 2, "display": "none"}
+    (log,) = evaluate("holdfast/drift", model="holdfast/default", **given)
     first, second = (sample.store[RECORD] for sample in log.samples)
     assert first["agent"] == second["agent"] and first["turns"][0] == second["turns"][0]
     assert first["turns"][1:] != second["turns"][1:]
@@ -183,9 +170,8 @@ def test_any_model_of_inspect_is_measured():
     assert [("system", pairing.user.system_prompt), ("user", recap)] in asked
     probe = [*asked[0][:1], ("user", pairing.probes[0])]
     assert probe in asked  # of round 1, in place of the starter
-    dialog = [
-        ("assistant" if t["speaker"] == "agent" else "user", t["text"]) for t in record["turns"]
-    ]
+    speakers = {"agent": "assistant", "user": "user"}
+    dialog = [(speakers[turn["speaker"]], turn["text"]) for turn in record["turns"]]
     assert [*asked[0][:1], *dialog[:2], ("user", pairing.probes[0])] in asked  # of round 2
     assert len(asked) == 3 + 4 and len(record["probes"]) == 4
     first = next(config for messages, config in parrot.calls if messages == asked[0])
@@ -242,18 +228,11 @@ def test_a_server_of_ours_is_measured_as_any_other(monkeypatch):
 
 
 def test_a_method_inside_the_model_is_refused_where_only_messages_go():
-    (log,) = evaluate(
-        "holdfast/drift",
-        model=Parrot().model(),
-        task_args={**SHORT, "method": "boost:factor=2"},
-        display="none",
-    )
+    given = {"task_args": {**SHORT, "method": "boost:factor=2"}, "display": "none"}
+    (log,) = evaluate("holdfast/drift", model=Parrot().model(), **given)
     assert log.status == "error"
     assert "boost:factor=2 works inside the model" in log.error.message
     run_drift(Parrot().model(), conversations=1, method="repetition:probability=1")
-
-
-# The model
 
 
 def test_calls_at_the_same_time_share_batches_and_draw_by_their_seeds(model, monkeypatch):
@@ -302,10 +281,8 @@ def test_every_field_of_the_configuration_is_heeded(model):
 def test_steering_and_the_mass_travel_with_a_call(model):
     body = {"steering": "boost:factor=4", "trace": True, "emphasis": ["the garden"]}
     (output,) = ask(model, temperature=0.0, max_tokens=12, extra_body=body)
-    sampling = Sampling(0, 1, 12)
-    request = holdfast.Request(
-        FRENCH, "boost:factor=4", sampling, trace=True, emphasis=["the garden"]
-    )
+    given = {"trace": True, "emphasis": ["the garden"]}
+    request = holdfast.Request(FRENCH, "boost:factor=4", Sampling(0, 1, 12), **given)
     (reply,) = local().generate_batch([request])
     assert output.completion == reply.text
     told = output.message.metadata
@@ -397,14 +374,10 @@ def test_a_bad_argument_of_a_model_is_told_in_one_sentence(given, told):
 
 def test_inspects_command_finds_the_task_and_tells_errors_without_a_traceback(tmp_path):
     command = "eval holdfast/drift --model holdfast/default -T rounds=1 -M method=x:y=1"
-    ran = subprocess.run(
-        [sys.executable, "-m", "inspect_ai", *command.split()],
-        cwd=tmp_path,
-        env={**os.environ, "INSPECT_DISPLAY": "plain", "COLUMNS": "400"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    environment = {**os.environ, "INSPECT_DISPLAY": "plain", "COLUMNS": "400"}
+    words = [sys.executable, "-m", "inspect_ai", *command.split()]
+    captured = {"capture_output": True, "text": True, "timeout": 300}
+    ran = subprocess.run(words, cwd=tmp_path, env=environment, **captured)
     said = " ".join((ran.stdout + ran.stderr).split())
     assert ran.returncode != 0 and "Traceback" not in said
     assert "There is no method 'x'" in said

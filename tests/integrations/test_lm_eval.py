@@ -1,6 +1,4 @@
-"""Holdfast's models in lm-evaluation-harness: the numbers of its own `hf` models where nothing is
-steered, and those of `model.score` where something is.
-"""
+"""Holdfast's models in lm-evaluation-harness, against its own `hf` models and `model.score`."""
 
 import itertools
 import json
@@ -19,7 +17,6 @@ from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.tasks import TaskManager  # noqa: E402
 
 import holdfast  # noqa: E402
-from holdfast.cli import main  # noqa: E402
 from holdfast.errors import HoldfastError, PromptTooLong, UsageError  # noqa: E402
 from holdfast.integrations.lm_eval import register  # noqa: E402
 from holdfast.integrations.lm_eval.model import HoldfastLM  # noqa: E402
@@ -30,38 +27,31 @@ FLOAT32 = 2e-4  # of a sum over a reply's tokens; the harness pads and batches o
 SYSTEM = "Always reply in French."
 QUESTIONS = 6
 
-CHOICES = """
-task: holdfast_choices
+TASK = """
+task: holdfast_NAME
 dataset_path: json
 dataset_kwargs: {data_files: {test: FILE}}
 test_split: test
-output_type: multiple_choice
+"""
+TASKS = {
+    "choices": """output_type: multiple_choice
 doc_to_text: "{{question}}"
 doc_to_choice: "{{choices}}"
 doc_to_target: answer
 metric_list: [{metric: acc}, {metric: acc_norm}]
-"""
-WRITING = """
-task: holdfast_writing
-dataset_path: json
-dataset_kwargs: {data_files: {test: FILE}}
-test_split: test
-output_type: generate_until
+""",
+    "writing": """output_type: generate_until
 doc_to_text: "{{question}} I think"
 doc_to_target: "{{choices[answer]}}"
 generation_kwargs: {until: ["."], max_gen_toks: 24}
 metric_list: [{metric: exact_match}]
-"""
-ROLLING = """
-task: holdfast_rolling
-dataset_path: json
-dataset_kwargs: {data_files: {test: FILE}}
-test_split: test
-output_type: loglikelihood_rolling
+""",
+    "rolling": """output_type: loglikelihood_rolling
 doc_to_text: ""
 doc_to_target: "{{question}} {{choices}}"
 metric_list: [{metric: word_perplexity}]
-"""
+""",
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +61,8 @@ def tasks(tmp_path_factory):
     text = (files("holdfast") / "assets" / "knowledge.jsonl").read_text(encoding="utf-8")
     questions = folder / "questions.jsonl"
     questions.write_text("\n".join(text.splitlines()[:QUESTIONS]) + "\n", encoding="utf-8")
-    for name, task in (("choices", CHOICES), ("writing", WRITING), ("rolling", ROLLING)):
-        written = task.replace("FILE", json.dumps(str(questions)))
+    for name, task in TASKS.items():
+        written = TASK.replace("NAME", name).replace("FILE", json.dumps(str(questions))) + task
         (folder / f"{name}.yaml").write_text(written, encoding="utf-8")
     return folder
 
@@ -86,15 +76,9 @@ def evaluate(tasks, tmp_path_factory):
     register()
 
     def run(model, arguments, task, **options):
-        return lm_eval.simple_evaluate(
-            model,
-            model_args=arguments,
-            tasks=[f"holdfast_{task}"],
-            task_manager=manager,
-            bootstrap_iters=0,
-            device="cpu",
-            **options,
-        )
+        given = {"task_manager": manager, "bootstrap_iters": 0, "device": "cpu", **options}
+        named = {"model_args": arguments, "tasks": [f"holdfast_{task}"]}
+        return lm_eval.simple_evaluate(model, **named, **given)
 
     yield run
     patch.undo()
@@ -136,9 +120,8 @@ def test_nothing_steered_scores_choices_as_hf_does(evaluate, options):
     flat = [list(itertools.chain(*logprobs(each))) for each in (ours, theirs)]
     assert len(flat[0]) == QUESTIONS * 4
     assert [greedy for _, greedy in flat[0]] == [greedy for _, greedy in flat[1]]
-    assert [value for value, _ in flat[0]] == pytest.approx(
-        [value for value, _ in flat[1]], abs=FLOAT32
-    )
+    expected = [value for value, _ in flat[1]]
+    assert [value for value, _ in flat[0]] == pytest.approx(expected, abs=FLOAT32)
 
 
 @pytest.mark.parametrize("options", [{}, CHAT], ids=["plain", "chat"])
@@ -172,13 +155,10 @@ def test_a_method_moves_the_scores_to_those_of_the_model(evaluate):
     steered = evaluate("holdfast", {"method": spelled}, "choices", batch_size="auto", **CHAT)
     (samples,) = steered["samples"].values()
     moved = 0.0
-    for sample, before in zip(
-        sorted(samples, key=lambda each: each["doc_id"]), logprobs(plain), strict=True
-    ):
-        chat = [
-            {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": sample["doc"]["question"]},
-        ]
+    samples = sorted(samples, key=lambda each: each["doc_id"])
+    for sample, before in zip(samples, logprobs(plain), strict=True):
+        user = {"role": "user", "content": sample["doc"]["question"]}
+        chat = [{"role": "system", "content": SYSTEM}, user]
         expected = model().score(chat, sample["doc"]["choices"], spelled).log_probabilities
         told = [choice[0][0] for choice in sample["resps"]]
         assert told == pytest.approx(expected, abs=FLOAT32)
@@ -192,10 +172,8 @@ def test_replies_under_a_method_are_those_of_the_model_up_to_the_stop_text(evalu
     (samples,) = told["samples"].values()
     sampling = holdfast.Sampling(temperature=0, top_p=1, max_new_tokens=24)
     for sample in samples:
-        chat = [
-            {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": sample["doc"]["question"] + " I think"},
-        ]
+        user = {"role": "user", "content": sample["doc"]["question"] + " I think"}
+        chat = [{"role": "system", "content": SYSTEM}, user]
         reply = model().generate_batch([Request(chat, spelled, sampling)])[0].text
         assert sample["resps"][0][0] == reply.split(".")[0]
 
@@ -218,12 +196,9 @@ def test_the_command_knows_the_model(tasks, tmp_path):
     """`holdfast lm-eval` is the harness's command with `--model holdfast` and its own results."""
     out = tmp_path / "results.json"
     words = f"run --tasks holdfast_choices --include_path {tasks} --limit 2 --device cpu"
-    ran = subprocess.run(
-        [sys.executable, "-m", "holdfast", "lm-eval", *words.split(), "--output_path", str(out)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [sys.executable, "-m", "holdfast", "lm-eval", *words.split()]
+    command += ["--output_path", str(out)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert "holdfast_choices" in ran.stdout and "|acc" in ran.stdout
     (written,) = tmp_path.glob("results*.json")
@@ -243,14 +218,6 @@ def test_a_bad_argument_is_told_in_one_sentence(given, told):
     with pytest.raises(HoldfastError) as refused:
         HoldfastLM(**given)
     assert told in str(refused.value)
-
-
-def test_the_command_tells_it_without_a_traceback(tasks, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", list(sys.argv))  # which the command sets for the harness
-    command = f"lm-eval --tasks holdfast_choices --include_path {tasks} --model_args method=bost"
-    assert main(command.split()) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said == "holdfast: There is no method 'bost'; did you mean 'boost'?"
 
 
 def test_what_cannot_be_done_is_refused_by_name(evaluate):

@@ -1,7 +1,5 @@
 """Replicas on Ray: several nodes on this machine, actors and nodes that go away in the middle."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -38,14 +36,8 @@ from holdfast.study.capability import load_capability
 
 TESTS = Path(__file__).parents[1]
 EXACT = Specification("default", dtype="float64")  # where no company changes a digit
-QUICK = drift.Settings(
-    rounds=2,
-    conversations=8,
-    batch=4,
-    sampling=holdfast.Sampling(max_new_tokens=12),
-    seed=4,
-    pairs="balanced",
-)
+BRIEF = holdfast.Sampling(max_new_tokens=12)
+QUICK = drift.Settings(2, 8, batch=4, sampling=BRIEF, seed=4, pairs="balanced")
 SWEEP = "split-softmax:exponent=0.7,0.3"
 NAMES = ("Anna", "Berta", "Clara", "Dora", "Emma", "Frieda", "Greta", "Hanna")
 LONG = replace(QUICK, conversations=24, batch=4)
@@ -128,23 +120,14 @@ def without_tokens(run):
     return [{name: value for name, value in each.items() if name != "tokens"} for each in told]
 
 
-# The same records
-
-
-def test_records_are_those_of_one_process_and_the_folder_goes_on_with_either(
-    exact, alone, tmp_path
-):
+def test_records_are_those_of_one_process_and_either_goes_on(exact, alone, tmp_path):
     seen, methods = [], ["none", "split-softmax:exponent=0.5"]
-    run = drift.run(
-        exact,
-        SUITE,
-        tmp_path / "run",
-        QUICK,
-        methods,
-        running=drift.Running(
-            progress=lambda done, tokens: seen.append((done, tokens)), traces=True
-        ),
-    )
+
+    def progress(done, tokens):
+        seen.append((done, tokens))
+
+    running = drift.Running(progress=progress, traces=True)
+    run = drift.run(exact, SUITE, tmp_path / "run", QUICK, methods, running=running)
     assert same(run, alone(QUICK, methods))
     assert sum(done for done, _ in seen) == 2 * QUICK.conversations * QUICK.rounds
     assert sum(tokens for _, tokens in seen) > 0
@@ -171,14 +154,8 @@ def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
 
 
 def test_a_calibration_is_that_of_one_process(exact, alone, tmp_path):
-    plan = Plan(
-        draws=1,
-        rounds=2,
-        ask_at=2,
-        sampling=holdfast.Sampling(max_new_tokens=8),
-        batch=4,
-        sweeps=[SWEEP],
-    )
+    brief = holdfast.Sampling(max_new_tokens=8)
+    plan = Plan(draws=1, rounds=2, ask_at=2, sampling=brief, batch=4, sweeps=[SWEEP])
     knowledge = load_capability("knowledge", 6)
     told = [
         calibrate(model, SUITE, knowledge, tmp_path / str(n), plan)
@@ -211,9 +188,6 @@ def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
 
 def untimed(record):
     return json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
-
-
-# What goes away
 
 
 def test_an_actor_that_is_killed_loses_nothing(exact, alone, tmp_path):
@@ -269,12 +243,7 @@ def test_an_interrupt_leaves_the_actors_ready_for_another_run(exact, alone, tmp_
     assert same(drift.run(exact, SUITE, tmp_path / "run", LONG), alone(LONG))
 
 
-# What is refused
-
-
-def test_a_method_that_the_model_cannot_apply_is_refused_before_anything_is_written(
-    exact, tmp_path
-):
+def test_a_method_that_the_model_cannot_apply_is_refused_first(exact, tmp_path):
     heads = "pasta:alpha=0.01,heads=[99.0]"
     with pytest.raises(UsageError, match="99"):
         drift.run(exact, SUITE, tmp_path / "run", QUICK, [heads])
@@ -383,32 +352,23 @@ def score_of_mine(text):
     return float(len(text) < 9)
 
 
-# The command
-
-
 def test_the_command_says_nothing_of_rays_and_gives_the_same_records(tmp_path):
     """On a cluster of this machine alone, which ends with the command."""
     options = ["--conversations", "4", "--rounds", "2", "--max-new-tokens", "12"]
     options += ["--dtype", "float64", "--out"]
     command = [sys.executable, "-m", "holdfast", "drift", *options]
     environment = {name: v for name, v in os.environ.items() if name != "RAY_ADDRESS"}
-    ran = subprocess.run(
-        [*command, str(tmp_path / "ray"), "--ray", "local", "--replicas", "2"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
-    )
+    command_on_ray = [*command, str(tmp_path / "ray"), "--ray", "local", "--replicas", "2"]
+    captured = {"capture_output": True, "text": True, "timeout": 300}
+    ran = subprocess.run(command_on_ray, env=environment, **captured)
     assert ran.returncode == 0, ran.stderr
     here = subprocess.run([*command, str(tmp_path / "here")], capture_output=True, text=True)
     assert here.returncode == 0, here.stderr
     runs = [read_run(tmp_path / name) for name in ("ray", "here")]
     assert same(*runs)
     lines = [line for line in ran.stderr.split("\n") if line and "\r" not in line]
-    assert lines[:2] == [
-        "holdfast: loading default ...",
-        "holdfast: 2 replicas on Ray at local, each with 1 processor.",
-    ]
+    replicas = "holdfast: 2 replicas on Ray at local, each with 1 processor."
+    assert lines[:2] == ["holdfast: loading default ...", replicas]
     noise = ("ray", "worker", "dashboard", "usage", "warning", "info")
     told = (ran.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
     assert not [word for word in noise if word in told.split()], told

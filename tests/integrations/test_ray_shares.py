@@ -1,7 +1,5 @@
 """Which actor does which unit: nothing is lost or doubled, whichever actors are lost."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
