@@ -43,7 +43,7 @@ from holdfast.methods import parse
 
 ROWS = (16, 48)
 PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of it to hold on to
-TEXT = Path(__file__).parents[1] / "docs" / "methods.md"
+TEXT = Path(__file__).parents[1] / "src/holdfast/assets/user_turns/everyday.jsonl"
 STEPS = 24  # timed in one repetition
 METHODS = ("split-softmax:exponent=0.7", "boost:factor=4")
 PRODUCTS = ("mm", "addmm", "bmm", "mkldnn_linear", "_linear_pointwise", "baddbmm")
