@@ -93,6 +93,7 @@ RECORDS = (
         False,
         150,
     ),
+    Record("window", "benchmarks/window.py --runs {runs} --out {out}", False, 25),
     Record("front_door", "benchmarks/front_door.py --out {out}", False, 8, ("front_door",)),
     Record("logs_smollm2", "benchmarks/logs_smollm2.py --runs {runs} --out {out}", False, 40),
     Record("truncation_smollm2", "benchmarks/truncation.py --runs {runs} --out {out}", False, 10),
@@ -138,6 +139,14 @@ RECORDS = (
         ("li2024/figures",),
     ),
     Record(
+        "li2024_smollm2/findings",
+        "benchmarks/reproduction.py li2024 --model smollm2 --dtype bfloat16 --scale brief --suite"
+        " examples/small-model.yaml --runs {runs} --out {out}",
+        False,
+        25,
+        ("li2024_smollm2/figures",),
+    ),
+    Record(
         "zhang2024/findings",
         "benchmarks/reproduction.py zhang2024 --runs {runs} --out {out}",
         True,
@@ -155,7 +164,8 @@ RECORDS = (
     Record(
         "zhang2024_gemma/findings",
         "benchmarks/reproduction.py zhang2024 --model gemma-3-270m --chat-template plain --dtype"
-        " bfloat16 --scale brief --task counterfact --facts {facts} --runs {runs} --out {out}",
+        " bfloat16 --scale brief --task counterfact --facts {facts} --others --runs {runs} --out"
+        " {out}",
         False,
         20,
         ("zhang2024_gemma/figures",),
