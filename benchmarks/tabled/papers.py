@@ -91,7 +91,7 @@ def contradicted_list() -> str:
     lines = []
     for figure, text, *verdicts in rows:
         on = [
-            f"{model} {verdict.removeprefix('**contradicted** ')}"
+            f"{model}{verdict.removeprefix('**contradicted**')}"
             for model, verdict in zip(head[2:], verdicts, strict=True)
             if verdict.startswith("**contradicted**")
         ]
