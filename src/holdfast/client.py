@@ -12,8 +12,6 @@
 our plug-in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

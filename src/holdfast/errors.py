@@ -20,8 +20,6 @@ The command line prints the sentence and exits with 2 for a `UsageError` and 1 f
 A sentence names an option as the command line does (`--out`); in Python it is the argument `out`.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

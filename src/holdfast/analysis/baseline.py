@@ -1,7 +1,5 @@
 """Scores of each measure with and without a system prompt: does the prompt do anything?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

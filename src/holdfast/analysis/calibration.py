@@ -1,7 +1,5 @@
 """A calibration, read: stability and cost of every candidate."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

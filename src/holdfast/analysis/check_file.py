@@ -5,8 +5,6 @@ The records alone do not say it: another bar or error may be asked of the same c
 earlier run that they were compared with may be gone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -5,8 +5,6 @@ A prompt holds where every one of its rules has a mean score of at least the bar
 verdict follows from the records in the order of their numbers, whenever one looks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

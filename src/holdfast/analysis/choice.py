@@ -2,8 +2,6 @@
 against one another at the same cost.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Conversations that broke down, and replies that are broken."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping, Sequence

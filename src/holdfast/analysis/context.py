@@ -1,7 +1,5 @@
 """How much of a chat the model read: a server may cut it off, and a summary may stand for it."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ attend. Both are measured on the logarithm of the mass, in which a share lost co
 every height.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict

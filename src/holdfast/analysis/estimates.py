@@ -4,8 +4,6 @@ estimates by round, its change, and its difference from the first method.
 Terminal, page, figures and summary.json all read these rows.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scores of a prompt by rule and round, and whether they fell against an earlier run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A profile of heads: what steering each alone gives, and which gain anything."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

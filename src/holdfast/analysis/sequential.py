@@ -13,8 +13,6 @@ Arrays are [..., conversation, cell], a cell being one rule in one round; NaN wh
 answered, on which nobody bets. Capitals are logarithms, as they stand after each conversation.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

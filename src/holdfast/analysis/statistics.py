@@ -4,8 +4,6 @@ are not independent.
 Matrices are [conversation, round], float, with NaN where a round was not measured.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -2,8 +2,6 @@
 the method file of a calibration.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

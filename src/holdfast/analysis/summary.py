@@ -5,8 +5,6 @@ It is derived from the manifest and the records alone (of a check, from `check.j
 no date or duration, so deriving it again from the same records gives the same bytes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -8,8 +8,6 @@ differ, all go the same way by chance in more than 1 of 20. Where all values are
 has no width, which is its limit and not certainty: only the exact bound is drawn (`bounds`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from holdfast.analysis.statistics import Estimate

@@ -5,8 +5,6 @@ A part is given as its text (with its occurrence, where it stands in the chat mo
 range of characters of one message, or by asterisks in a message. All parts of a chat are one set.
 While a chat is edited and rendered, marks for private use stand around them."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The messages of a chat, in the form of OpenAI and Hugging Face, unchanged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

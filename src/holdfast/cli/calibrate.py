@@ -1,7 +1,5 @@
 """`holdfast calibrate`: the gain and the cost of each fix, and which to take."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import shlex

@@ -1,7 +1,5 @@
 """`holdfast measures` and `holdfast methods`: all that there are, or the details of one."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import json

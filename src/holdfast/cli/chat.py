@@ -1,7 +1,5 @@
 """`holdfast chat`: talk with a model in the terminal, and steer it on the way."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

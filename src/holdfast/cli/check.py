@@ -1,7 +1,5 @@
 """`holdfast check`: a test for system prompts, for CI; its help says what its exit codes mean."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import math

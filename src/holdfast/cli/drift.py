@@ -1,7 +1,5 @@
 """`holdfast drift`: measure drift in self-chats."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 from collections.abc import Sequence

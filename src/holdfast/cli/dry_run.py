@@ -1,7 +1,5 @@
 """`--dry-run`: runs and records the first few conversations, and says what the rest will take."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Sequence

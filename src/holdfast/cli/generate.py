@@ -1,7 +1,5 @@
 """`holdfast generate`: answer one chat."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

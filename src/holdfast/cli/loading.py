@@ -1,7 +1,5 @@
 """The models that a command's options name: --model, --user-model and judges."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import functools

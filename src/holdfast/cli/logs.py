@@ -3,8 +3,6 @@
 Exit codes: as of `holdfast check`, where a bar or earlier logs are given; 0 otherwise.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -3,8 +3,6 @@
 A command lists its models in a `Command`, from which `add_command` makes its parser.
 """
 
-from __future__ import annotations
-
 import argparse
 import types
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The results of a command: its page, its tables, and the command that was typed."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """`holdfast reproduce`: a paper's figures and tables on your model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Annotated

@@ -2,8 +2,6 @@
 spread.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of text and JSON lines that users give; files that are written whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import gzip

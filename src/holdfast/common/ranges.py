@@ -1,7 +1,5 @@
 """Numbers with a range: checked once, where the value is made."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import dataclass

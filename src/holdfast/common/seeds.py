@@ -2,8 +2,6 @@
 changes a draw.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 

@@ -4,8 +4,6 @@ A model describes a suite or the body of a request once. From its JSON Schema fo
 that are published, and the words with which an error says what a field takes.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import json

@@ -5,8 +5,6 @@ so that a template inserts none of its own. They are a run of their own, in the 
 the run, so they change none of its draws and may be asked at any time.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import time

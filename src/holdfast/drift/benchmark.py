@@ -1,7 +1,5 @@
 """The drift benchmark: conversations side by side, each recorded as soon as it is over."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

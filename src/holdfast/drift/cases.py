@@ -1,7 +1,5 @@
 """The parts of a suite: system prompts, the rules that each gives, and how these are probed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

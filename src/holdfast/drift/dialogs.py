@@ -11,8 +11,6 @@ Scripts are the user's messages alone, which a run sends in place of a user mode
 strings per line.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

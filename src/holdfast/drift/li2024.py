@@ -6,8 +6,6 @@ here it is only ever read as text. Each entry is bound to a measure by a hash of
 (`assets/suites/li2024.json`), once as published and once with the known defects mended.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -5,8 +5,6 @@ the items of its Responses API, Anthropic's messages with content blocks, and Sh
 their fields do not collide.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

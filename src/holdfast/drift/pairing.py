@@ -1,7 +1,5 @@
 """Who talks with whom, what opens the conversation, and what is asked at every round."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Mapping, Sequence

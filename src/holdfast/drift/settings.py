@@ -5,8 +5,6 @@ model's context does not hold all of a dialog, whole rounds go, the oldest first
 still begins with a message of the user; the system prompt stays, unless it is compacted too.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Suites by the name that `--suite` takes, and as YAML files (docs/suites.md shows the form)."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

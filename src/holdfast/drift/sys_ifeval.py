@@ -7,8 +7,6 @@ nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou 
 Apache-2.0).
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import unicodedata

@@ -3,8 +3,6 @@
 A line that cannot be read costs that line alone, and is reported.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

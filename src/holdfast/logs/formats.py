@@ -4,8 +4,6 @@ In some formats each value of a file is a dialog; in others it is an event, and 
 session make a dialog.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scores every turn of every dialog by the rules that apply to it, into a run folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ changed. `holdfast logs` scores them; a reply to a probe has no tool calls.
 Each returns None where the turn gave no occasion to keep or break its rule.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The content of a reply: words, phrases, names, numbers, and feeling by VADER's lexicon."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

@@ -5,8 +5,6 @@ Where a form can be noun or verb ("visits", "love"), the word before decides by 
 simple, readable, and the same on any machine, which a trained tagger is not.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache, lru_cache
 

@@ -4,8 +4,6 @@ Written from a description of what the released code computes, so that a run can
 the published numbers. Each line says what is wrong; the mended measure stands in the file of its
 theme. Where the released code raises on an empty reply, these return 0."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import pairwise

@@ -2,8 +2,6 @@
 imported here are its interface.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from holdfast.chat.messages import Message

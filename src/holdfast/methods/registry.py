@@ -1,7 +1,5 @@
 """The methods that there are: a class each, from which all descriptions follow."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

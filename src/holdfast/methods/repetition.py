@@ -1,7 +1,5 @@
 """System prompt repetition (Li et al. 2024, section 6.1)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import ClassVar

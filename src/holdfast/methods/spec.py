@@ -12,8 +12,6 @@ A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`
 takes specs, methods and lists of both, and refuses a method of one's own that lacks something.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads the answers of an endpoint: whole, or piece by piece."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

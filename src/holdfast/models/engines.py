@@ -5,8 +5,6 @@ The package declares an entry point of the group `holdfast.models`, under the en
     load(name, dtype=None, *, batch_size=None, trust_remote_code=False, **options) -> ChatModel
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import os

@@ -3,8 +3,6 @@
 Nothing is drawn here but what a method has to rehearse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

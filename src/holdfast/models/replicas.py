@@ -6,8 +6,6 @@ the model itself; `integrations.ray` has actors on other machines. Batches of a 
 whole, and recorded as their results arrive.
 """
 
-from __future__ import annotations
-
 import functools
 import pickle
 import traceback

@@ -1,7 +1,5 @@
 """Requests to a model that runs here, which share what was computed for their dialogs."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Whether a record is one of its run: its fields are what every reader relies on."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Mapping
 from typing import Annotated, Any

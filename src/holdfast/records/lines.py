@@ -1,7 +1,5 @@
 """A record as a line of JSON that ends in a checksum of what stands before it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

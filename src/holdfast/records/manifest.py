@@ -1,7 +1,5 @@
 """The manifest of a run: what it was started with, and whether another command is the same run."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

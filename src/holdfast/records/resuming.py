@@ -6,8 +6,6 @@ for batch in resume(run, "none", batches(range(200), 48)):
             batch.keep(record)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

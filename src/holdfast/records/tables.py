@@ -4,8 +4,6 @@ docs/runs.md describes the columns. Their names, order and types depend on the c
 that tables of several runs can be put under each other.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib
 import io

@@ -1,7 +1,5 @@
 """Analysis -> a table for the terminal, figures, and one self-contained HTML page."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Sequence

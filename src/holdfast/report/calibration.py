@@ -2,8 +2,6 @@
 reasons, and the sizes that would decide.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -4,8 +4,6 @@ SVG, and how series look there.
 Colours come from the style sheet of the page, so they follow light and dark.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The section of the page with the verdict of `holdfast check` on every prompt and rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -2,8 +2,6 @@
 conversations.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

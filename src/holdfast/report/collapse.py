@@ -1,7 +1,5 @@
 """Conversations that have broken down, in a sentence and as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from holdfast.analysis.collapse import (

@@ -2,8 +2,6 @@
 unpacked when one is opened.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

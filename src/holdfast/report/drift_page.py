@@ -1,7 +1,5 @@
 """The page of one or several runs of the drift benchmark."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ A failed verdict is a failure; an undecided one is an error, since a test that c
 passed. A prompt fails exactly when one of its tests does, so the file agrees with the exit code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

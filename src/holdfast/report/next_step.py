@@ -1,7 +1,5 @@
 """The one thing to do next, by what a run found."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Sequence

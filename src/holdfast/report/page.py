@@ -5,8 +5,6 @@ What comes from records, models or command lines is text everywhere and is escap
 sheet, the scripts, and the data that this package packs for them are handed over as `Markup`.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

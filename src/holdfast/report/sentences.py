@@ -1,7 +1,5 @@
 """The sentences of a drift run, which its page and the terminal share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tables and pages of `holdfast tasks` and `holdfast profile`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The text that a run prints when it ends; its page has every table."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Estimates as text: numbers with their intervals, as terminal, figures and pages write them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate

@@ -1,7 +1,5 @@
 """The routes that describe the server itself: its model, its methods, its state."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -5,8 +5,6 @@ loop, however many rows there are. Rendering and tokenizing happen in another th
 prompt does not keep the rows that run waiting.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Replies to one request: submitted together, sent whole or as they are drawn."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import secrets

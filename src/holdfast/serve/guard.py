@@ -1,7 +1,5 @@
 """In front of every route: the key, the host, errors in OpenAI's shape, headers for browsers."""
 
-from __future__ import annotations
-
 import hmac
 import logging
 import time

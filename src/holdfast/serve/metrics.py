@@ -1,7 +1,5 @@
 """Prometheus metrics at `/metrics`; each server has a registry of its own."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any

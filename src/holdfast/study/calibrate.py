@@ -6,8 +6,6 @@ dialogs of that run: behind the rounds before `ask_at`, under the same methods. 
 the records, `stability` and `capability`; both resume.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sizes and readings of a calibration, the prompts that it takes, and their conversations."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random

@@ -9,8 +9,6 @@ lm-eval:TASK       the questions of a multiple-choice task or group of lm-evalua
                    name or YAML file, where that package is installed
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

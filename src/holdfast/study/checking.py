@@ -5,8 +5,6 @@ own ones are drawn alike and independently, as `analysis.sequential` asks. Which
 depends on the verdicts; what they hold does not.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence

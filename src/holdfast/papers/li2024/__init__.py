@@ -1,7 +1,5 @@
 """Figures 3 to 9 of Li et al. 2024, on any model, with the paper's claims judged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from holdfast.papers.findings import publish

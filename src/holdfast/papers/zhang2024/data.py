@@ -1,7 +1,5 @@
 """Tasks, their samples, and the biographies and changed facts that samples are made of."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs tasks on a model: each baseline and each steering method on the same samples."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

@@ -5,8 +5,6 @@ Rows have the field names of Bias in Bios's release (https://github.com/microsof
 it is read; here its records are read from JSON, JSON lines or CSV.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

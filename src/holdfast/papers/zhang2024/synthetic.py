@@ -5,8 +5,6 @@ Names are divided among the splits, so no text is in two of them. What training 
 (cities, foods, ...) leaves out the values that the rest of the default model's training holds out;
 validation and test draw from all of them, and each has sentences of its own."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """Examples that a method learns from, files of one's own, and the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

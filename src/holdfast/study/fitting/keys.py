@@ -5,8 +5,6 @@ relevant question and H- behind an irrelevant one give Omega+ = H^T H+ / n and O
 PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, of values too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

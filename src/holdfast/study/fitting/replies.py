@@ -5,8 +5,6 @@ vectors (arXiv 2507.21509): the difference of the means. Capping (arXiv 2601.103
 vector, and percentiles of projections on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """One method fitted on one model."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

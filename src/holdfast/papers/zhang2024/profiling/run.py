@@ -1,7 +1,5 @@
 """Profiles heads, recording each sample as soon as its group is scored."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from dataclasses import dataclass, field, replace

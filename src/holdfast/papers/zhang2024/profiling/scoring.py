@@ -4,8 +4,6 @@ A scorer divides samples into groups whose members do not depend on what is done
 a group unsteered and under each head; `score` also returns how many tokens it forwarded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias

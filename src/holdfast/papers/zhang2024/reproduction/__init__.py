@@ -1,7 +1,5 @@
 """Tables and figures of Zhang et al. 2024 (PASTA), on any model, with the paper's claims judged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from holdfast.papers.findings import publish

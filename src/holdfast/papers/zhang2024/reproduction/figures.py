@@ -1,7 +1,5 @@
 """Figures 2 to 6 of the paper: single heads, layers and all heads; numbers of heads; alphas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables 1, 4, 5, 7, 11 and 14 of the paper: their differences, claims and cells."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
