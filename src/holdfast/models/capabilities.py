@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 # of every model that runs in this process; those whose attention is reached offer that too
 LOCAL = frozenset(
-    {
-        Ability.MESSAGES,
-        Ability.SECOND_STREAM,
-        Ability.REPLY_SCORES,
-        Ability.PIECES,
-        Ability.LAYERS,
-    }
+    {Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES, Ability.PIECES, Ability.LAYERS}
 )
 # of every endpoint; a server that steers offers more
 ENDPOINT = EVERY_MODEL | {Ability.PIECES}

@@ -11,11 +11,7 @@ from holdfast.engine.scoring import Scored, score_rows
 from holdfast.errors import PromptError
 from holdfast.models.protocol import request_names
 from holdfast.models.reader import Reader, SessionModel, rehearsal_of
-from holdfast.models.rendering import (
-    Rendered,
-    all_rendered,
-    spell_replies,
-)
+from holdfast.models.rendering import Rendered, all_rendered, spell_replies
 from holdfast.models.requests import Reply, Request
 
 

@@ -97,9 +97,7 @@ class Placement:
 
 
 def placement_of(
-    device: str | torch.device | None,
-    dtype: str | torch.dtype | None,
-    device_map: DeviceMap | None,
+    device: str | torch.device | None, dtype: str | torch.dtype | None, device_map: DeviceMap | None
 ) -> Placement:
     """Reads what `load` is given; a `UsageError` for what is unknown or not available."""
     wanted = _read_dtype(dtype)

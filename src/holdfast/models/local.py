@@ -17,15 +17,7 @@ from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
-from holdfast.methods import (
-    Ability,
-    Kind,
-    Method,
-    Shape,
-    of_kind,
-    read_methods,
-    states_methods,
-)
+from holdfast.methods import Ability, Kind, Method, Shape, of_kind, read_methods, states_methods
 from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generates, stream_reply

@@ -3,12 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.analysis.profile import (
-    count_distinct,
-    read_gains,
-    read_profile,
-    write_ranking,
-)
+from holdfast.analysis.profile import count_distinct, read_gains, read_profile, write_ranking
 from holdfast.analysis.tasks import (
     LEAST_FLUENCY,
     ZERO_SHOT,

@@ -4,14 +4,7 @@ from pathlib import Path
 
 from holdfast.papers.findings import publish
 from holdfast.papers.zhang2024.reproduction.figures import figure_2, figure_3
-from holdfast.papers.zhang2024.reproduction.study import (
-    SCALES,
-    TASKS,
-    Scale,
-    Setup,
-    Study,
-    check,
-)
+from holdfast.papers.zhang2024.reproduction.study import SCALES, TASKS, Scale, Setup, Study, check
 from holdfast.papers.zhang2024.reproduction.tables import (
     table_1,
     table_4,
