@@ -8,17 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.analysis import verdicts
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
-from holdfast.analysis.verdicts import (
-    CONTRADICTED,
-    MIN_SAMPLES,
-    SUPPORTED,
-    bounds,
-    tell,
-    too_few,
-    within,
-)
 from holdfast.common import ranges
 from holdfast.errors import UsageError
 
@@ -65,8 +57,8 @@ def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
     return halves * max(
         (gain_width / gain.mean) ** 2,
         (drop_width / room) ** 2,
-        MIN_SAMPLES / gain.n,
-        MIN_SAMPLES / drop.n,
+        verdicts.MIN_SAMPLES / gain.n,
+        verdicts.MIN_SAMPLES / drop.n,
         1.5,
     )
 
@@ -135,8 +127,8 @@ def _choose(
     shown = [
         candidate
         for candidate in fitting
-        if tell(calibration.gain(candidate, keep)).sign > 0
-        and not too_few(calibration.drop(candidate, keep))
+        if verdicts.tell(calibration.gain(candidate, keep)).sign > 0
+        and not verdicts.too_few(calibration.drop(candidate, keep))
     ]
     if not shown:
         return None
@@ -188,21 +180,21 @@ def _missing(
 ) -> str:
     """Why these conversations do not show a gain within the budget; "" where they do."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
-    if few := too_few(gain) or too_few(drop):
+    if few := verdicts.too_few(gain) or verdicts.too_few(drop):
         return few
     if calibration.at_chance:
         return "its cost means nothing, as the model scores no better than chance without it"
-    verdict = tell(gain)
+    verdict = verdicts.tell(gain)
     if verdict.sign <= 0:
         return f"its gain is not certain ({verdict.why})" if verdict.why else "it is less stable"
     if calibration.wrecks(candidate, keep):
         return "it breaks replies"
-    cost = within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
-    if cost == SUPPORTED:
+    cost = verdicts.within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
+    if cost == verdicts.SUPPORTED:
         return ""
-    if cost == CONTRADICTED:
+    if cost == verdicts.CONTRADICTED:
         return "it costs more than the budget"
-    most = bounds(drop, -calibration.widest, calibration.widest)[1]
+    most = verdicts.bounds(drop, -calibration.widest, calibration.widest)[1]
     return (
         f"it may cost up to {most:.1f} points"
         if math.isfinite(most)

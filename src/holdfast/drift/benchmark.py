@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import methods as steering
+from holdfast import records
 from holdfast.common.version import __version__
 from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.judges import Judgements, Judges, load_judges
@@ -24,23 +25,17 @@ from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
 from holdfast.models.served import same_served
-from holdfast.records import (
-    Compatibility,
-    PendingBatch,
-    RunData,
-    open_run,
-    read_run,
-    refuse_early,
-    resume,
-    union,
-)
 
 # Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
 # point, what runs beside a conversation can change a last digit, and now and then a token.
-COMPATIBILITY = Compatibility(
+COMPATIBILITY = records.Compatibility(
     # "divergence" was a setting before 0.3
     defaults={"settings": {**dataclasses.asdict(Settings()), "divergence": False}},
-    joins={"model_fingerprint": same_served, "methods": union, "settings.conversations": max},
+    joins={
+        "model_fingerprint": same_served,
+        "methods": records.union,
+        "settings.conversations": max,
+    },
     reasons={
         "settings.rounds": (
             "finished dialogs are recorded as text, and cannot go on with the very "
@@ -60,7 +55,7 @@ def run(
     cast: Cast = Cast(),
     running: Running = Running(),
     numbers: Iterable[Sequence[int]] | None = None,
-) -> RunData:
+) -> records.RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes what is there.
 
@@ -103,12 +98,12 @@ def run(
     left_out = given.left_out if isinstance(given, Dialogs) else ""
     if notes := [*suite.notes, *([left_out] if left_out else [])]:
         about["notes"] = notes
-    with open_run(Path(out), identity, about, COMPATIBILITY) as record:
+    with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(cast.judging)
         groups = [range(settings.conversations)] if numbers is None else numbers
         for name, setting in chosen.items():
-            for batch in resume(record, name, groups, alone=True):
+            for batch in records.resume(record, name, groups, alone=True):
                 for _ in range(settings.rounds if batch.kept else 0):
                     running.progress(batch.kept, 0)
                 if pairings := {n: draw(suite, settings, given, n) for n in batch.again}:
@@ -116,7 +111,7 @@ def run(
                     taker = Recorder(pairings, keep)
                     listener = Listener(taker.take, progress=running.progress, lost=taker.lose)
                     shared_out.work(Talks(setting, settings), pairings, listener)
-    return read_run(out)
+    return records.read_run(out)
 
 
 def check_folder(
@@ -130,7 +125,7 @@ def check_folder(
     """Refuses a folder that holds another run, or something else, before a model is loaded."""
     final = dataclasses.asdict(settled(suite, settings, given))
     known = identity_of(None, suite, _by_spelling(methods), final, given)
-    refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
+    records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
 def _refuse_no_model(model: object) -> None:
@@ -165,7 +160,7 @@ def _by_spelling(
 
 
 def _keep(
-    batch: PendingBatch,
+    batch: records.PendingBatch,
     judges: Judges,
     traces: bool,
     record: dict[str, Any],

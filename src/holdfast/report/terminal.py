@@ -3,15 +3,8 @@
 import textwrap
 from collections.abc import Sequence
 
+from holdfast.analysis import estimates
 from holdfast.analysis.baseline import Baseline, baseline_beside
-from holdfast.analysis.estimates import (
-    EstimateRow,
-    accuracy_of,
-    difference,
-    row_of,
-    rule_differences,
-    rule_rows,
-)
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell
@@ -32,7 +25,7 @@ def table(run: RunData) -> str:
     """A run in short: its sentences, stability by round and method, and rule by method."""
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
-    rules = rule_rows(series)
+    rules = estimates.rule_rows(series)
     lines = [*truncation_lines(series), *opening(read_whole(series), baseline)]
     lines += [*collapse_lines(series, run), *survival_lines(series, run)]
     sentences = [part for line in lines for part in textwrap.wrap(line, WIDTH)]
@@ -75,7 +68,7 @@ def _means(series: Sequence[Series]) -> list[str]:
     numbers = range(1, rounds + 1) if rounds <= _MOST_ACROSS else numbered(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for item in series:
-        means = [_mean(point) for point in row_of(item, "stability").points]
+        means = [_mean(point) for point in estimates.row_of(item, "stability").points]
         means += ["–"] * (rounds - len(means))
         rows.append([item.method, *(f"{means[number - 1]:>4}" for number in numbers)])
     return [f"Stability by round, {counted(series)}:", *aligned(rows, "  ")]
@@ -88,7 +81,7 @@ def _by_round(item: Series) -> list[str]:
     head = (item.method, f"{len(item.records)} conversations")
     for kind in KINDS:
         if kind == "stability" or item.measured(kind):
-            points = row_of(item, kind).points
+            points = estimates.row_of(item, kind).points
             columns.append([*head, kind, *(plain(points[number - 1]) for number in shown)])
             head = ("", "")
     return _side_by_side(columns)
@@ -100,7 +93,7 @@ def _mean(value: Estimate) -> str:
 
 def _accuracies(item: Series) -> list[str]:
     """At the first and the last round, where all rules of a prompt are scored on one reply."""
-    if not (accuracy := accuracy_of(item)):
+    if not (accuracy := estimates.accuracy_of(item)):
         return []
     return [
         f"Accuracy, {item.method}, at round 1 and round {item.rounds}:",
@@ -119,7 +112,7 @@ def _against_none(series: Sequence[Series]) -> list[str]:
     rows = [("", f"round {series[0].rounds}", "all rounds")]
     reasons, apart = [], []
     for item in series[1:]:
-        if (pair := difference(series, item, "stability")) is None:
+        if (pair := estimates.difference(series, item, "stability")) is None:
             apart.append(
                 f"{item.method} and {series[0].method} share no conversations, so they are not"
                 " compared."
@@ -150,7 +143,7 @@ def _against_none(series: Sequence[Series]) -> list[str]:
 
 
 def _rules_by_method(
-    series: Sequence[Series], rules: Sequence[EstimateRow], baseline: Baseline | None
+    series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
 ) -> list[str]:
     """A line per rule: the first method's first and last round, and the last of the others."""
     if not rules:
@@ -159,7 +152,7 @@ def _rules_by_method(
     write = plain if len(series) == 1 else _mean
     words = {
         pair.row: f" {tell(pair.last).word('higher', 'lower')}"
-        for pair in rule_differences(series, rules)
+        for pair in estimates.rule_differences(series, rules)
         if tell(pair.last).sign
     }
     columns = [["", "", *names]]
