@@ -89,9 +89,7 @@ class RecordsError(HoldfastError):
 
 
 class AnotherRun(UsageError, RecordsError):
-    """A folder that belongs to another run, or holds something else: command and folder do not go
-    together.
-    """
+    """A folder that belongs to another run than the command, or holds something else."""
 
 
 def shortened(value: object) -> str:

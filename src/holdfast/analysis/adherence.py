@@ -1,6 +1,4 @@
-"""How well each rule is kept over the turns of the logs. The unit is the dialog, since turns of one
-dialog are not independent.
-"""
+"""How well each rule is kept over the turns of the logs; the unit is the dialog."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Which candidate of a calibration to take: the Pareto front, the choice under a budget, and sweeps
-against one another at the same cost.
-"""
+"""Which setting of a calibration to take: Pareto front, budget, sweeps at the same cost."""
 
 import math
 from collections.abc import Sequence

@@ -155,9 +155,7 @@ def _uniform_mass(turn: TurnTrace) -> np.ndarray:
 
 
 def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Correlations of a probe's mean mass with its stability score: over all probes, within rounds,
-    within and between dialogs. None is a proof of a cause.
-    """
+    """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
     every = np.concatenate(dialogs)
     round_means = {number: every[every[:, 0] == number, 1:].mean(0) for number in set(every[:, 0])}

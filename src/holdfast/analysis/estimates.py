@@ -259,10 +259,7 @@ def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> l
 
 
 def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
-    """The paired difference; None where the two did not hold the same conversations: none is
-    shared, or the agent's prompts differ. The user's prompt may differ: it is what a control with
-    an unprompted user changes.
-    """
+    """The paired difference; None where no conversations are shared, or agents' prompts differ."""
     shared, left, right = np.intersect1d(
         row.series.conversations, against.series.conversations, return_indices=True
     )

@@ -54,9 +54,7 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
 
 
 def conversations_needed(values: np.ndarray, bar: float, error: float, most: int) -> int | None:
-    """How many conversations would decide, if all went on as these did; None where `most` would
-    not.
-    """
+    """How many conversations like these would decide; None where `most` would not."""
     if not len(values):
         return None
     more = np.tile(values, (math.ceil(most / len(values)), 1))[:most]

@@ -1,7 +1,4 @@
-"""A run of `holdfast tasks`: every metric of every task under every baseline and method.
-
-The unit is the sample.
-"""
+"""A run of `holdfast tasks`: every metric of every task and variant; the unit is the sample."""
 
 from __future__ import annotations
 
@@ -58,10 +55,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Average:
-    """A variant's average over the tasks: the score (None where a task of it is excluded or not
-    finished), what it has more than zero-shot (None where that is not there to compare), and
-    whether every task is finished.
-    """
+    """The average over tasks, and its gain over zero-shot; None where any part is missing."""
 
     variant: str
     score: Estimate | None

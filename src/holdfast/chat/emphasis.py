@@ -94,17 +94,13 @@ def spans_between(pieces: Sequence[str]) -> list[Span]:
 
 
 def unused_character(texts: Sequence[str]) -> str:
-    """A character for private use that is in none of the texts; transformers keeps U+F0000 and
-    U+F0001 for itself.
-    """
+    """A private-use character that is in none of the texts, nor one that transformers uses."""
     seen = set().union(*texts)
     return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
 
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The part of one of the texts that is most like `wanted`, about as long; "" where nothing
-    is.
-    """
+    """The part of the texts, about as long, that is most like `wanted`; "" where nothing is."""
     wanted, best, ratio, left = wanted[:_NEAR], "", 0.0, _FAR
     for whole in texts:
         text = whole[:left]

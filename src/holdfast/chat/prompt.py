@@ -1,6 +1,4 @@
-"""Messages to tokens: chat templates, the two places a system prompt can stand, and the span of
-tokens to hold on to; and the text of a reply while its tokens are drawn.
-"""
+"""Messages to tokens: templates, system prompts and their spans; a reply's text as it is drawn."""
 
 from __future__ import annotations
 
@@ -139,9 +137,7 @@ def _is_emptied(messages: Sequence[Message], placed: Sequence[Message]) -> bool:
 def tokenize(
     texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast
 ) -> list[Prompt]:
-    """Tokens of rendered chats, each with its spans; a token is in a span when it holds at least
-    one character of it.
-    """
+    """Tokens of rendered chats; a token is in a span if it holds a character of it."""
     encoded = tokenizer(
         list(texts),
         add_special_tokens=False,
@@ -313,9 +309,7 @@ _UNFINISHED = "�"  # what a tokenizer writes for bytes that are no character y
 
 
 class Pieces:
-    """Tells a reply's text piece by piece; a character of several tokens is told when it is
-    complete.
-    """
+    """Tells a reply's text piece by piece, never a part of a character."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, tell: Callable[[str], None]):
         self.tokenizer, self.tell = tokenizer, tell

@@ -162,9 +162,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
-        """Raises a `UsageError` about words that are left over when the arguments are read, which
-        suggests the option that was likely meant.
-        """
+        """Raises a `UsageError` about words left over, with the option that was likely meant."""
         misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
         known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", self.format_usage())
         hint = f"see `{self.prog} --help`."

@@ -84,9 +84,7 @@ def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: st
 
 
 def load_named(arguments: argparse.Namespace, **more: Any):
-    """As `load_model`, without a look at the other models that the command names; `more` are
-    options of an engine.
-    """
+    """As `load_model`, but looks at no other model; `more` are options of an engine."""
     for name in ("batch_size", "replicas"):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)

@@ -67,9 +67,7 @@ class DriftRun:
 
 
 def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Where the page goes; a place where none can be written is refused, before the command
-    runs.
-    """
+    """Where the page goes; refused before the command runs where none can be written."""
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 

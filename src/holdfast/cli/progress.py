@@ -1,6 +1,4 @@
-"""Progress of a running command, and how SIGTERM ends it: as Ctrl-C does, so that finished work is
-kept and the command says how to go on.
-"""
+"""Progress of a running command, and SIGTERM, which ends it as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ def note(line: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text in which control characters other than tabs and line breaks, which a terminal would
-    obey, are spaces, and halves of surrogate pairs are question marks.
-    """
+    """Text without what a terminal would obey; halves of surrogate pairs become "?"."""
     return _SURROGATE.sub("?", _CONTROL.sub(" ", text))
 
 

@@ -1,6 +1,4 @@
-"""`holdfast trace` and `holdfast geometry`: how attention to the prompt decays, and hidden states
-spread.
-"""
+"""`holdfast trace`, `holdfast geometry`: attention to the prompt, the spread of hidden states."""
 
 import argparse
 import json

@@ -54,9 +54,7 @@ def read_text(path: Path | str) -> str:
 
 
 def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
-    """The values of a file with JSON in each line, each with its line number; blank lines are
-    skipped.
-    """
+    """The values of a file of JSON lines with their line numbers; blank lines are skipped."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue

@@ -1,6 +1,4 @@
-"""Seeds that belong to what they are drawn for, so that neither batching, nor order, nor resuming
-changes a draw.
-"""
+"""Seeds of what they are drawn for: neither batching, order nor resuming changes a draw."""
 
 import hashlib
 

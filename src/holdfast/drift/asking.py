@@ -1,6 +1,4 @@
-"""The requests of one conversation: each is made, finds room in the model's context, and is counted
-until it is answered.
-"""
+"""The requests of one conversation: made, given room in the context, counted until answered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -180,9 +180,7 @@ def identity_of(
     given: Dialogs | UserTurns | None = None,
     user_model: ChatModel | None = None,
 ) -> dict[str, Any]:
-    """The facts that two commands must share to be the same run, with methods as spec strings;
-    without a model, those that are known before it is loaded.
-    """
+    """What two commands must share to be the same run; without a model, what is known."""
     identity: dict[str, Any] = {}
     if model is not None:
         fingerprint, runtime = model.fingerprint, model.runtime

@@ -1,10 +1,8 @@
 """A conversation on its way: what each side sees of it, and what is recorded of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.common.sampling import NO_CONTENT
@@ -12,11 +10,9 @@ from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Shown
 from holdfast.drift.traces import TurnTrace
+from holdfast.measures import Measure, Score
 from holdfast.measures.repetition import repetitions
 from holdfast.models.requests import Reply
-
-if TYPE_CHECKING:
-    from holdfast.measures import Measure, Score
 
 AGENT_VIEW, USER_VIEW = "agent", "user"  # of one dialog; each is a thread of the session
 _ROLES = {"user": "user", "agent": "assistant"}
@@ -139,9 +135,7 @@ def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> lis
 
 
 def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
-    """The score of a reply and its reason, as a record has them; of a measure that a model judges,
-    None until it has (`judges`).
-    """
+    """The score and its reason, as a record has them; None if a model judges it later."""
     refused = reply.stop_reason == "refusal"
     text = "" if refused else reply.text
     judge = {"judge": measure.arguments["model"]} if measure.judged else {}

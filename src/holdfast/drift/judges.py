@@ -162,9 +162,7 @@ class Judges:
         return agreements
 
     def settle(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The record of a conversation with the scores that its judges give; a probe whose judge
-        says neither yes nor no counts as not answered.
-        """
+        """The record with the scores of its judges; neither yes nor no counts as not answered."""
         questions = {
             index: self._question(self._measure_of(record, probe), probe["reply"])
             for index, probe in enumerate(record["probes"])

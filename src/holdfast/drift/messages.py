@@ -167,9 +167,7 @@ def _text_of(content: Any) -> str:
 
 
 def read_tools(declared: Any) -> tuple[Tool, ...]:
-    """Declarations of tools in OpenAI's form, from it or that of Anthropic or the Responses API; or
-    all of them as a JSON text, as in files of ShareGPT.
-    """
+    """Tools as OpenAI declares them, from that form, Anthropic's, Responses' or a JSON text."""
     if isinstance(declared, str) and declared.strip():
         try:
             declared = json.loads(declared)

@@ -107,9 +107,7 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
-    """The case whose rules a dialog is scored by: the one whose prompt stands in the dialog, or
-    else the only one; None where several could be meant.
-    """
+    """The case whose prompt stands in the dialog, or the only one; None if several could be."""
     prompts = [(case.system_prompt.strip(), case) for case in suite.cases]
     same = [case for prompt, case in prompts if prompt == dialog.system.strip()]
     within = [case for prompt, case in prompts if prompt in dialog.system]

@@ -1,6 +1,4 @@
-"""Steering methods, which `holdfast methods` lists; this package imports no torch. The names
-imported here are its interface.
-"""
+"""Steering methods; this package imports no torch. The names imported here are its interface."""
 
 from collections.abc import Sequence
 

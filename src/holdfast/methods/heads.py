@@ -1,6 +1,4 @@
-"""Sets of attention heads and of layers: which of them a method touches, how spec strings write
-them, and the files of head sets.
-"""
+"""Sets of attention heads and of layers: as methods have them, as specs and files write them."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ class Shape:
 
 
 class HeadSet(frozenset[Head]):
-    """A frozenset of (layer, head) pairs that may know where it comes from; as a set it equals any
-    other with the same pairs.
-    """
+    """A frozenset of (layer, head) pairs that may know where it comes from."""
 
     made_for: Shape | None
     file: str

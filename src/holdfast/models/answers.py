@@ -75,9 +75,7 @@ def read_reply(answer: Fields) -> Reply:
 def read_stream(
     chunks: Iterable[Any], tell: Callable[[str], None], check: Callable[[Fields], None]
 ) -> tuple[Reply, object]:
-    """The reply in the chunks of the official client, and its id at the server; `tell` takes each
-    piece of text, and `check` the first chunk before that.
-    """
+    """The reply in chunks, and its id; `tell` takes each piece, `check` the first chunk."""
     text, content, ending, name = "", "", "", None
     masses: tuple[float, ...] | None = None
     for number, chunk in enumerate(as_fields(chunk.to_dict()) for chunk in chunks):

@@ -1,6 +1,4 @@
-"""Requests that fail in a run: one ends its conversation or sample, several in a row end the
-run.
-"""
+"""Failed requests: one ends its conversation or sample, several in a row end the run."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field

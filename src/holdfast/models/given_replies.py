@@ -1,7 +1,4 @@
-"""Given replies: how probable they are to a chat.
-
-Nothing is drawn here but what a method has to rehearse.
-"""
+"""How probable given replies are to a chat; nothing is drawn but what a method rehearses."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

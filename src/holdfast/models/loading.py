@@ -1,6 +1,4 @@
-"""Loading chat models: safetensors or GGUF, no code but transformers' own, and one sentence where
-it cannot be done.
-"""
+"""Loading chat models: safetensors or GGUF, no code but transformers' own."""
 
 from __future__ import annotations
 
@@ -11,9 +9,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import install, layers_with_attention
 from holdfast.chat.templates import read_template
@@ -33,10 +32,6 @@ from holdfast.models.checkpoint import (
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.gguf import GGUF
 from holdfast.models.local import LocalModel
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
 
 DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
 _LARGE = 50_000_000  # parameters from which a step in bfloat16 is certainly faster

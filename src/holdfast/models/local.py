@@ -1,14 +1,13 @@
 """Chat models that run here: replies that forward no token twice."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import check_methods
 from holdfast.chat.emphasis import Part
@@ -24,9 +23,6 @@ from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast.states import abilities, check_states
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -107,9 +103,7 @@ class LocalModel(Generates):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
     def session(self, *, long_lived: bool = False) -> LocalSession:
-        """Opens a session, in which requests of one thread forward only what is new; with
-        `long_lived`, they come at any time, and those without a thread share their beginnings.
-        """
+        """Opens a session; with `long_lived`, requests without a thread share their beginnings."""
         return LocalSession(self, long_lived=long_lived)
 
     def check(self, methods: Sequence[Method]) -> None:

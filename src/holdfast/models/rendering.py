@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
@@ -24,9 +25,6 @@ from holdfast.errors import HoldfastError, PromptError
 from holdfast.methods import Kind, edit_messages, holds_span, in_pass, of_kind
 from holdfast.methods.protocols import InPass
 from holdfast.models.requests import Request
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,7 @@ class Rendered:
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedDialog, ...]:
-        """The dialog as it stands now, with the tokens and the text of a reply; `computed` has keys
-        and values of the first tokens of each stream, or is ().
-        """
+        """The dialog with a reply; `computed` has keys and values of each stream, or is ()."""
         every = computed or [None] * len(self.prompts)
         dialogs = []
         for prompt, stream, known in zip(self.prompts, self.row.streams, every, strict=True):
@@ -266,9 +262,7 @@ def _chats(request: Request) -> list[_Chat]:
 
 
 def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:
-    """A dialog whose replies come with their tokens: each is put behind the chat that it answered,
-    as a thread would have done.
-    """
+    """A dialog whose replies come with their tokens, as a thread would have kept it."""
     known: tuple[CachedDialog, ...] = ()
     for number, token_ids in request.reply_token_ids:
         reply = request.messages[number]["content"]

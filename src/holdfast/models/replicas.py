@@ -45,9 +45,7 @@ class Work(Protocol):
         """Units that all replicas do side by side; 1: each does one after the other."""
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        """Does the units of one of `replicas` replicas; where others share units out meanwhile,
-        `units` may have another after it had none.
-        """
+        """Does the units of one of `replicas`; `units` may have another after it had none."""
 
 
 @runtime_checkable

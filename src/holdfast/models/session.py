@@ -93,9 +93,7 @@ class LocalSession:
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:
-        """Makes a pass; returns the requests with news: tokens that were drawn, or an end. An error
-        that concerns all is raised, and becomes that of every open request.
-        """
+        """Makes a pass; returns requests with news. An error of all ends every open request."""
         try:
             ended = self._scheduler.step()
         except BaseException as error:

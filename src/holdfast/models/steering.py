@@ -1,19 +1,15 @@
-"""Steering around a forward pass or `generate()` of a Hugging Face model that one already has, and
-chats as tensors for it.
-"""
-
-from __future__ import annotations
+"""Steering of a Hugging Face model that one already has, and chats as tensors for it."""
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention.blocks import Steered, entered
 from holdfast.attention.checks import CacheOrigin
@@ -30,10 +26,6 @@ from holdfast.methods.registry import METHODS
 from holdfast.models.requests import Request
 from holdfast.states import check_states, sites_of
 from holdfast.states.edits import BlockStates
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 
 MethodOrSpec = InPass | str  # a method, or the spec string of one or several
 _SPEC = 100  # characters of a spec string in messages
@@ -99,9 +91,7 @@ def steering(
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Leaves passes of a model inside as they are, whatever block is open on it; `hf_model` is as
-    in `steering`.
-    """
+    """Leaves passes of `hf_model` (as in `steering`) as they are, whatever block is open on it."""
     with entered(causal_model(hf_model), None):
         yield
 

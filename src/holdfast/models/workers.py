@@ -170,9 +170,7 @@ class Server:
         return replace(reply, masses=fetch_masses(self.client, self.endpoint, name))
 
     def _send(self, ask: Callable[..., Any], body: dict[str, object], max_new_tokens: int) -> Any:
-        """Asks until the server takes the fields; what it refuses by name is left out for good once
-        it has answered.
-        """
+        """Asks until the server takes the fields, and remembers which it refuses by name."""
         import openai
 
         limit, refused = self.limit, self.refused
@@ -196,9 +194,7 @@ class Server:
 
 
 def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
-    """Those of the fields without which a request means the same: seeds promise little, and 1 is
-    the protocol's default.
-    """
+    """The fields that may be left out: a seed, and 1, the protocol's default."""
     return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
 
 

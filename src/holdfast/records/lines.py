@@ -86,9 +86,7 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
 def read_notes(
     data: bytes, path: Path, fields: Mapping[str, type] = _NOTED
 ) -> list[dict[str, Any]]:
-    """The lines of a file of failures, or of another whose fields are given, each checked for
-    damage.
-    """
+    """The lines of a file of failures, or of one with other `fields`, checked for damage."""
     notes = []
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
         where = f"Line {number} of {path}"

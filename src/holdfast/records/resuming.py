@@ -34,9 +34,7 @@ class PendingBatch:
         return len(self.numbers) - len(self.again)
 
     def keep(self, record: Mapping[str, Any]) -> None:
-        """Appends the record of one of the batch, unless the run has it already; its `method`, the
-        batch's name, need not be there.
-        """
+        """Appends the record of one of the batch, unless the run has it; it needs no `method`."""
         if record["conversation"] in self.missing:
             self.run.append({"method": self.name, **record})
 

@@ -125,9 +125,7 @@ class Run:
             raise
 
     def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
-        """Notes that something was not answered; it stays missing, so that it is asked again. `why`
-        is as `RequestFailed` has it, `reason` the error's sentence.
-        """
+        """Notes what was not answered, to be asked again; `why` as in `RequestFailed`."""
         noted = {"method": method, "conversation": conversation, "why": why, "reason": reason}
         try:
             append_line(self.folder / FAILURES, noted)
@@ -202,9 +200,7 @@ def refuse_early(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> None:
-    """Refuses what `open_run` would refuse, by the part of the identity that needs no model; writes
-    nothing.
-    """
+    """Refuses what `open_run` would, by the identity as known without a model; writes nothing."""
     folder = Path(folder)
     if (folder / MANIFEST).exists():
         refuse_another(folder, identity, compatibility, about)

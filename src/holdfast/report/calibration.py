@@ -1,6 +1,4 @@
-"""The sentences and the page of a calibration: the table of every setting, the recommendation, its
-reasons, and the sizes that would decide.
-"""
+"""The sentences and the page of a calibration: the table of every setting, and which to take."""
 
 import math
 from pathlib import Path
@@ -86,10 +84,7 @@ def chance_line(calibration: Calibration) -> str:
 
 
 def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
-    """The options of a calibration that should decide if the means stay as they are, and the
-    conversations (`count`) that each setting then has; {} where none of up to `_MOST` times the
-    size would.
-    """
+    """The options that should decide if means stay, and the `count` per setting; {} if none."""
     plan, count = calibration.about["plan"], len(calibration.none.stability)
     fewest = 2 * MIN_SAMPLES / min(count, calibration.questions)
     times = max(times_needed(calibration, chosen) or 0.0, fewest)
@@ -168,9 +163,7 @@ def detail_lines(calibration: Calibration) -> list[str]:
 
 
 def unprompted_lines(run: RunData) -> list[str]:
-    """Which prompts or rules score as well without the system prompt, of the run of stability; else
-    the option that measures it, where there are rules.
-    """
+    """Which prompts or rules score as well without the system prompt, or how to measure it."""
     first = read_series(run)[0]
     baseline = baseline_beside(run, first)
     if baseline is None:

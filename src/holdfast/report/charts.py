@@ -207,9 +207,7 @@ def looks(series: Sequence[Series]) -> list[Curve]:
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart by round whose values can be read off; readings is JSON: per round, [colour, label,
-    value, interval, sd] of each series.
-    """
+    """A chart by round; readings, JSON: per round [colour, label, value, interval, sd]."""
 
     title: str
     meaning: str

@@ -1,6 +1,4 @@
-"""The sentences of `holdfast check`, for terminal, page and JUnit: verdicts, reasons and the worst
-conversations.
-"""
+"""The sentences of `holdfast check`: verdicts, reasons and the worst conversations."""
 
 import math
 import textwrap

@@ -75,9 +75,7 @@ def _shares(collapse: Collapse, limit: str) -> str:
 
 
 def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None:
-    """How many turns are cut or repeated, and stability with and without collapsed conversations;
-    None where few are.
-    """
+    """How many turns are cut or repeated, stability without collapsed dialogs; None if few."""
     counted = [count_turns(item.records) for item in series]
     if not any(counts.collapsed or counts.notable for counts in counted):
         return None

@@ -1,6 +1,4 @@
-"""The conversations as data for the page: a light index for the list, and the texts in chunks
-unpacked when one is opened.
-"""
+"""Conversations as data for the page: an index, and texts unpacked when one is opened."""
 
 import base64
 import gzip
@@ -80,9 +78,7 @@ def script_json(value: Any) -> Markup:
 
 
 class Chunk(NamedTuple):
-    """The texts of some conversations, for an inert script element: JSON, or gzip in base64, whose
-    letters need no escape.
-    """
+    """Texts of some conversations for an inert script element: JSON, or gzip in base64."""
 
     text: Markup
     is_packed: bool

@@ -33,9 +33,7 @@ _NAMED = (
 
 
 def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
-    """Each series and its baseline with the difference of each kind of probe (None where they share
-    no pairs), and how far the axis goes to either side of 0; None for a single series.
-    """
+    """Each series, its baseline and their differences by kind, and the reach of the axis."""
     rows = [
         (item, baseline, [estimates.difference(series, item, kind) for kind in KINDS])
         for item in series
@@ -88,11 +86,7 @@ def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
 
 
 def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
-    """The HTML of the report.
-
-    Texts of models reach it as escaped text, or as inert JSON that the script writes into text
-    nodes.
-    """
+    """The HTML of the report; texts of models are escaped, or inert JSON."""
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):

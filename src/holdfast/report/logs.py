@@ -236,9 +236,7 @@ def _finish(
 def logs_page(
     run: RunData, rows: Sequence[Adherence], shown: Sequence[Adherence], bar: float | None
 ) -> str:
-    """The HTML of the page; `shown` are the rules of the headline and the figures, or the
-    categories of many.
-    """
+    """The HTML of the page; `shown` are the rules, or categories, of headline and figures."""
     folder = run.folder / "figures"
     head = ("rule", "kept", "turns it is for", "first to last turn", "first broken", "verdict")
     overview = [head]

@@ -90,9 +90,7 @@ def render_study(
     lines: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """The HTML of a page of a command other than `drift`, whose template is named after it. It ends
-    with how its runs, by name, were measured.
-    """
+    """The HTML of `{command}.html.j2`; it ends with how its runs, by name, were measured."""
     manifest = next(iter(runs.values())).manifest
     model = manifest.get("identity", {}).get("model")
     more = (f"model {model}" if model else "", str(manifest.get("created") or "")[:10])

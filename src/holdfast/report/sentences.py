@@ -226,9 +226,7 @@ def _cut(first: Series) -> str | None:
 
 
 def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
-    """The best fix on the same conversations, and the rules that are lost with it as well; None
-    where nothing was compared.
-    """
+    """The best fix, and the rules lost with it as well; None where nothing was compared."""
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
@@ -362,9 +360,7 @@ def default_prompt_sentence(default: Mapping[str, Any]) -> str:
 
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
-    """The scores without a system prompt, and which measures (prompts with `by_case`, and rules
-    where prompts have several) are never followed, uninformative or undecided.
-    """
+    """Which prompts (`by_case`) or rules are never followed, uninformative or undecided."""
     by_case = by_case or baseline.by_rule
     every, rows = baseline.every, baseline.cases if by_case else baseline.measures
     few = every.n < MIN_SAMPLES

@@ -23,9 +23,7 @@ _SHOWN = 5  # heads, of a profile
 
 
 def table(run: RunData) -> str:
-    """Every metric with its 95 % interval, the paired differences from zero-shot, fluency, and
-    what is excluded.
-    """
+    """Every metric with its 95 % interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
     lines: list[str] = []
@@ -140,9 +138,7 @@ def tasks_page(run: RunData) -> str:
 
 
 def write_profile(folder: Path) -> list[Path]:
-    """Writes `profile.json` and the heat map (SVG and PNG) into the folder of a profile; returns
-    the files.
-    """
+    """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
     return [write_ranking(folder), *write_heat_map(read_profile(folder), folder)]
 
 

@@ -1,6 +1,4 @@
-"""The lines and the page of `holdfast trace`: how the mass on the system prompt decays, and whether
-it goes with the score.
-"""
+"""The lines and the page of `holdfast trace`: how the mass decays, and whether scores follow."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol
+from typing import Any, Literal, NotRequired, Protocol
 
+from transformers import PreTrainedTokenizerFast
 from typing_extensions import TypedDict
 
 from holdfast.serve.generation import Finish, Piece, Token
 from holdfast.serve.tool_calls import ParsedCall
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 _DIGITS = 4  # of masses
 _LOWEST = -9999.0  # in place of minus infinity, which JSON lacks; OpenAI's own number

@@ -1,7 +1,4 @@
-"""The bodies of requests, as Pydantic models: what each route takes, and what it refuses by name.
-
-The published document is made from them (`app`).
-"""
+"""The bodies of requests, as Pydantic models, from which the OpenAPI document is made."""
 
 from __future__ import annotations
 

@@ -62,9 +62,7 @@ class AccessRules:
 
 
 class Guard:
-    """The middleware around all routes, whose errors it answers; of paths that are not in `paths`,
-    the metrics say "other".
-    """
+    """The middleware around all routes; metrics count paths not in `paths` as "other"."""
 
     def __init__(self, app: ASGIApp, gate: AccessRules, metrics: Metrics, paths: frozenset[str]):
         self.app, self.gate, self.metrics, self.paths = app, gate, metrics, paths

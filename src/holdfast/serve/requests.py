@@ -1,13 +1,12 @@
 """Bodies as requests for the engine: what is drawn, and which methods steer it."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.common.sampling import Sampling
@@ -35,9 +34,6 @@ from holdfast.serve.bodies import (
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.service import Limits
 from holdfast.serve.tool_calls import CallParser
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,7 @@ class CallParser:
 
     @cached_property
     def template(self) -> dict[str, Any] | None:
-        """The response template of the tokenizer, or the one that transformers has for models of
-        this type; None where there is none, and nothing can be parsed.
-        """
+        """The tokenizer's response template, or transformers' for the model type; else None."""
         template: dict[str, Any] | None = getattr(self.model.tokenizer, "response_template", None)
         if template is None and (hf_model := getattr(self.model, "hf_model", None)) is not None:
             try:

@@ -133,9 +133,7 @@ def check_folder(
 
 
 def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
-    """The units of progress of `calibrate`: rounds of all conversations, and one for the questions
-    of each.
-    """
+    """Units of progress of `calibrate`: rounds, and one for the questions of a conversation."""
     chats = conversations(suite, plan)
     return len(plan.settings) * (chats * plan.rounds + min(chats, len(capability.items)))
 

@@ -182,9 +182,7 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
 
 
 def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
-    """Why a calibration of this size can recommend nothing, and which size can; "" where this one
-    can.
-    """
+    """Why a calibration of this size can recommend nothing, and which can; "" if this can."""
     option, enough = "--conversations", DECIDES
     if plan.conversations is None:
         option, enough = "--draws", math.ceil(DECIDES / pairs_of(suite))

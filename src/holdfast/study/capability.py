@@ -31,9 +31,7 @@ _FIELDS = ("subject", "question", "choices", "answer")
 
 @dataclass(frozen=True)
 class Item:
-    """A question or a text to put to a model: the user's message, the replies to score, and the
-    place of the right one (None for a text).
-    """
+    """A question or text: the user's message, replies to score, the right one (None: a text)."""
 
     question: str
     replies: tuple[str, ...]

@@ -123,9 +123,7 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
 
 
 def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
-    """The conversations of an earlier run by the prompts of a suite, in the order of their numbers;
-    where the run does not have the method, those of its only one.
-    """
+    """An earlier run's conversations by prompt, under the method or, without it, its only one."""
     run = read_run(folder)
     there = list(dict.fromkeys(record["method"] for record in run.records))
     if method not in there and len(there) != 1:

@@ -51,9 +51,7 @@ def ask_questions(
     failures: Failures,
     keep: Callable[[Any], None],
 ) -> None:
-    """Asks the questions of a batch, a setting and the records of some of its dialogs, of which the
-    run has `count`.
-    """
+    """Asks the questions of a batch: a setting, and records of some of the `count` dialogs."""
     setting, dialogs = batch
     for record in Questioner(model, setting, capability, plan, count, failures).ask(dialogs):
         keep(record)
@@ -71,10 +69,7 @@ class Questioner:
     failures: Failures  # of the run; a question that is not answered is reported there
 
     def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The records of these conversations; one with an unanswered question has none.
-
-        Items that share a dialog share what was computed for it.
-        """
+        """Records of these conversations, whose items share work; none where one is unanswered."""
         began = time.monotonic()
         questions = [question for dialog in dialogs for question in self._of(dialog)]
         answers = self._answers(questions)

@@ -1,6 +1,4 @@
-"""The task and the models that Inspect loads from Holdfast, through the entry point `holdfast` of
-the group `inspect_ai`. Importing this registers names and loads no model, nor torch.
-"""
+"""Names that Inspect loads by the entry point `holdfast`; importing this loads no torch."""
 
 from __future__ import annotations
 

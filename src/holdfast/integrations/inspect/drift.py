@@ -94,9 +94,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def stability_and_adoption(rounds: int = 8) -> Scorer:
-    """Whether the agent follows its own system prompt (stability) and the user's (adoption), over
-    all rounds and in each.
-    """
+    """Stability (the agent follows its own prompt) and adoption (the user's), by round too."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return score_of(state.store.get(RECORD), rounds)
@@ -105,9 +103,7 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
 
 
 async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
-    """Asks a job and all that follow from it, each as soon as it can be; the first error ends all
-    of them.
-    """
+    """Asks a job and all that follow, each as soon as it can be; the first error ends all."""
     try:
         async with anyio.create_task_group() as group:
 

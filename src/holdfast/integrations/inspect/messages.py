@@ -16,9 +16,7 @@ _LONGEST = 300  # characters of a reply in the list of probes
 
 
 def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]:
-    """The dialog of a record as the agent saw it; each of its turns says the attention mass that it
-    was written under.
-    """
+    """The dialog of a record as the agent saw it, with the mass of each of the agent's turns."""
     prompt = record["agent"]["system_prompt"]
     shown: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
     for turn in record["turns"]:

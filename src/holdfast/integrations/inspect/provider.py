@@ -147,9 +147,7 @@ class HoldfastAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answers a chat, beside all others that are asked at the same time; one that leaves no
-        room for a reply is answered with the stop reason `model_length`.
-        """
+        """Answers a chat beside all others; `model_length` is one without room for a reply."""
         began = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)
         engine, generations = self._running(), list[LiveReply]()

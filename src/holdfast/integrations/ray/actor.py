@@ -162,9 +162,7 @@ class Shares:
         return [self._left.popleft() for _ in range(min(math.ceil(size), len(self._left)))]
 
     def lose(self, unfinished: Sequence[int]) -> list[int]:
-        """Takes back the unfinished part of a lost actor's share, of which the first units were
-        under way; returns the units that are given up.
-        """
+        """Takes back a lost actor's unfinished share; returns the units that are given up."""
         under_way = unfinished[: self._together]
         self._losses.update(under_way)
         self._left.extendleft(n for n in reversed(unfinished) if self._losses[n] < _TOGETHER)

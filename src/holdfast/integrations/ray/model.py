@@ -294,9 +294,7 @@ class RayModel(Generates):
 
 
 def give_up(round_: Round, unfinished: Sequence[int], why: str) -> None:
-    """Hands out again what an actor was lost with, and reports the units that are given up; too
-    many in a row are a `ModelError`.
-    """
+    """Hands lost units out again; too many given up in a row are a `ModelError`."""
     for number in round_.shares.lose(unfinished):
         round_.lost_in_a_row += 1
         if round_.lost_in_a_row >= MOST_IN_A_ROW:

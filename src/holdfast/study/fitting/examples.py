@@ -33,9 +33,7 @@ class Triplet:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two chats, of which the first asks for what the reply is to be distinguished by, as with a
-    system prompt.
-    """
+    """Two chats, the first of which asks for what a reply is to show, as by a system prompt."""
 
     prompted: tuple[Message, ...]
     plain: tuple[Message, ...]

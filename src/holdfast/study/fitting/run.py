@@ -20,9 +20,7 @@ from holdfast.study.fitting.replies import learn_capping, learn_vector
 
 @dataclass(frozen=True)
 class _Learning:
-    """How a method learns: the function, the examples that ship, those of a file, and how often it
-    reports each example.
-    """
+    """How a method learns: the function, examples (shipped, or of a file), reports of each."""
 
     learn: Callable[[LocalModel, Any, Progress], Learned]
     ships: Callable[[], Sequence[Any]]
@@ -51,9 +49,7 @@ def fit(
     *,
     watch: Watch = unwatched,
 ) -> Fitted:
-    """Learns on a model what a method needs, and writes it into a .safetensors file; from the
-    examples that ship, or a file of them.
-    """
+    """Learns what a method needs from examples, the shipped or a file, into a .safetensors."""
     if method not in _LEARNING:
         raise UnknownName("method that is fitted", method, _LEARNING)
     require_layers(model, f"hidden states and weights, on which {method} is fitted")

@@ -194,9 +194,7 @@ KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
 class HeadPasses:
-    """Passes over the layers of a copy of a model that shares its weights; `forwarded` counts
-    tokens by the share of layers they went through. Refuses models whose layers are not one list.
-    """
+    """Passes over the layers of a copy that shares weights; `forwarded` counts their tokens."""
 
     def __init__(self, hf_model: Any):
         config = hf_model.config.get_text_config()

@@ -1,6 +1,4 @@
-"""How heads are profiled, on which samples (from Python, a file or PASTA's tasks), and how a model
-reads them.
-"""
+"""How heads are profiled, on samples from Python, a file or PASTA's tasks."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
