@@ -91,7 +91,6 @@ def edit(
 
 
 def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts; whether the chat has them, the server says."""
     if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
         cure = "put it into one, as in emphasis=['like this']."
         raise UsageError(f"Emphasis is a list of parts, not {shortened(emphasis)}; {cure}")
@@ -106,7 +105,6 @@ def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
-    """The fields of `holdfast serve`, which can be told everything."""
     fields: dict[str, Any] = {"steering": method}
     if emphasis:
         fields["emphasis"] = [part if isinstance(part, str) else list(part) for part in emphasis]

@@ -98,4 +98,9 @@ def shortened(value: object) -> str:
         text = repr(value)
     except ValueError:
         return "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:59] + "…"
+    return cut(text, 60)
+
+
+def cut(text: str, most: int) -> str:
+    """A text, or as much of it as `most` characters hold, with an ellipsis."""
+    return text if len(text) <= most else text[: most - 1] + "…"

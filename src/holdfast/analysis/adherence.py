@@ -232,7 +232,6 @@ def _survival(scores: RuleScores) -> Survival:
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:
-    """The difference of two means over separate sets of dialogs."""
     first, second = estimate(now), estimate(before)
     assert first.mean is not None and second.mean is not None
     mean = first.mean - second.mean

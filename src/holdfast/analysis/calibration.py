@@ -204,7 +204,6 @@ def _by_conversation(
 
 
 def _points(record: dict[str, Any]) -> float:
-    """The mean score of a conversation's questions, in points."""
     return 100 * float(np.mean([probe["score"] for probe in record["probes"]]))
 
 

@@ -108,7 +108,6 @@ def _fall_json(fall: Fall | None) -> dict[str, Any] | None:
 
 
 def _plain(item: Cell | RuleFall | None) -> dict[str, Any] | None:
-    """Values of JSON: numbers rounded, None for what was not measured."""
     if item is None:
         return None
     values = {name: None if value != value else value for name, value in asdict(item).items()}

@@ -255,7 +255,6 @@ def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Deci
 
 
 def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -> str:
-    """The verdict of the bar (None: there is none) and of the comparison together."""
     if fall is not None and fall.fell:
         return FAIL
     if decision is not None:
@@ -265,7 +264,6 @@ def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -
 
 
 def _cell(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
-    """A rule in a round with the scores of its conversations, in their order."""
     measured = scores[~np.isnan(scores)]
     mean = float(measured.mean()) if len(measured) else np.nan
     return Cell(rule, number, mean, *bounds(scores, error))

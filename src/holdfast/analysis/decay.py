@@ -175,7 +175,6 @@ def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _probes(record: dict[str, Any]) -> np.ndarray:
-    """[probe, (round, mass, score)], of the stability probes that have a mass."""
     rows = [
         (probe["round"], probe["mass"], probe["score"])
         for probe in record["probes"]

@@ -118,6 +118,5 @@ def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, then: np.ndarray) 
 
 
 def _opening(record: Record) -> tuple[Any, ...]:
-    """All that two conversations with the same draws share before anyone replies."""
     starter = record["turns"][0]["text"] if record["turns"] else None
     return record["conversation"], record["user"].get("system_prompt"), starter

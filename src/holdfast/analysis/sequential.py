@@ -142,7 +142,6 @@ def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
 
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:
-    """The logarithm of the mean over the last axis."""
     most = logarithms.max(axis=-1, keepdims=True)
     # what is smaller than exp(-80) of the largest adds nothing, and is slow to compute
     scaled = np.exp(np.maximum(logarithms - most, -80)).mean(axis=-1)

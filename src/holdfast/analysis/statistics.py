@@ -86,7 +86,6 @@ def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
 
 
 def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
-    """The estimate of [n] values; bounds, [low and high], are read where n > 1."""
     if not len(values):
         return NOTHING
     mean, moved = float(values.mean()), int((abs(values) > _NOISE).sum())

@@ -165,7 +165,6 @@ def _truncation(item: Series) -> dict[str, Any] | None:
 
 
 def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
-    """The paired differences from the baseline; None where there is none to compare with."""
     pairs = {kind: pair for kind in KINDS if (pair := estimates.difference(series, item, kind))}
     if not pairs:
         return None
@@ -195,7 +194,6 @@ def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
 
 
 def _baseline(run: RunData, first: Series) -> dict[str, Any] | None:
-    """Scores of the measures with the system prompt and without; None where it was not asked."""
     baseline = baseline_beside(run, first)
     if baseline is None:
         return None
@@ -272,7 +270,6 @@ def _profile(run: RunData) -> dict[str, Any]:
 
 
 def _capability(run: RunData) -> list[dict[str, Any]]:
-    """The mean score of a calibration's questions, by conversation."""
     by_method: dict[str, dict[int, float]] = {}
     for record in run.records:
         mean = float(np.mean([probe["score"] for probe in record["probes"]]))

@@ -131,7 +131,6 @@ def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
 def _difference(
     numbers: np.ndarray, values: np.ndarray, base_numbers: np.ndarray, base: np.ndarray
 ) -> Estimate:
-    """Values less base on the samples of both."""
     shared = np.intersect1d(numbers, base_numbers)
     return paired_difference(values[np.isin(numbers, shared)], base[np.isin(base_numbers, shared)])
 
@@ -164,7 +163,6 @@ def _by_sample(records: Sequence[_Record], metric: str, numbers: Sequence[int]) 
 
 
 def _draw_means(records: Sequence[_Record], metrics: Sequence[str]) -> list[dict[str, float]]:
-    """Per draw of demonstrations, the mean of each metric."""
     means = []
     for draw in sorted({record["draw"] for record in records} - {0}):
         scores = [record["scores"] for record in records if record["draw"] == draw]

@@ -62,7 +62,6 @@ def check_tool(tool: object) -> None:
 
 
 def _function_of(value: object) -> dict[str, Any] | None:
-    """The function of a tool or of a call; None where it has none with a name."""
     function = value.get("function") if isinstance(value, dict) else None
     named = isinstance(function, dict) and isinstance(function.get("name"), str)
     return function if named else None

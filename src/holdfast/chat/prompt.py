@@ -88,7 +88,8 @@ def render_with_spans(
     """
     placed, words = _placed_system(messages, system_as)
     write = render_text if default_system else render_without_default
-    if default_system and not words and _is_emptied(messages, placed):
+    had_system = any(message["role"] == "system" for message in messages)
+    if default_system and had_system and not words and len(placed) < len(messages):
         write = render_empty_system
     text = write(placed, tokenizer, tools)
     if with_tools := bool(tools) or uses_tools(placed):
@@ -127,11 +128,6 @@ def system_spans(
     if spans is None:
         raise PromptError(_lost(words, "role"))
     return spans
-
-
-def _is_emptied(messages: Sequence[Message], placed: Sequence[Message]) -> bool:
-    """Whether the chat had system messages, all of them empty."""
-    return any(m["role"] == "system" for m in messages) and len(placed) < len(messages)
 
 
 def tokenize(

@@ -226,16 +226,16 @@ def _without_default(
 
 def _added(text: str, other: str) -> str:
     """The words of `text` that `other` lacks; "" where `text` is `other` with a part left out."""
-    first = _common(text, other)
-    last = _common(text[first:][::-1], other[first:][::-1])
+    first = common_length(text, other)
+    last = common_length(text[first:][::-1], other[first:][::-1])
     return text[first : len(text) - last].strip()
 
 
-def _common(text: str, other: str) -> int:
-    """How many first characters two texts share."""
-    pairs = enumerate(zip(text, other, strict=False))
+def common_length(first: Sequence[object], other: Sequence[object]) -> int:
+    """How many first characters, or tokens, two sequences share."""
+    pairs = enumerate(zip(first, other, strict=False))
     apart = (index for index, (left, right) in pairs if left != right)
-    return next(apart, min(len(text), len(other)))
+    return next(apart, min(len(first), len(other)))
 
 
 def _template_refusal(messages: Sequence[Message], reason: str) -> str:

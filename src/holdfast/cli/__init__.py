@@ -109,7 +109,6 @@ def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
-    """A warning as a sentence on the error output, without the line of code that raised it."""
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
@@ -119,7 +118,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
-    """The parser of the command line, and by name those of its commands."""
     made = _Parser(
         prog="holdfast",
         description="Measure how a chat model drifts from its system prompt, and keep it there.",

@@ -142,7 +142,6 @@ class Chat:
             notice("None of them is part of the dialog; /method SPEC steers from here on.")
 
     def _reply(self, messages: tuple[Message, ...], attempt: int) -> None:
-        """Answers a chat, which then goes on behind the reply."""
         reply, self.attempt = self._ask(messages, self.methods, attempt), attempt
         if reply.text or reply.stop_reason != "stopped":
             number = sum(message["role"] == "user" for message in messages)

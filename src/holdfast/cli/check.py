@@ -145,7 +145,6 @@ def _print_result(
     terms: Terms,
     seconds: float,
 ) -> None:
-    """Prints and writes the verdicts, and the next step."""
     out, page = data.folder, page_path(arguments, data.folder)
     print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
     if arguments.junit is not None:
@@ -164,7 +163,6 @@ def _next_step(
     out: Path,
     page: Path,
 ) -> str:
-    """The command or the change that the verdicts call for."""
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
         later = shlex.join(["holdfast", "check", arguments.suite, "--against", str(out)])
@@ -193,7 +191,6 @@ def _next_step(
 
 
 def _calibration(arguments: argparse.Namespace) -> str:
-    """The command that calibrates a fix for the same prompts, drawn as here."""
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if (value := getattr(arguments, name)) != arguments.default(name):

@@ -123,7 +123,6 @@ def run(arguments: argparse.Namespace) -> None:
 def _title(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, methods: int
 ) -> str:
-    """How much there is to do."""
     replies = methods * count_replies(suite, settings, given, range(settings.conversations))
     times = f" with each of {methods} methods" if methods > 1 else ""
     count, rounds = settings.conversations, count_of(settings.rounds, "round")

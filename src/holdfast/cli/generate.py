@@ -68,7 +68,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _messages(arguments: argparse.Namespace) -> list[Message]:
-    """The chat, from the options, a file or the standard input."""
     if arguments.messages:
         if arguments.system or arguments.user:
             raise UsageError("--messages is the whole chat; leave out --system and --user.")
@@ -117,7 +116,6 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
 
 
 def _marked(messages: Sequence[Message]) -> bool:
-    """Whether a message has what --marks would read as emphasis."""
     try:
         return bool(read_marks(messages)[1])
     except HoldfastError:  # a single asterisk, which means nothing
@@ -125,7 +123,6 @@ def _marked(messages: Sequence[Message]) -> bool:
 
 
 def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
-    """One --emphasis: a text, or a text and its occurrence."""
     if len(words) == 1:
         return words[0]
     if len(words) > 2 or not words[1].isdecimal():

@@ -76,7 +76,6 @@ def _check_endpoint_options(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    """Refuses the first of these options that is given."""
     for name in names:
         if (value := getattr(arguments, name, None)) is not None:
             value = value[0] if isinstance(value, list) else value
@@ -128,7 +127,6 @@ def _connect(arguments: argparse.Namespace):
 
 
 def _load_on_ray(arguments: argparse.Namespace):
-    """The model that the arguments name, as actors hold it."""
     why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
     _refuse_options(arguments, ["device_map"], why)
     note(f"loading {arguments.model} ...")

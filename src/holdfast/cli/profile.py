@@ -132,7 +132,6 @@ def _plan(arguments: argparse.Namespace) -> ProfilingPlan:
 
 
 def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The samples of every task, by its name."""
     from holdfast.papers.zhang2024.profiling import read_samples
     from holdfast.papers.zhang2024.profiling.samples import task_samples
 
@@ -158,7 +157,6 @@ def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
 def _write_heads(
     arguments: argparse.Namespace, rankings: Sequence[Ranking], names: Sequence[str]
 ) -> None:
-    """Writes the best heads of all tasks together, and prints where they are."""
     best = getattr(methods, arguments.combine)(rankings, arguments.top)
     gains = [read_gains(arguments.out / name) for name in names]
     file = arguments.out / "heads.json"

@@ -54,7 +54,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _load(arguments: argparse.Namespace, name: str | None):
-    """Another model than `--model`; None without a name."""
     return load_model(arguments, model=name) if name else None
 
 

@@ -53,7 +53,6 @@ DESCRIPTION = (
 
 
 def _bytes(text: str) -> int:
-    """A number of bytes, as "2G"."""
     if read := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
         return int(read[1]) * _UNITS[read[2]]
     raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 2G, not {text!r}")
@@ -123,7 +122,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _service(arguments: argparse.Namespace) -> Service:
-    """The model, loaded and checked, and its engine."""
     from holdfast.serve.service import Limits
 
     for path in arguments.fitted or ():
@@ -170,7 +168,6 @@ def playground_prompts(suite: str) -> list[dict[str, str]]:
 
 
 def _key(variable: str | None) -> str:
-    """The API key; "" where none is wanted."""
     if variable is None:
         return ""
     if not (key := os.environ.get(variable, "").strip()):

@@ -67,8 +67,6 @@ class Asking:
         return self._request(question, shown, room)
 
     def _request(self, question: PendingReply, shown: Shown, room: int) -> Job:
-        """A request that shows so much, and asks for so many tokens of room."""
-
         def answered(reply: Reply) -> list[Job]:
             if reply.stop_reason == "context" and (again := self._again(question, shown, room)):
                 return [again]
@@ -156,7 +154,6 @@ class Asking:
         self.rounds, self.tokens = self.rounds + count, self.dialog.forwarded
 
     def _close(self, following: list[Job]) -> list[Job]:
-        """The conversation is over with the last of its questions."""
         self.open -= 1
         if self.open:
             return following

@@ -94,7 +94,6 @@ def _ask(
     failures: Failures,
     keep: Callable[[Any], None],
 ) -> None:
-    """Asks about some conversations side by side; keeps the records of those that are answered."""
     began = time.monotonic()
     probes = {
         (f"question {position}", pairing.number): probe

@@ -82,7 +82,11 @@ def run(
     """
     chosen, user_model = _by_spelling(methods), cast.user_model
     for player in (model,) if user_model is None else (model, user_model):
-        _refuse_no_model(player)
+        if isinstance(player, str) or not hasattr(player, "session"):
+            seen = repr(player) if isinstance(player, str) else type(player).__name__
+            raise UsageError(
+                f"A model is what holdfast.load or holdfast.connect gives, not {seen}."
+            )
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
     given = replayable(model, suite, settings, cast.read())
@@ -128,12 +132,6 @@ def check_folder(
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
-def _refuse_no_model(model: object) -> None:
-    if isinstance(model, str) or not hasattr(model, "session"):
-        seen = repr(model) if isinstance(model, str) else type(model).__name__
-        raise UsageError(f"A model is what holdfast.load or holdfast.connect gives, not {seen}.")
-
-
 def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
     """Two models, which talk in one process."""
     if isinstance(agent, Replicas):
@@ -147,7 +145,6 @@ def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
 def _by_spelling(
     methods: Sequence[Sequence[Method] | Method | str],
 ) -> dict[str, tuple[Method, ...]]:
-    """Each setting by its spelling, in the order given."""
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     chosen: dict[str, tuple[Method, ...]] = {}

@@ -170,7 +170,6 @@ def _questions(probes: Any, owner: str) -> tuple[str, ...]:
 
 
 def _content(case: Case) -> list[Any]:
-    """The parts of a case that can change a result."""
     # those of a case with one measure are the same as before there were rules
     content: list[Any] = [case.probes, case.measure.spec] if case.measure else []
     if case.rules:

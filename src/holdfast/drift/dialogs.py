@@ -185,7 +185,6 @@ def _listed(value: Any, where: str) -> list[Any]:
 
 
 def _check_content(content: Any, where: str) -> None:
-    """Refuses what cannot be replayed, such as an image."""
     for part in content if isinstance(content, list) else [content]:
         fields = part if isinstance(part, dict) else {}
         if fields.get("type") == "tool_result":

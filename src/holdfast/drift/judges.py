@@ -213,7 +213,6 @@ class Judges:
         return JudgeQuestion(judge, measure.arguments["judge"], reply)
 
     def _ask(self, wanted: Iterable[JudgeQuestion]) -> None:
-        """Has every judge asked what it has not answered yet."""
         every = dict.fromkeys(wanted)
         for model in self.models.values():
             mine = [question for question in every if question.judge == model.fingerprint]

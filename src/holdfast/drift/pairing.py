@@ -147,7 +147,6 @@ def draw(
 
 
 def _with_canary(pairing: Pairing, seed: int) -> Pairing:
-    """Adds a fact to the agent's prompt, and asks it in every round."""
     code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
     rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
     probe = Probe("canary", rule, 0, _CANARY_QUESTION)

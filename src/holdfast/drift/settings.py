@@ -6,13 +6,14 @@ still begins with a message of the user; the system prompt stays, unless it is c
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.common import ranges
+from holdfast.common.progress import Progress, ignored
 from holdfast.common.sampling import Sampling
 from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.drift.judges import Judging
@@ -183,9 +184,6 @@ class Settings:
         return self.context in ("summarise", "compact")
 
 
-Progress = Callable[[int, int], None]
-
-
 @dataclass(frozen=True)
 class Cast:
     """Who takes part beside the agent; part of a run's identity.
@@ -239,5 +237,5 @@ class Running:
     """
 
     traces: bool = False
-    progress: Progress = lambda conversations, tokens: None
+    progress: Progress = ignored
     command: str = ""

@@ -357,7 +357,6 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
 
 
 def _check_probed(rule: Rule, where: str) -> None:
-    """Refuses a rule that only logs can be scored by."""
     if not rule.probes:
         raise UsageError(
             f"{where} has neither 'probe' nor 'probes'; give one of the two (only `holdfast logs`"

@@ -136,8 +136,6 @@ class TwoSessions:
 
 @dataclass
 class _Side:
-    """A session, and the jobs that wait for its turn."""
-
     session: Session
     waiting: list[Job] = field(default_factory=list)
 

@@ -74,8 +74,6 @@ Dialogs = Iterator[tuple[str, list[LoggedMessage]]]
 def _dialog_per_value(
     read: Callable[[Any], list[LoggedMessage]],
 ) -> Callable[[Values, list[str]], Dialogs]:
-    """A format of which every value is a dialog."""
-
     def dialogs(values: Values, problems: list[str]) -> Dialogs:
         for where, value in values:
             try:
@@ -87,7 +85,6 @@ def _dialog_per_value(
 
 
 def _field(value: Any, *names: str) -> Any:
-    """The first of some fields that a value has."""
     if isinstance(value, Mapping):
         for name in names:
             if name in value:
@@ -96,7 +93,6 @@ def _field(value: Any, *names: str) -> Any:
 
 
 def _system(text: Any) -> list[LoggedMessage]:
-    """A system prompt that stands beside the messages."""
     return read_messages([{"role": "system", "content": text}]) if text else []
 
 

@@ -8,21 +8,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from holdfast.common import ranges
 from holdfast.common.files import write_whole
 from holdfast.errors import ParameterOutOfRange, UsageError
 
-
-class _OnHeads(Protocol):
-    """A method that touches some heads of a model, or all."""
-
-    @property
-    def heads(self) -> HeadSet | None: ...
-
-
-M = TypeVar("M", bound=_OnHeads)
+M = TypeVar("M")  # a method that touches some heads of a model, or all
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
 MADE_FOR = "made_for"  # the one key of a head file that is no layer
 _MOST_HEADS = 100_000  # in a list; no model has as many

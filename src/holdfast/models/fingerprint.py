@@ -72,7 +72,9 @@ def digest_of(
     if adapters:
         digest.update(repr(adapters).encode())
     values = _all_values if whole else _sample
-    parts = {name: _header(name, tensor) + values(tensor) for name, tensor in tensors}
+    parts = {}
+    for name, tensor in tensors:
+        parts[name] = f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode() + values(tensor)
     for name in sorted(parts):
         digest.update(parts[name])
     return digest.hexdigest()[:32]
@@ -122,7 +124,6 @@ def _few_values(tensors: Iterable[Tensor]) -> list[bytes]:
 
 
 def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """Each tensor that is saved with a model."""
     if not is_split(model):
         yield from model.state_dict().items()
         return
@@ -135,10 +136,6 @@ def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
             for name, tensor in saved.items():
                 if name.removeprefix(f"{prefix}.").split(".")[0] not in children:
                     yield name, tensor
-
-
-def _header(name: str, tensor: Tensor) -> bytes:
-    return f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode()
 
 
 def _sample(tensor: Tensor) -> bytes:

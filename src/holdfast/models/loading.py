@@ -156,7 +156,6 @@ def _has_accelerate() -> bool:
 
 
 def _on_cpu(device_map: DeviceMap) -> bool:
-    """Whether no weight goes to an accelerator."""
     if isinstance(device_map, str):
         return not torch.accelerator.is_available()
     return all(str(devicement_of) in ("cpu", "disk") for devicement_of in device_map.values())
@@ -229,7 +228,6 @@ def load(
 def _read(
     source: Source, placement: Placement, template: str | None, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The model on its device, and its tokenizer."""
     silence = "" if source.is_local else hub_silence()
     # else each of several files is asked for six times, half a minute long
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}

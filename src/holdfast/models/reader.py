@@ -111,7 +111,6 @@ class Rehearsals:
         self._waiting[self._under_way[key]].append(answer)
 
     def __contains__(self, handle: object) -> bool:
-        """Whether a row is a rehearsal that is under way."""
         return handle in self._waiting
 
     def end(self, handle: Handle) -> list[Answer]:
@@ -158,7 +157,6 @@ def without_rehearsed(request: Request) -> Request:
 
 
 def _key_of(request: Request) -> _Key:
-    """A key of all that a rehearsal depends on."""
     first = of_kind(request.methods, Kind.REHEARSED)[0]
     messages = first.first_turn(request.messages)
     return (

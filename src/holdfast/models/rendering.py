@@ -76,8 +76,6 @@ class Rendered:
 
 @dataclass(frozen=True)
 class _Chat:
-    """The chat that one stream reads."""
-
     messages: tuple[Message, ...]  # as its methods edited them
     emphasis: tuple[Range, ...] | None  # in these messages; None where nothing was emphasised
     default_system: bool = True  # whether the template may put in a system prompt of its own

@@ -89,19 +89,12 @@ def portable(error: Exception) -> Exception:
     return same
 
 
-class AskBatch(Protocol):
-    """Asks a batch and keeps its records; travels to a replica, so it can be pickled."""
-
-    def __call__(
-        self, model: ChatModel, material: Any, failures: Failures, keep: Callable[[Any], None]
-    ) -> None: ...
-
-
 @dataclass(frozen=True)
 class BatchWork:
     """Work whose units are batches of a run, asked one after the other."""
 
-    ask: AskBatch
+    # asks a batch, of this material, and keeps its records; it can be pickled
+    ask: Callable[[ChatModel, Any, Failures, Callable[[Any], None]], None]
     unit: str  # "conversation", "sample" or "question", for messages
     together: ClassVar[int] = 1
 

@@ -184,7 +184,6 @@ def traces_apart(body: Mapping[str, Any]) -> bool:
 
 
 def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
-    """The chat as its methods edit it, and what is emphasised in it."""
     messages, mark = request.messages, ""
     if request.emphasis:
         mark = unused_character([message["content"] for message in messages])

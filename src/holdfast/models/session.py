@@ -209,7 +209,6 @@ class LocalSession:
         self._reader.forget(thread)
 
     def _check_room(self, rendered: Rendered) -> None:
-        """Refuses a chat that fills the context, by a `PromptTooLong`."""
         context, row = self.model.context, rendered.row
         if context and row.longest >= context:
             raise PromptTooLong(

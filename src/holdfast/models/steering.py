@@ -19,7 +19,7 @@ from holdfast.attention.steering import SteeringSpec
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, UsageError, shortened
+from holdfast.errors import ModelError, UsageError, cut, shortened
 from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
 from holdfast.methods.protocols import InPass
 from holdfast.methods.registry import METHODS
@@ -104,8 +104,7 @@ def _block(
     trace: bool,
 ) -> Steered:
     attention = [of_kind(row, Kind.LOG_ODDS) for row in rows]
-    spec = " / ".join(dict.fromkeys(map(_spec, rows)))
-    spec = spec if len(spec) <= _SPEC else spec[: _SPEC - 1] + "…"
+    spec = cut(" / ".join(dict.fromkeys(map(_spec, rows))), _SPEC)
     with_generated = any(m.span_includes_generated for row in attention for m in row)
     return Steered(
         ref(model),
@@ -172,7 +171,6 @@ def causal_model(model: Any) -> PreTrainedModel:
 
 
 def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
-    """The methods of each row, all of which act inside a forward pass."""
     if not isinstance(methods, (list, tuple)):
         methods = [methods]
     nested = any(isinstance(row, (list, tuple)) for row in methods)
@@ -187,7 +185,6 @@ def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
 
 
 def _read(methods: Sequence[MethodOrSpec]) -> tuple[InPass, ...]:
-    """The methods, the spelled ones read."""
     read: list[Method] = []
     for given in methods:
         read += parse(given) if isinstance(given, str) else [given]

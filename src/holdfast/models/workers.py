@@ -164,7 +164,6 @@ class Server:
         return self._with_masses(reply, name, body)
 
     def _with_masses(self, reply: Reply, name: object, body: dict[str, object]) -> Reply:
-        """The reply with the mass that its server tells apart from it, if there is one."""
         if not traces_apart(body):
             return reply
         return replace(reply, masses=fetch_masses(self.client, self.endpoint, name))

@@ -11,8 +11,6 @@ Number = Annotated[int, Field(ge=0)]
 
 
 class _Fields(BaseModel):
-    """Some of the fields of an object; it may have others."""
-
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 

@@ -33,7 +33,6 @@ def version_of(manifest: Mapping[str, Any]) -> int:
 
 
 def _refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
-    """Refuses a version that this reader does not know."""
     version = version_of(manifest)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise RecordsError(
@@ -238,7 +237,6 @@ def first_difference(there: Any, here: Any, path: str = "") -> tuple[str, Any, A
 
 
 def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """An identity with the defaults of the fields that it lacks."""
     complete = copy.deepcopy(dict(identity))
     for name, value in as_json(defaults).items():
         if name not in complete:
@@ -249,7 +247,6 @@ def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
 
 
 def _part(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
-    """The values in `there` of the names in `here`."""
     part = {name: there[name] for name in here if name in there}
     for name, value in part.items():
         if isinstance(value, dict) and isinstance(here[name], dict):

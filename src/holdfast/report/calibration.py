@@ -57,7 +57,6 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
 
 
 def _nearest(calibration: Calibration, near: Candidate) -> str:
-    """The setting that comes closest, with its numbers on the half and on all conversations."""
     choosing, gain = ~calibration.report, calibration.gain(near)
     if gain.mean is None or gain.mean <= 0:
         why = "it is no more stable there either"

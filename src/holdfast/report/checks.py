@@ -222,7 +222,6 @@ def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
 
 
 def _transcript(record: Record, probe: Record) -> list[str]:
-    """A conversation up to a probe, its reply and score."""
     lines = [f"conversation {record['conversation']}, up to the probe of round {probe['round']}:"]
     lines += _quoted("system", record["agent"].get("system_prompt", ""))
     for turn in record["turns"]:
@@ -233,14 +232,12 @@ def _transcript(record: Record, probe: Record) -> list[str]:
 
 
 def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
-    """Where a rule fell most."""
     return next(
         cell for cell in checked.cells if (cell.rule, cell.round) == (fall.rule, fall.round)
     )
 
 
 def _quoted(who: str, text: Any) -> list[str]:
-    """A turn, wrapped behind who speaks."""
     lines: list[str] = []
     for paragraph in str(text).splitlines() or [""]:
         lines += textwrap.wrap(paragraph, _WIDTH - 10) or [""]

@@ -110,7 +110,6 @@ def _row(item: Series, counts: Collapse) -> tuple[str, ...]:
 
 
 def _readings(series: Sequence[Series], left: Sequence[Series]) -> Table:
-    """Stability of all conversations, and of those that have not collapsed."""
     last = max(item.rounds for item in series)
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
     for item, rest in zip(series, left, strict=True):

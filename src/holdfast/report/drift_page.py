@@ -167,5 +167,4 @@ def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:
 
 
 def _name(value: object) -> str:
-    """The name of a model or suite, given as a name or as an object with one."""
     return str(value.get("name", "")) if isinstance(value, dict) else str(value or "")

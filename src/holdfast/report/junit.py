@@ -78,7 +78,6 @@ def write_cases(name: str, cases: Sequence[TestCase], path: Path | str, seconds:
 
 
 def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[TestCase]:
-    """The test of a prompt, or those of its rules."""
     of_suite = f"holdfast.{suite}"
     for rule in checked.rules:
         yield _rule_test(rule, checked, terms, f"{of_suite}.{checked.id}")

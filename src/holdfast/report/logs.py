@@ -94,7 +94,6 @@ def lines(run: RunData, rows: Sequence[Adherence], bar: float | None) -> list[st
 
 
 def _cells(row: Adherence) -> tuple[str, str, str, str]:
-    """A rule, how well it is kept, in how many turns, and its change from first to last."""
     change = signed(row.change) if row.change.n else "–"
     return row.rule, plain(row.overall), f"{row.applied} of {row.turns}", change
 
@@ -275,7 +274,6 @@ def logs_page(
 
 
 def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:
-    """The turns that broke a rule, worst first, with what was said."""
     shown = []
     for index, number, score in row.broken[:_MOST_BROKEN]:
         record = run.records[index]

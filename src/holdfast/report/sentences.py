@@ -53,7 +53,6 @@ def rules_headline(
 def _rule_texts(
     item: Series, never: Sequence[EstimateRow], less: Sequence[EstimateRow]
 ) -> Iterator[str]:
-    """The sentence in every length, longest first."""
     where, fixed = _where(item), _with(item)
     who = f"{where.strip().capitalize()}{fixed} the agent"
     if len(less) == 1 and not never:
@@ -173,7 +172,6 @@ def _shares(row: EstimateRow, of: str = "") -> str:
 
 
 def _change(row: EstimateRow) -> str | None:
-    """The change of the first sentence with its intervals."""
     moved = row.change
     if row.series.rounds == 1 or moved.mean is None or moved.n < MIN_SAMPLES:
         return None
@@ -202,7 +200,6 @@ def _few_prompts(first: Series) -> str | None:
 
 
 def _adoption(row: EstimateRow) -> str | None:
-    """Whether the agent comes to follow the other speaker's prompt."""
     first, last, moved = row.points[0], row.points[-1], row.change
     if first.mean is None or last.mean is None or row.series.rounds == 1 or moved.n < MIN_SAMPLES:
         return None

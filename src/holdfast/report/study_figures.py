@@ -156,8 +156,6 @@ def _short(calibration: Calibration) -> str:
 
 
 class _Label(NamedTuple):
-    """A text, the point that it belongs to, and its colour."""
-
     text: str
     x: float
     y: float
@@ -253,7 +251,6 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
 
 
 def _heat_maps(values_by_title: Mapping[str, Any]) -> Figure:
-    """Values by layer and head."""
     figure, axes = panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
     for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
         values = np.array(rows)

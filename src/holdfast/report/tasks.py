@@ -58,7 +58,6 @@ def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def _rows(title: str, results: Sequence[Result], judged: bool) -> list[tuple[str, ...]]:
-    """One task's metrics with their intervals, a row per variant behind the head."""
     metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
     rows = [(title, *metrics, *(("fluency",) if judged else ()))]
     for result in results:
@@ -71,7 +70,6 @@ def _rows(title: str, results: Sequence[Result], judged: bool) -> list[tuple[str
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """Notes on one task's results, a line each."""
     lines = []
     for result in results:
         if len(result.draws) > 1:

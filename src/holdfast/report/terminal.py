@@ -63,7 +63,6 @@ def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
 
 
 def _means(series: Sequence[Series]) -> list[str]:
-    """Mean stability by round, a line per method."""
     rounds = max(item.rounds for item in series)
     numbers = range(1, rounds + 1) if rounds <= _MOST_ACROSS else numbered(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]

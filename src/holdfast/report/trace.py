@@ -72,7 +72,6 @@ def _judged(change: dict[str, Any], above: str, below: str) -> str:
 
 
 def _estimate(value: dict[str, Any]) -> Estimate:
-    """A change or a correlation as it stands in the JSON."""
     mean = value["mean"] if "mean" in value else value["r"]
     return Estimate(value["n"], mean, None, value["low"], value["high"], value.get("moved"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, Protocol
+from typing import Any, Literal, NotRequired
 
 from transformers import PreTrainedTokenizerFast
 from typing_extensions import TypedDict
@@ -149,22 +149,8 @@ class ErrorAnswer(TypedDict):
     error: ErrorBody
 
 
-class Shapes(Protocol):
-    """The difference between chat completions and completions."""
-
-    prefix: str  # of ids
-    whole: str  # kind of object
-    chunk: str
-
-    def choice(self, index: int, piece: Piece, details: Details) -> Any:
-        """A whole reply."""
-
-    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> Any:
-        """A piece of one."""
-
-
 class ChatShapes:
-    """`/v1/chat/completions`."""
+    """The names and the choices of `/v1/chat/completions`: whole, and pieces (`delta`) of them."""
 
     prefix, whole, chunk = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
@@ -196,6 +182,9 @@ class CompletionShapes:
 
     def delta(self, index: int, piece: Piece, details: Details, first: bool) -> TextChoice:
         return self.choice(index, piece, details)
+
+
+Shapes = ChatShapes | CompletionShapes
 
 
 def _choice(index: int, piece: Piece, details: Details, logprobs: dict[str, Any] | None) -> _Choice:

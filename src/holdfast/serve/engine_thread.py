@@ -185,14 +185,12 @@ class EngineThread:
                 self._drop(generation)
 
     def _drop(self, generation: LiveReply) -> None:
-        """Frees the row of a generation that nobody wants any more."""
         answer = self._answers.pop(generation, None)
         if answer is not None:
             self._session.cancel(answer)
             self._count_ended(1)
 
     def _end_all(self, error: Exception) -> None:
-        """Ends all open requests with an error."""
         parts = [(generation, Update(error=error)) for generation in self._answers]
         answers, self._answers = self._answers, {}
         for answer in answers.values():
@@ -250,7 +248,6 @@ def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Update:
 
 
 def _failure(error: BaseException) -> ModelError:
-    """The error of a request when an error concerns all."""
     failure = ModelError(
         f"The engine failed before it had answered ({type(error).__name__}: {error}); ask again,"
         " and look into the server's log."

@@ -160,7 +160,6 @@ class Exchange:
         }
 
     def _usage(self) -> Usage:
-        """Tokens, as OpenAI counts them: each prompt once."""
         prompts = self._generations[:: self.submission.body.n]
         read = sum(len(generation.prompt_ids) for generation in prompts)
         generated = sum(watch.tokens for watch in self._stopwatches)

@@ -113,7 +113,6 @@ class _Sender:
 
 
 def _refusal(error: Exception) -> Refusal:
-    """The refusal that answers an error."""
     match error:
         case Refusal():
             return error
@@ -147,6 +146,5 @@ def _refusal(error: Exception) -> Refusal:
 
 
 def _host(header: str) -> str:
-    """The name in a Host header, without its port."""
     name = header.lower()
     return name[1:].split("]")[0] if name.startswith("[") else name.split(":")[0]

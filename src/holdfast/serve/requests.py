@@ -118,7 +118,8 @@ def read_completion(
         messages = [{"role": "user", "content": text}]
         first = _request(messages, body, sampling, limits, plain=True)
         steering = _choose_methods(body, default, bool(first.emphasis))
-        chat_only = next(filter(_works_on_messages, steering.methods), None)
+        on_messages = (Kind.MESSAGES, Kind.STREAM)
+        chat_only = next((m for m in steering.methods if kind_of(m) in on_messages), None)
         if body.steering is None and chat_only is not None:
             why = f"{chat_only.name} works on the messages of a chat, and this is none"
             steering = Steering((), why)
@@ -192,10 +193,6 @@ def _needs_span(chosen: Sequence[Method]) -> bool:
     return not all(affects_pre_span([method]) for method in chosen)
 
 
-def _works_on_messages(method: Method) -> bool:
-    return kind_of(method) in (Kind.MESSAGES, Kind.STREAM)
-
-
 def _edited(request: Request) -> list[int]:
     """The messages, from 0, that the model is not shown as they were sent."""
     shown = edit_messages(request.messages, request.methods, request.editing_seed)
@@ -249,7 +246,6 @@ def _seed(body: GeneratingBody) -> int:
 
 
 def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
-    """The text that is tokenized to these ids."""
     text = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
     for known in (text, text.removeprefix(str(tokenizer.bos_token))):
         if known and list(tokenizer(known).input_ids) == ids:

@@ -82,8 +82,6 @@ async def _serve(
 
 
 class _Ending:
-    """Handles signals."""
-
     def __init__(self, server: uvicorn.Server, engine: EngineThread, tell: Callable[[str], None]):
         self._server, self._engine, self._tell = server, engine, tell
         self._draining: asyncio.Task[None] | None = None

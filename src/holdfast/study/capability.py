@@ -103,7 +103,6 @@ def _mmlu(row: dict[str, Any]) -> Item:
 
 
 def _mmlu_rows(where: str) -> list[dict[str, Any]]:
-    """The rows: subject, question, four choices, and the answer's place."""
     if where == "hub":
         return _mmlu_hub()
     path = _mmlu_file(Path(where))
@@ -178,7 +177,6 @@ def _passages(path: Path) -> list[Item]:
 
 
 def _harness(task: str) -> list[Item]:
-    """The questions of a harness task, or of all tasks of a group, as it words them."""
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:

@@ -112,7 +112,6 @@ def looks(budget: int) -> list[int]:
 
 
 def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
-    """How many conversations a prompt is to have, as far as is known now."""
     if checked.undecided_rules(terms):
         return terms.budget
     if checked.verdict == FAIL and not terms.all_rules:

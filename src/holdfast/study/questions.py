@@ -209,7 +209,6 @@ def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
 
 
 def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dict[str, Any]:
-    """An answer under both readings."""
     item, written = question.item, answers.written.get(question.number)
     scored = answers.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities

@@ -156,7 +156,6 @@ def _of_epoch(settings: Settings, epoch: int) -> Settings:
 
 
 def _speakers(sampling: Sampling) -> tuple[Speaker, Speaker]:
-    """The agent and the user, as the evaluation has them."""
     agent = Speaker(get_model())
     if USER not in model_roles():
         return agent, Speaker(agent.model, steering="none")

@@ -11,6 +11,7 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSyste
 from inspect_ai.scorer import Score
 
 from holdfast.analysis.series import KINDS, probe_means
+from holdfast.errors import cut
 
 _LONGEST = 300  # characters of a reply in the list of probes
 
@@ -48,7 +49,6 @@ def score_of(record: Mapping[str, Any], rounds: int) -> Score:
 
 
 def _listed(record: Mapping[str, Any]) -> str:
-    """The probes as a Markdown list."""
     entries = []
     for probe in record["probes"]:
         mass = "" if probe.get("mass") is None else f", mass {probe['mass']:.3f}"
@@ -62,5 +62,4 @@ def _listed(record: Mapping[str, Any]) -> str:
 
 
 def _line(text: str) -> str:
-    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return " ".join(short.split())
+    return " ".join(cut(text, _LONGEST).split())

@@ -184,7 +184,6 @@ class HoldfastAPI(ModelAPI):
     async def _choice(
         self, submission: Submission, request: Request, generation: LiveReply
     ) -> tuple[ChatCompletionChoice, int]:
-        """A reply, and the number of its tokens."""
         tokens, finish, masses = list[Token](), "stop", list[float]()
         async for piece in speak(generation, self.model.tokenizer, submission.body.stops):
             tokens += piece.tokens
@@ -287,7 +286,6 @@ def _fields(config: GenerateConfig) -> dict[str, Any]:
 
 
 def _plain(message: ChatMessage) -> Message:
-    """A message with a role and a text."""
     if message.role == "tool" or getattr(message, "tool_calls", None):
         raise UsageError(
             f"holdfast models call no tools, and the chat holds a message of the role"

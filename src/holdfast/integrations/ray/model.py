@@ -186,7 +186,6 @@ class RayModel(Generates):
         return [replica for replica in self._replicas if replica.description]
 
     def _fill_up(self) -> None:
-        """Requests as many actors as are missing."""
         import ray
 
         remote = ray.remote(Actor).options(
@@ -248,7 +247,6 @@ class RayModel(Generates):
                 round_.lost_in_a_row = 0
 
     def _lose(self, replica: Replica, error: Exception, round_: Round | None) -> None:
-        """Gives the units of an actor that was lost to others."""
         import ray
 
         ray.kill(replica.handle)  # which may only have been out of reach

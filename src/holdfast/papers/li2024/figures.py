@@ -182,7 +182,6 @@ def _figure_9(setup: Li2024Setup) -> Figure:
 
 
 def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
-    """The claim that stability or adoption rises (+1) or falls (-1)."""
     values = series.values(kind)
     if values.shape[1] < 2 or np.isnan(values).all():
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
@@ -207,7 +206,6 @@ def _figure_4(setup: Li2024Setup) -> Figure:
 
 
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
-    """The decay of the masses in a model's self-chats."""
     settings = decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
     with setup.watch(step, settings.conversations * settings.rounds) as progress:

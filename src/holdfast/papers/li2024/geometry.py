@@ -125,7 +125,6 @@ def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray,
 
 
 def _owners(prompt: Prompt, turns: Sequence[dict[str, Any]]) -> list[Owner]:
-    """Whose each token of a rendered dialog is."""
     owners = [Owner(0, "system" if inside else "template") for inside in prompt.span_mask]
     end = 0  # of the text before
     for turn in turns:

@@ -215,7 +215,6 @@ def _check(
     variants: Sequence[Variant],
     samples: dict[str, list[Sample]],
 ) -> None:
-    """Refuses what cannot be asked, before anything is written."""
     choosing = [task.name for task in tasks if task.chooses]
     if choosing and not offers(model, Ability.REPLY_SCORES):
         raise ModelError(
@@ -237,7 +236,6 @@ def check_folder(data: Data, out: Path | str, settings: TaskSettings, command: s
 
 
 def _identity(data: Data, settings: TaskSettings) -> dict[str, Any]:
-    """As far as it is known without a model."""
     return {
         "settings": dataclasses.asdict(settings),
         "data": data.name,

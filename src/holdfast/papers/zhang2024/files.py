@@ -176,16 +176,12 @@ def load_files(where: str, seed: int = 0) -> data.Data:
             at = f"{path}, row {number}"
             refuse_surrogates(row, at)
             for key, item in parse(DataRow(row, at)):
-                items[split or _split_of(key)].append(item)
+                # where the file does not say, by whom the row is about
+                items[split or data.SPLITS[min(seed_of("split", key) % 7, 2)]].append(item)
         digest.update(path.read_bytes())
     for split in data.SPLITS:
         random.Random(seed_of("order", seed, split)).shuffle(items[split])
     return data.Data(where, digest.hexdigest()[:16], {kind: items}, data.OCCUPATIONS)
-
-
-def _split_of(key: str) -> str:
-    """The split of what a row is about, where its file does not say."""
-    return data.SPLITS[min(seed_of("split", key) % 7, 2)]
 
 
 def _files(path: Path) -> list[Path]:

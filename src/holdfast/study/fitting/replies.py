@@ -29,8 +29,6 @@ _CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46
 
 @dataclass(frozen=True)
 class _ReadChat:
-    """A chat, and the reply that was drawn to it."""
-
     stream: Stream
     reply: tuple[int, ...]
 
@@ -86,8 +84,9 @@ def _hidden(
         side = []
         for read in _replies(model, chats):
             seen = _forward(model, read)
-            side.append(torch.stack([_layer(seen, layer)[-len(read.reply) :] for layer in layers]))
-            done(1)
+            states = torch.stack([seen[layer][0].double().cpu() for layer in layers])
+            side.append(states[:, -len(read.reply) :])
+            done(1, 0)
         sides.append(side)
     if not all(sides):
         raise ModelError("No reply has a token to learn from; give other chats with --data.")
@@ -98,11 +97,6 @@ def _without_prompt(chat: tuple[Message, ...]) -> tuple[Message, ...]:
     """A chat in which a template inserts no system prompt of its own."""
     prompted = any(message["role"] == "system" for message in chat)
     return chat if prompted else ({"role": "system", "content": ""}, *chat)
-
-
-def _layer(seen: dict[int, Tensor], layer: int) -> Tensor:
-    """The states of the one row, float64 on the host."""
-    return seen[layer][0].double().cpu()
 
 
 def _means(replies: Sequence[Tensor]) -> Tensor:
@@ -136,7 +130,6 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
 
 @torch.inference_mode()
 def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
-    """The hidden states by layer in a pass over a chat and its reply."""
     reading = StreamState(replace(read.stream, methods=()), list(read.reply))
     device = model.runner.device
     batch = batch_of([reading], [0], spans_of([reading], device), device)

@@ -116,7 +116,6 @@ def _find_passes(material: Material) -> HeadPasses | None:
 def _plain_scores(
     material: Material, numbers: Sequence[int], steering: tuple[ShiftsAttention, ...]
 ) -> list[_Options]:
-    """Of each sample, the log-probabilities of its continuations."""
     requests = [replace(material.requests[number], methods=steering) for number in numbers]
     continuations = [_choice(material, number).continuations for number in numbers]
     scored = material.model.session().score(requests, continuations)

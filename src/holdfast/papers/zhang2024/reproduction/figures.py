@@ -152,7 +152,6 @@ def _how_many_heads(study: Study, name: str) -> _Drawn:
 def _draw_curves(
     title: str, label: str, results: Mapping[str, Result], out: Path
 ) -> tuple[Path, ...]:
-    """Each metric, and fluency where there is one, of these results in their order."""
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.6)
         places = np.arange(len(results))

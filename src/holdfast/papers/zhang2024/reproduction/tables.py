@@ -215,7 +215,6 @@ def table_7(study: Study) -> Figure:
 
 
 def _share(study: Study, name: str, count: int) -> Estimate:
-    """The share of heads that multi-task PASTA takes for a task."""
     options = study.candidates("multi-task", name)
     values = [study.validated[name][pasta_on(heads)] for heads in options]
     return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
