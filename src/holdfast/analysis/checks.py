@@ -282,9 +282,7 @@ def _check_rule(
     below: bool,
     decision: Decision | None,
 ) -> RuleCheck:
-    """The verdict on a rule of a prompt that is certainly below the bar or not; `decision` is that
-    on the rule by itself, where every rule is decided.
-    """
+    """The verdict on a rule; `decision` is that on it by itself, where every rule is decided."""
     cells = [cell for cell in cells if cell.rule == rule]
     lowest = _lowest(cells)
     fallen = next((item for item in fall.rules if item.rule == rule), None) if fall else None

@@ -39,9 +39,7 @@ class Pick:
 
 
 def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
-    """How many times as many conversations and questions would show a gain and a cost within the
-    budget, if the means stay as they are; None where these do not show both.
-    """
+    """How many times the size would show gain and cost; None where the means do not."""
     gain, drop, halves = chosen.gain, chosen.drop, 1
     if chosen.near is not None:
         gain, drop = calibration.gain(chosen.near), calibration.drop(chosen.near)

@@ -72,9 +72,7 @@ def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
 
 
 def model_turns(record: Mapping[str, Any]) -> list[Turn]:
-    """The turns of a recorded dialog that a model wrote: all but the starter, and what a file gave
-    the user to say. Of a record of an earlier version, repetition is measured on its texts.
-    """
+    """The turns that a model wrote: all but the starter and what a file gave the user."""
     turns = record["turns"]
     if any("repeats" not in turn for turn in turns):
         turns = with_repetition(turns)

@@ -47,9 +47,7 @@ def describe(
 
 
 def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
-    """All that is measured of the masses, on average and of the head whose mass falls most; every
-    interval is over dialogs, of which those without a prompt or a mass are left out.
-    """
+    """All that is measured of the masses, on average and of the head whose mass falls most."""
     dialogs = [dialog for dialog in dialogs if dialog]
     if len(dialogs) < 2:
         raise UsageError(

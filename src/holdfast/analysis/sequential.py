@@ -77,8 +77,7 @@ def is_below(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     The mean of the cells' capitals counts: where all hold, that is a supermartingale too, however
     the cells depend on one another. So no correction is made for looking at many.
     """
-    certain: np.ndarray = _log_mean(capital_below(values, bar)) >= -math.log(error)
-    return certain
+    return _log_mean(capital_below(values, bar)) >= -math.log(error)
 
 
 def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,8 +1,4 @@
-"""Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation
-are not independent.
-
-Matrices are [conversation, round], float, with NaN where a round was not measured.
-"""
+"""Means over conversations and their uncertainty; matrices are [conversation, round], or NaN."""
 
 import functools
 from collections.abc import Iterable, Sequence

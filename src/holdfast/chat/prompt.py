@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.chat import templates
 from holdfast.chat.emphasis import (
     Part,
     Range,
@@ -18,12 +19,6 @@ from holdfast.chat.emphasis import (
     unused_character,
 )
 from holdfast.chat.messages import SYSTEM_AS, Message, Tool, uses_tools
-from holdfast.chat.templates import (
-    check_tools,
-    render_empty_system,
-    render_text,
-    render_without_default,
-)
 from holdfast.errors import PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
@@ -87,13 +82,13 @@ def render_with_spans(
         UsageError: an unknown `system_as`.
     """
     placed, words = _placed_system(messages, system_as)
-    write = render_text if default_system else render_without_default
+    write = templates.render_text if default_system else templates.render_without_default
     had_system = any(message["role"] == "system" for message in messages)
     if default_system and had_system and not words and len(placed) < len(messages):
-        write = render_empty_system
+        write = templates.render_empty_system
     text = write(placed, tokenizer, tools)
     if with_tools := bool(tools) or uses_tools(placed):
-        check_tools(placed, tokenizer, tools)
+        templates.check_tools(placed, tokenizer, tools)
     if emphasis is not None:
         ranges = resolve(messages, emphasis)
         mark = unused_character([text, *(message["content"] for message in messages)])
@@ -102,7 +97,7 @@ def render_with_spans(
         return text, _find_emphasis(text, messages, ranges, pieces)
 
     def rewrite(marked: Sequence[Message]) -> str:
-        return render_text(marked, tokenizer, tools)
+        return templates.render_text(marked, tokenizer, tools)
 
     if with_tools and words:  # which may stand in a tool as well
         spans = _find_marked(text, placed, words, rewrite)

@@ -66,9 +66,7 @@ def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
 def render_text(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """The chat as the model's own template spells it, ready for the reply; its clock stands still
-    at `TODAY`. Whether it has spelled the tools, too, is for `check_tools`.
-    """
+    """The chat as the template spells it, at `TODAY`; whether its tools are in is not checked."""
     from jinja2 import TemplateError
 
     if not tokenizer.chat_template:
@@ -119,9 +117,7 @@ def _with_tool_names(messages: Sequence[Message]) -> list[Message]:
 def check_tools(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> None:
-    """Refuses a chat if its template leaves out something of its tools: the chat is rendered once
-    more with a mark in every part, and each mark has to be there.
-    """
+    """Refuses a chat if its template leaves out a part of its tools, by marks in every part."""
     mark = "x" + hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()[:16]
     parts: list[str] = []
 
@@ -193,9 +189,7 @@ def render_without_default(
 def render_empty_system(
     messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """A chat whose system message is empty, which has been taken out of `messages`: with an empty
-    system turn where the template would insert a prompt, if it can render one.
-    """
+    """A chat with an empty system turn, if the template would insert a prompt, and can."""
     bare, _ = _without_default(messages, tokenizer, tools)
     return render_text([_EMPTY, *messages], tokenizer, tools) if bare is None else bare
 

@@ -82,9 +82,7 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
 
 
 def read_chat(name: str, source: str) -> dict[str, Any]:
-    """The chat in a JSON file ("-": the standard input), as a list or under "messages" as in a
-    request to an OpenAI-compatible server, with what else stands there.
-    """
+    """The chat in a JSON file ("-": standard input), a list or an object with "messages"."""
     cure = "give a JSON list of messages, each with a role and a content."
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")

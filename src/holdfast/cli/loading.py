@@ -157,9 +157,7 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[st
 
 
 def begin_loading(model: str) -> None:
-    """Says that a model loads here, before torch is imported, which alone takes seconds; a folder
-    or file that holds none is refused before that.
-    """
+    """Says that a model loads, before torch is imported; refuses a path that holds none."""
     if not engine_in(model):  # an engine is refused by `load_here`
         find_source(model)
     note(f"loading {model} ...")
@@ -290,9 +288,7 @@ def with_user_prompt(
 
 
 def judging_of(arguments: argparse.Namespace) -> Judging:
-    """How the judges of a suite are loaded: each once in a command, however many runs it makes; its
-    agreement with the labelled replies is printed once, before anything else is asked.
-    """
+    """How judges are loaded: each once in a command, and its agreement printed once."""
 
     @functools.cache
     def tell(agreement: Agreement) -> None:

@@ -1,7 +1,4 @@
-"""Options as Pydantic models: a field is an option, its type, default and docstring the rest.
-
-A command lists its models in a `Command`, from which `add_command` makes its parser.
-"""
+"""Options as Pydantic models: a field is an option; `add_command` makes parsers of them."""
 
 import argparse
 import types

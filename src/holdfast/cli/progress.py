@@ -173,9 +173,7 @@ def heeding_sigterm() -> contextlib.AbstractContextManager[None]:
 
 
 def ending_at_once() -> contextlib.AbstractContextManager[None]:
-    """Within it, SIGTERM ends the process where it is, for what has nothing to keep: an exception
-    that is raised amid the import of a compiled library may break it, and not arrive.
-    """
+    """Within it, SIGTERM ends the process where it is, as amid the import of a library."""
 
     def end() -> None:
         os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")

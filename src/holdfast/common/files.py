@@ -99,9 +99,7 @@ def cannot_write(
 
 
 def sync(file: int, name: Path | str) -> None:
-    """Waits until what was written to a descriptor is on the disk; warns, once for each name, where
-    the file system cannot say so (some network and user-space ones).
-    """
+    """Waits until a descriptor is on the disk; warns once where a file system cannot say so."""
     try:
         os.fsync(file)
     except OSError as error:

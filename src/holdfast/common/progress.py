@@ -2,12 +2,19 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
-Progress = Callable[[int, int], None]  # takes how many units were just done, and their tokens
+
+class Progress(Protocol):
+    """Takes the number of units just done, and the tokens forwarded for them."""
+
+    def __call__(self, done: int, tokens: int = 0, /) -> None: ...
+
+
 Watch = Callable[[str, int], AbstractContextManager[Progress]]  # takes a step's name and size
 
 
-def ignored(done: int, tokens: int) -> None:
+def ignored(done: int, tokens: int = 0) -> None:
     """Progress that nobody watches."""
 
 

@@ -1,8 +1,4 @@
-"""One way to check what comes from outside: a Pydantic model, and its errors as sentences.
-
-A model describes a suite or the body of a request once. From its JSON Schema follow the documents
-that are published, and the words with which an error says what a field takes.
-"""
+"""Checks what comes from outside: a Pydantic model, and its errors as sentences."""
 
 import difflib
 import functools
@@ -132,8 +128,7 @@ def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
 def _child(schema: Schema, part: str | int) -> Schema:
     if isinstance(part, int):
         items = schema.get("prefixItems", ())
-        child: Schema = items[part] if part < len(items) else schema.get("items", {})
-        return child
+        return items[part] if part < len(items) else schema.get("items", {})
     other: Schema = schema.get("additionalProperties") or {}
     return schema.get("properties", {}).get(part, other)
 

@@ -32,9 +32,7 @@ class PendingReply:
 @dataclass
 class Asking:
     """Asks what belongs to one conversation.
-
-    Where the model's context leaves no room, `Settings.context` says what goes. How much that is
-    belongs to a view of the dialog and only grows; a probe's own is forgotten with the probe.
+    What a view of the dialog leaves out, for lack of room, only grows (`Settings.context`).
     """
 
     dialog: Dialog
@@ -170,9 +168,7 @@ def probe_question(
     before: int,
     then: Callable[[bool], list[Job]] = lambda room: [],
 ) -> PendingReply:
-    """A probe of the round `number`, which forks the dialog before the round `before`; `then` takes
-    whether the model's context had room for it, and returns what follows.
-    """
+    """A probe before the round `before`; `then` takes whether there was room for it."""
 
     def messages(shown: Shown) -> list[Message]:
         message: Message = {"role": "user", "content": probe.question}

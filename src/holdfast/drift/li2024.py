@@ -40,9 +40,7 @@ class Binding:
 
 
 def load_li2024(where: str, scoring: str = "strict") -> Suite:
-    """Loads `hundred_system_prompts.py` from a path or the `hub`, scored as published, defects
-    included (`released`), or with the defects mended (`strict`).
-    """
+    """Loads the published file from a path or the `hub`; `released` keeps its defects."""
     path = fetch() if where == "hub" else Path(where)
     try:
         source = path.read_bytes()

@@ -188,9 +188,7 @@ def read_tools(declared: Any) -> tuple[Tool, ...]:
 
 
 def as_chat(messages: Sequence[LoggedMessage]) -> list[Message]:
-    """The messages as a request has them. Tool calls are numbered anew, in a form that every chat
-    template takes; a result without an id is that of the first call without a result.
-    """
+    """The messages as a request has them; tool calls are numbered anew, for every template."""
     chat: list[Message] = []
     open_calls: list[tuple[str, str]] = []  # the id in the log, and ours
     number = 0

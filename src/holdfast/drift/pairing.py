@@ -177,9 +177,7 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
 
 
 def replayable(model: ChatModel, suite: Suite, settings: Settings, given: Given) -> Given:
-    """The dialogs, without those whose tools the model's chat template leaves out; a warning names
-    them. An endpoint is sent all: it refuses a request of its own accord.
-    """
+    """The dialogs without those whose tools the template leaves out, which a warning names."""
     if not isinstance(given, Dialogs):
         return given
     chats = {}

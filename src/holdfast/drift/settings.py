@@ -6,14 +6,13 @@ still begins with a message of the user; the system prompt stays, unless it is c
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.common import ranges
-from holdfast.common.progress import Progress, ignored
 from holdfast.common.sampling import Sampling
 from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.drift.judges import Judging
@@ -237,5 +236,5 @@ class Running:
     """
 
     traces: bool = False
-    progress: Progress = ignored
+    progress: Callable[[int, int], None] = lambda conversations, tokens: None
     command: str = ""

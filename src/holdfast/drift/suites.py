@@ -282,9 +282,7 @@ def parse_suite(
 
 @contextlib.contextmanager
 def modules_in(folder: Path | None) -> Iterator[None]:
-    """Inside, imports look into this folder first; its modules are forgotten on leaving, so that
-    another suite's module of the same name is not taken for one of them.
-    """
+    """Inside, imports look into this folder first; its modules are forgotten on leaving."""
     if folder is None:
         yield
         return

@@ -3,5 +3,3 @@
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
 from holdfast.logs.formats import FORMATS
 from holdfast.logs.scoring import score_logs
-
-__all__ = ["FORMATS", "LoggedDialog", "LoggedTurn", "Logs", "read_logs", "score_logs"]

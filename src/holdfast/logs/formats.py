@@ -1,7 +1,5 @@
 """The formats of logs: how each is told from the others, and its dialogs as messages.
-
-In some formats each value of a file is a dialog; in others it is an event, and the events of one
-session make a dialog.
+A value of a file is a dialog, or an event, of which those of a session make a dialog.
 """
 
 import json

@@ -102,8 +102,7 @@ def lemmas(word: str) -> dict[str, tuple[str, ...]]:
     """The lemmas of a word form by part of speech: 'went' gives {'VERB': ('go',)}."""
     from lemminflect import getAllLemmas
 
-    by_part: dict[str, tuple[str, ...]] = getAllLemmas(word)
-    return by_part
+    return getAllLemmas(word)
 
 
 @lru_cache(maxsize=20_000)

@@ -8,27 +8,9 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from holdfast.measures.arguments import (
-    Count,
-    Direction,
-    Flag,
-    Letter,
-    Number,
-    Part,
-    Text,
-    Texts,
-    Words,
-)
+from holdfast.measures import arguments, grammar
 from holdfast.measures.content import never_contains, number_near, sentiment, vader
 from holdfast.measures.counting import alternation
-from holdfast.measures.grammar import (
-    MODALS,
-    commonest,
-    is_participle,
-    is_untensed_verb,
-    plural_noun_marks,
-    tenses,
-)
 from holdfast.measures.layout import has_keys, objects_in
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import WORD, folded_words, plural, sentences_of, words_of
@@ -42,7 +24,7 @@ def plain_words(text: str) -> list[str]:
 
 
 @measure(empty_is_zero=False)
-def released_letter_absent(text: str, letter: Letter) -> Score:
+def released_letter_absent(text: str, letter: arguments.Letter) -> Score:
     """1/(1 + how often the letter occurs in lower case); misses capitals."""
     times = text.count(letter.lower())
     return Score(1 / (1 + times), f"{letter.lower()!r} occurs {plural(times, 'time')}")
@@ -66,7 +48,7 @@ def released_doubled_words(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_starts_with(text: str, word: Text) -> Score:
+def released_starts_with(text: str, word: arguments.Text) -> Score:
     """1 if the text up to the first space is exactly this word; 'Yes,' is not 'Yes'."""
     first = "".join(text.split()[:1])
     seen = f"starts with {first[:40]!r}" if first else "is empty"
@@ -74,14 +56,14 @@ def released_starts_with(text: str, word: Text) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_every_sentence_starts_with(text: str, word: Text) -> Score:
+def released_every_sentence_starts_with(text: str, word: arguments.Text) -> Score:
     """Share of sentences whose lower-cased first word is `word`; 0 if it holds a capital."""
     firsts = [words_of(sentence)[0].lower() for sentence in sentences_of(text)]
     return share(firsts.count(word), len(firsts), f"sentences start, lower-cased, with {word!r}")
 
 
 @measure(empty_is_zero=False)
-def released_vader(text: str, part: Part) -> Score:
+def released_vader(text: str, part: arguments.Part) -> Score:
     """VADER's share of positive, negative or neutral words; rarely above 0.6."""
     value = vader(text)[part]
     return Score(min(1.0, max(0.0, value)), f"VADER {part} {value:.2f}")
@@ -95,14 +77,14 @@ def released_long_reply(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_words_present(text: str, words: Texts) -> Score:
+def released_words_present(text: str, words: arguments.Texts) -> Score:
     """Share of `words` among the lower-cased single words; phrases and capitals never match."""
     spoken = set(plain_words(text))
     return share_true((word in spoken for word in words), "words occur")
 
 
 @measure(empty_is_zero=False)
-def released_words_absent(text: str, words: Texts) -> Score:
+def released_words_absent(text: str, words: arguments.Texts) -> Score:
     """1 - the share of `words` among the lower-cased single words; a listed 'I' never counts."""
     spoken = set(plain_words(text))
     return share_true((word not in spoken for word in words), "words do not occur")
@@ -110,14 +92,14 @@ def released_words_absent(text: str, words: Texts) -> Score:
 
 @measure(empty_is_zero=False)
 def released_never_contains(
-    text: str, words: Words, case: Flag = False, whole: Flag = True
+    text: str, words: arguments.Words, case: arguments.Flag = False, whole: arguments.Flag = True
 ) -> Score:
     """As never_contains, but an empty reply scores 1."""
     return never_contains(text, words, case, whole)
 
 
 @measure(empty_is_zero=False)
-def released_sentiment(text: str, direction: Direction) -> Score:
+def released_sentiment(text: str, direction: arguments.Direction) -> Score:
     """As sentiment, but an empty reply scores 0.5."""
     return sentiment(text, direction)
 
@@ -127,11 +109,11 @@ def released_past_tense(text: str) -> Score:
     """Share of verbs that are past, infinitives and -ing forms among them; 1 without verbs."""
     past = verbs = 0
     for tokens in map(folded_words, sentences_of(text)):
-        seen = tenses(tokens)
+        seen = grammar.tenses(tokens)
         past += seen.count("past")
-        verbs += len(seen) - sum(word in MODALS for word in tokens)
-        verbs += sum(is_untensed_verb(tokens, i) for i in range(len(tokens)))
-        past += sum(is_participle(tokens, i) for i in range(len(tokens)))
+        verbs += len(seen) - sum(word in grammar.MODALS for word in tokens)
+        verbs += sum(grammar.is_untensed_verb(tokens, i) for i in range(len(tokens)))
+        past += sum(grammar.is_participle(tokens, i) for i in range(len(tokens)))
     return share(past, verbs, "verbs are past") if verbs > 0 else Score(1.0, "there are no verbs")
 
 
@@ -143,7 +125,7 @@ def released_alternating_case(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_alternating_length(text: str, limit: Count = 4) -> Score:
+def released_alternating_length(text: str, limit: arguments.Count = 4) -> Score:
     """Share of words that differ from the word before in being short; "don't" has four letters."""
     words = plain_words(text)
     return alternation([1 if len(word) <= limit else -1 for word in words], "short and long")
@@ -158,13 +140,13 @@ def released_no_letters(text: str) -> Score:
 @measure(empty_is_zero=False)
 def released_plural_nouns(text: str) -> Score:
     """Share of tokens that are plural nouns; punctuation marks are tokens."""
-    marks = plural_noun_marks(text)
+    marks = grammar.plural_noun_marks(text)
     signs = sum(len(word) for word in STRIPPED.findall(WORD.sub(" ", text)))
     return share(sum(marks), len(marks) + signs, "tokens are plural nouns")
 
 
 @measure(empty_is_zero=False)
-def released_json_object(text: str, keys: Texts) -> Score:
+def released_json_object(text: str, keys: arguments.Texts) -> Score:
     """1 if the reply holds a JSON object with these keys in this order, whatever else it holds."""
     item = None
     for item in objects_in(text):
@@ -191,21 +173,23 @@ def released_dashed_characters(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_number_near(text: str, number: Number) -> Score:
+def released_number_near(text: str, number: arguments.Number) -> Score:
     """As number_near, but only digits are read, up to the first sign that is none."""
     digits = re.search("[0-9]+", text)
     return number_near(digits.group(), number) if digits else Score(0.0, "no number occurs")
 
 
 @measure(empty_is_zero=False)
-def released_rare_words(text: str, common: Count = 10_000) -> Score:
+def released_rare_words(text: str, common: arguments.Count = 10_000) -> Score:
     """1 - share of words among the `common` commonest of English; a number is not among them."""
-    usual = commonest(common)
+    usual = grammar.commonest(common)
     return share_true((word not in usual for word in plain_words(text)), "words are rare")
 
 
 @measure(empty_is_zero=False)
-def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = True) -> Score:
+def released_contains(
+    text: str, words: arguments.Texts, all: arguments.Flag = True, case: arguments.Flag = True
+) -> Score:
     """As contains, but looked for anywhere, letter by letter: "13" contains "3"."""
     searched = text if case else text.lower()
     seen = [(word if case else word.lower()) in searched for word in words]

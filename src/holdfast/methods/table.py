@@ -227,8 +227,7 @@ def _has_entry(method: ShiftsAttention) -> bool:
 def _entry(method: Any, pair: tuple[int, int] | None = None) -> TableEntry:
     """The entry of a method on a head that it moves; None: on any."""
     by_head: Mapping[tuple[int, int], TableEntry] | None = getattr(method, "table_entries", None)
-    entry: TableEntry = by_head[pair] if by_head is not None and pair else method.table_entry
-    return entry
+    return by_head[pair] if by_head is not None and pair else method.table_entry
 
 
 def _composed(entries: Iterable[TableEntry]) -> TableEntry | None:

@@ -140,8 +140,7 @@ def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
 
 def _sample(tensor: Tensor) -> bytes:
     flat = tensor.detach().flatten()
-    sample: bytes = flat[:: max(1, flat.numel() // _SAMPLED)].float().cpu().numpy().tobytes()
-    return sample
+    return flat[:: max(1, flat.numel() // _SAMPLED)].float().cpu().numpy().tobytes()
 
 
 def _all_values(tensor: Tensor) -> bytes:

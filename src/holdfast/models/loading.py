@@ -322,9 +322,7 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
 
 
 def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether rows of different length share a pass and go on from what they have computed: slots
-    hold every layer, and attention takes our masks and positions.
-    """
+    """Whether rows of different length can share a pass, and go on from what they computed."""
     from transformers.cache_utils import DynamicCache
 
     if is_split(model):

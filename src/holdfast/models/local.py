@@ -63,7 +63,7 @@ class LocalModel(Generates):
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Scored:
-        """The log-probabilities of given replies to one chat; see `GivenReplies.score`."""
+        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
         return self.session().score(
             [Request(messages, methods, emphasis=emphasis, marks=marks)], [replies]
         )[0]
@@ -79,9 +79,7 @@ class LocalModel(Generates):
         *,
         emphasis: Sequence[Part] = (),
     ) -> tuple[Method, ...]:
-        """The methods, with those resolved that need a rehearsed reply (`hold`), for use where none
-        can be rehearsed: in `holdfast.steering`. Of the chat, the first turn matters.
-        """
+        """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn."""
         return self.session().rehearse(Request(messages, methods, emphasis=emphasis)).methods
 
     @cached_property

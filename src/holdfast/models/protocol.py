@@ -157,9 +157,7 @@ def answer_all(
     requests: Sequence[Request],
     drawn: Callable[[int], None] | None = None,
 ) -> list[Reply]:
-    """Answers many chats in the order given, by a `run` such as `Session.run`; refuses a method
-    that holds on to a span where a chat has none.
-    """
+    """Answers many chats, in order, by `run`; refuses a method that lacks a span to hold."""
     names = request_names(requests)
     for name, request in zip(names, requests, strict=True):
         request.check_span(name)

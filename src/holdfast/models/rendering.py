@@ -90,9 +90,7 @@ def render(
     traces: bool = False,
 ) -> list[Rendered | HoldfastError]:
     """The requests as rows; in place of one that cannot be rendered, its own error.
-
-    `known` gives the dialog of a request's thread, () where it has none, and may refuse the
-    request; `names` is what errors call each, and `traces` whether attention can be read.
+    `known` gives a thread's dialog; errors use `names`; `traces`: attention can be read.
     """
     read: list[_Read | HoldfastError] = []
     for request, name in zip(requests, names or [""] * len(requests), strict=True):

@@ -204,9 +204,7 @@ def _steering(
 
 
 def _sendable(messages: Sequence[Message]) -> list[Message]:
-    """The messages as UTF-8 can carry them; half a surrogate pair becomes U+FFFD. OpenAI has the
-    arguments of tool calls as texts, and calls without a text beside them without content.
-    """
+    """The messages as UTF-8 can carry them, and tool calls as OpenAI has them."""
     sendable = []
     for message in messages:
         text = message["content"].encode("utf-16", "surrogatepass").decode("utf-16", "replace")

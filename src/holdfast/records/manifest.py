@@ -28,8 +28,7 @@ def version_of(manifest: Mapping[str, Any]) -> int:
     and `lines_without_crc32` counts them. 3: the manifest has its version, in `schema`. A field
     that an earlier reader would misread makes a new version, and a new step of `as_current`.
     """
-    version: int = manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
-    return version
+    return manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
 
 
 def _refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
@@ -193,8 +192,7 @@ def refuse_another(
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """A value as it is read back: tuples are lists."""
-    read_back: dict[str, Any] = json.loads(json.dumps(dict(value)))
-    return read_back
+    return json.loads(json.dumps(dict(value)))
 
 
 def holds_lines(records: Path) -> bool:

@@ -1,7 +1,5 @@
-"""The records of a run as one tidy table: a row for each probe, or for each score of a sample.
-
-docs/runs.md describes the columns. Their names, order and types depend on the command alone, so
-that tables of several runs can be put under each other.
+"""The records of a run as one tidy table, a row per probe or score (docs/runs.md).
+Columns depend on the command alone, so that tables can be put under each other.
 """
 
 import csv

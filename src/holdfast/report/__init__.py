@@ -11,8 +11,6 @@ from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.terminal import table
 
-__all__ = ["check_page", "table", "write", "write_summary"]
-
 
 def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out") -> Path:
     """Writes the report of one or several runs as one page, and its figures beside it.

@@ -1,8 +1,4 @@
-"""The charts of the page: curves by round, drawn by `templates/charts.svg.j2` in user units of its
-SVG, and how series look there.
-
-Colours come from the style sheet of the page, so they follow light and dark.
-"""
+"""The charts of the page, in user units of `templates/charts.svg.j2`; colours are its CSS."""
 
 import itertools
 import json

@@ -63,9 +63,7 @@ def percentage(share: float) -> str:
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
-    """The reason for the verdict on a prompt, and the conversations that it took: '(decided after
-    3 of 8 conversations)', or '(8 conversations)' where there is none or it took all of them.
-    """
+    """The reason for a verdict and what it took: '(decided after 3 of 8 conversations)'."""
     count = len(checked.records)
     early = f"decided after {checked.decided_after} of " if checked.decided_after < count else ""
     return f"{reason(checked, terms)} ({early}{count_of(count, 'conversation')})"

@@ -69,9 +69,7 @@ def categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
 
 
 def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
-    """Every system prompt the agent had with the place of its series, least stable first, and lists
-    of the extremes of the first series; these are empty where too few were drawn often enough.
-    """
+    """Every prompt the agent had, least stable first, and the extremes of the first series."""
     tables = [estimates.by_prompt(item) for item in series]
     drawn = [row for row in tables[0] if row.n >= LEAST_DRAWN]
     size = min(_EXTREMES, len(drawn) // 2)

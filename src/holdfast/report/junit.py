@@ -43,11 +43,7 @@ class TestCase:
 def write_junit(
     checks: Sequence[PromptCheck], terms: Terms, suite: str, path: Path | str, seconds: float
 ) -> Path:
-    """Writes the verdicts as JUnit XML, whole or not at all.
-
-    The conversations of all prompts run side by side, so each prompt has a share of the seconds
-    that the check took by its number of conversations, in equal parts for its rules.
-    """
+    """Writes the verdicts as JUnit XML; the seconds are shared out by conversations."""
     cases: list[TestCase] = []
     conversations = sum(len(checked.records) for checked in checks)
     for checked in checks:

@@ -205,7 +205,7 @@ def write_trace_figures(
     curves = trace["curves"]
     last = f"drop from round 1 to {trace['rounds']}"
     with styled():
-        figures = {
+        drawn = {
             "decay": _decay(
                 [
                     (f"head {layer}.{head}", curves["head"], None),
@@ -218,13 +218,13 @@ def write_trace_figures(
             "mass_and_behaviour": _behaviour(trace),
         }
         if compared:
-            figures["models"] = _decay(
+            drawn["models"] = _decay(
                 [
                     (model["model"], model["curves"]["average"], model["curves"]["uniform"])
                     for model in (trace, *compared)
                 ]
             )
-        return save(figures, folder)
+        return save(drawn, folder)
 
 
 def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | None]]) -> Figure:
@@ -297,9 +297,7 @@ def _rounds(first: int, last: int) -> str:
 
 
 def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states`, each as SVG and PNG, of a
-    geometry as `li2024.geometry.study` returns it; returns the files.
-    """
+    """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states` as SVG and PNG."""
     with styled():
         norms = _norms(geometry["model"], geometry["embedding_norms"])
         return save({"norms": norms, "hidden_states": _hidden_states(geometry)}, folder)

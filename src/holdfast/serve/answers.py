@@ -230,9 +230,7 @@ class Details:
         return {"content": content, "refusal": None}
 
     def completion_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Log-probabilities as completions have them, None where none are wanted; of several tokens
-        with the same text the likeliest is listed.
-        """
+        """Log-probabilities as completions have them: of tokens with one text, the likeliest."""
         if self.top is None:
             return None
         offsets = []

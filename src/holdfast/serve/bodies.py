@@ -477,10 +477,9 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
         field = copy.copy(body.model_fields[name])
         field.metadata = [*field.metadata, most[name]]
         fields[name] = (field.annotation, field)
-    made: type[Model] = create_model(  # type: ignore[call-overload]
+    return create_model(  # type: ignore[call-overload]
         body.__name__, __base__=body, __doc__=body.__doc__, **fields
     )
-    return made
 
 
 def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:

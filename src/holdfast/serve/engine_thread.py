@@ -27,9 +27,7 @@ _FAILURES = 3  # steps that fail without a reply in between, before the thread g
 
 
 class EngineThread:
-    """Answers requests of event loops, all in one batch; `queue` is how many are taken at most
-    beside those that there is room to run.
-    """
+    """Answers requests of event loops in one batch; takes `queue` more than run at once."""
 
     def __init__(self, model: LocalModel, queue: int = 64):
         self.model, self.queue = model, queue

@@ -91,9 +91,7 @@ class LiveReply:
         return self._latest.reply
 
     def cancel(self) -> None:
-        """Gives the reply up, with the tokens that nobody has taken yet; its row is free within a
-        step. One that has ended stays as it is.
-        """
+        """Gives the reply up, with tokens not yet taken; its row is free within a step."""
         if not self.done:
             self._cancelled = True
             self._tokens.clear()
@@ -134,9 +132,7 @@ class Piece:
 
 
 class Speech:
-    """Takes tokens as they are drawn, and gives those whose text is certain; `stops` are texts that
-    end the reply, and with `special`, special tokens are text too.
-    """
+    """Takes tokens, gives those whose text is certain; `special`: special tokens are text too."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False

@@ -22,15 +22,8 @@ from holdfast.methods import (
     spell,
 )
 from holdfast.models.requests import Request
+from holdfast.serve import bodies
 from holdfast.serve.answers import AppliedSteering
-from holdfast.serve.bodies import (
-    ChatBody,
-    CompletionBody,
-    GeneratingBody,
-    SpanFields,
-    TokenizeBody,
-    plain_tools,
-)
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.service import Limits
 from holdfast.serve.tool_calls import CallParser
@@ -65,7 +58,7 @@ class Steering:
 class Submission:
     """A body, and the requests that it makes."""
 
-    body: ChatBody | CompletionBody
+    body: bodies.ChatBody | bodies.CompletionBody
     # one per choice, in the order of their index; those of a prompt follow one another
     requests: tuple[Request, ...]
     steering: Steering
@@ -74,7 +67,7 @@ class Submission:
 
 
 def read_chat(
-    body: ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
+    body: bodies.ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
 ) -> Submission:
     """The requests of a chat completion; `default` is the server's steering."""
     if body.parses_calls and parser.template is None:
@@ -85,7 +78,7 @@ def read_chat(
             " none to get them as text, or leave tools out.",
             "no_response_template",
         )
-    tools = plain_tools(body.tools)
+    tools = bodies.plain_tools(body.tools)
     messages = [parser.without_calls(message, tools) for message in body.chat]
     request = _request(messages, body, _sampling(body, limits), limits, tools=tools)
     steering = _choose_methods(body, default, has_prompt(messages) or bool(request.emphasis))
@@ -98,7 +91,7 @@ def read_chat(
 
 
 def read_completion(
-    body: CompletionBody,
+    body: bodies.CompletionBody,
     default: Sequence[Method],
     limits: Limits,
     tokenizer: PreTrainedTokenizerFast,
@@ -128,11 +121,11 @@ def read_completion(
     return Submission(body, tuple(requests), steering)
 
 
-def read_tokens(body: TokenizeBody, limits: Limits, parser: CallParser) -> Request:
+def read_tokens(body: bodies.TokenizeBody, limits: Limits, parser: CallParser) -> Request:
     """The chat or text whose tokens a body of `/tokenize` wants."""
     if (body.messages is None) == (body.prompt is None):
         raise refused_field("messages", "Give messages or a prompt, one of the two.")
-    tools = plain_tools(body.tools)
+    tools = bodies.plain_tools(body.tools)
     messages = [parser.without_calls(m.plain(), tools) for m in body.messages or ()]
     if body.prompt is not None:
         messages = [{"role": "user", "content": body.prompt}]
@@ -167,7 +160,9 @@ def check_model(name: str | None, served: str) -> None:
         raise Refusal(message, "model", "model_not_found", 404)
 
 
-def _choose_methods(body: GeneratingBody, default: Sequence[Method], has_span: bool) -> Steering:
+def _choose_methods(
+    body: bodies.GeneratingBody, default: Sequence[Method], has_span: bool
+) -> Steering:
     """The methods of a request, whose chat has something to hold on to or has not."""
     if body.steering is None:
         if not default:
@@ -200,7 +195,7 @@ def _edited(request: Request) -> list[int]:
     return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
 
 
-def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody) -> Request:
+def _steer(request: Request, steering: Steering, seed: int, body: bodies.GeneratingBody) -> Request:
     try:
         return replace(request, methods=steering.methods, seed=seed, trace=bool(body.trace))
     except HoldfastError as error:
@@ -209,7 +204,7 @@ def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody
 
 def _request(
     messages: list[Message],
-    body: SpanFields,
+    body: bodies.SpanFields,
     sampling: Sampling,
     limits: Limits,
     plain: bool = False,
@@ -237,11 +232,11 @@ def _request(
     return request
 
 
-def _sampling(body: GeneratingBody, limits: Limits) -> Sampling:
+def _sampling(body: bodies.GeneratingBody, limits: Limits) -> Sampling:
     return Sampling(body.temperature, body.top_p, body.token_limit or limits.tokens)
 
 
-def _seed(body: GeneratingBody) -> int:
+def _seed(body: bodies.GeneratingBody) -> int:
     return secrets.randbits(62) if body.seed is None else body.seed
 
 

@@ -51,10 +51,8 @@ def is_loopback(host: str) -> bool:
 def run(
     app: ASGIApp, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
 ) -> None:
-    """Serves until a signal ends it, and closes the engine.
-
-    The first SIGTERM or SIGINT lets what runs finish and refuses what is new; a second one ends
-    at once. `tell` takes a line for the operator.
+    """Serves until a signal ends it, and closes the engine; `tell` takes a line.
+    The first SIGTERM or SIGINT lets what runs finish; a second one ends at once.
     """
     config = uvicorn.Config(
         app,

@@ -104,9 +104,7 @@ def calibrate(
 def check_folder(
     out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
 ) -> dict[str, Any]:
-    """Refuses a folder that holds anything but this calibration, or its beginning with fewer
-    settings; writes nothing. Returns what tells this calibration from others.
-    """
+    """Refuses a folder with anything but this calibration; returns what identifies it."""
     refuse_other_command(out, "calibrate")
     asked_for = {
         "prompts": [case.id for case in suite.cases],

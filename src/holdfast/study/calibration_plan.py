@@ -144,9 +144,7 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
 
 
 def pairs_of(suite: drift.Suite) -> int:
-    """How many conversations a draw is: all ordered pairs of prompts; of a single prompt, one with
-    every persona, or with a user model that has no prompt.
-    """
+    """The conversations of a draw: ordered pairs, or of a single prompt one per persona."""
     count = len(suite.cases)
     return count * (count - 1) if count > 1 else max(1, len(suite.personas))
 
@@ -169,9 +167,7 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
 
 
 def usual_draws(suite: drift.Suite, out: Path | str) -> int:
-    """The draws where none are given: those of the calibration in the folder, if there is one, so
-    that it goes on; else 5, or as many as make 60 conversations.
-    """
+    """The draws of the calibration in the folder; else 5, or as many as make 60 conversations."""
     folder = Path(out) / "stability"
     if (folder / MANIFEST).is_file():
         settings = read_manifest(folder)["identity"].get("settings", {})

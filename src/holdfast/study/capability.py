@@ -60,9 +60,7 @@ class Capability:
 
 
 def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capability:
-    """Loads a capability: one of `KINDS`, of which at most so many questions (of a text, passages
-    of 64 words) are drawn by the seed.
-    """
+    """Loads one of `KINDS`, at most so many questions (or passages of 64 words), drawn by seed."""
     ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")
     if spec == "knowledge":

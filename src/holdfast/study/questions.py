@@ -86,9 +86,7 @@ class Questioner:
         ]
 
     def _reply_scores(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The log-probability of each dialog's last reply before the questions under the model
-        without methods; nothing where the model cannot tell, or there is no such reply.
-        """
+        """Log-probabilities of each dialog's last reply without methods, where there is one."""
         scores: list[dict[str, Any]] = [{} for _ in dialogs]
         histories = [_history(dialog, self.plan) for dialog in dialogs]
         some = [

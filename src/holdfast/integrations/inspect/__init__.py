@@ -6,8 +6,6 @@ from inspect_ai.model import ModelAPI, modelapi
 
 from holdfast.integrations.inspect.drift import drift, self_chat, stability_and_adoption
 
-__all__ = ["drift", "holdfast", "self_chat", "stability_and_adoption"]
-
 
 @modelapi(name="holdfast")
 def holdfast() -> type[ModelAPI]:

@@ -255,9 +255,7 @@ def read_call(
 
 
 def tokens_of(token_ids: Sequence[int], text: str, model: LocalModel) -> dict[str, Any]:
-    """Metadata with the token ids of a message, so that a dialog goes on from those that the model
-    wrote; nothing where they spell another text, as in front of a stop text.
-    """
+    """The token ids of a message as metadata; {} where they spell another text."""
     if model.tokenizer.decode(list(token_ids), skip_special_tokens=True) != text:
         return {}
     return {TOKENS: {"model": model.fingerprint, "ids": list(token_ids)}}

@@ -3,5 +3,3 @@
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.connecting import connect
 from holdfast.integrations.ray.model import RayModel
-
-__all__ = ["RayModel", "Specification", "connect"]

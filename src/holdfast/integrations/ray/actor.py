@@ -29,10 +29,7 @@ Event = tuple[str, tuple[Any, ...]]  # the name of a field of `Listener`, or "er
 
 @dataclass(frozen=True)
 class Specification:
-    """Which model an actor loads; the arguments of `holdfast.load`.
-
-    Nothing is downloaded: a name on the hub is taken from the cache of the actor's machine.
-    """
+    """Which model an actor loads, from its own cache; the arguments of `holdfast.load`."""
 
     name: str = "default"
     device: str | None = None

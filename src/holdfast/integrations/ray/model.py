@@ -128,8 +128,7 @@ class RayModel(Generates):
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, by one of the actors."""
-        replies: list[Reply] = self.ask(operator.methodcaller("generate_batch", list(requests)))
-        return replies
+        return self.ask(operator.methodcaller("generate_batch", list(requests)))
 
     def session(self) -> Session:
         """Raises a `ModelError`: actors do whole units of work."""
@@ -335,8 +334,7 @@ def cause_of(error: Any, node: str) -> Exception:
             f"The work cannot be read on {node} ({last}); put modules of your own, as measures"
             " have, where every machine's Python finds them."
         )
-    cause: Exception = error.cause
-    return cause
+    return error.cause
 
 
 def reason_of(error: Exception) -> str:

@@ -5,8 +5,6 @@ from pathlib import Path
 from holdfast.papers.findings import publish
 from holdfast.papers.li2024.figures import SCALES, Li2024Setup, check, make_figures
 
-__all__ = ["SCALES", "Li2024Setup", "check", "reproduce"]
-
 
 def reproduce(setup: Li2024Setup) -> Path:
     """Runs every figure, resuming what is there, and writes the page; returns its path."""

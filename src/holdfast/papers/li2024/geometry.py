@@ -179,8 +179,7 @@ def lines(geometry: dict[str, Any], dialogs: int) -> list[str]:
 def embedding_norms(model: LocalModel) -> list[float]:
     """The norm of every token's embedding (Figure 7)."""
     weight: Any = model.hf_model.get_input_embeddings().weight
-    norms: list[float] = weight.detach().float().norm(dim=-1).tolist()
-    return norms
+    return weight.detach().float().norm(dim=-1).tolist()
 
 
 def hidden_geometry(

@@ -96,7 +96,7 @@ def _read(
         if len({states[Site.KEYS].shape[1] for states in read}) == 1:
             for site in _SITES:
                 sums[site].add(*(states[site] for states in read))
-        done(1, 0)
+        done(1)
     if not sums[Site.KEYS].tokens:
         raise ModelError(
             "No example has its answer in the same tokens behind both questions; give others with"

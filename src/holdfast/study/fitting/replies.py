@@ -86,7 +86,7 @@ def _hidden(
             seen = _forward(model, read)
             states = torch.stack([seen[layer][0].double().cpu() for layer in layers])
             side.append(states[:, -len(read.reply) :])
-            done(1, 0)
+            done(1)
         sides.append(side)
     if not all(sides):
         raise ModelError("No reply has a token to learn from; give other chats with --data.")

@@ -82,9 +82,7 @@ def fit(
 
 
 def write_control_vector(fitted: Fitted, out: Path) -> None:
-    """Writes a fitted vector as a control vector of llama.cpp: at scale 1 it does there what
-    `vector:file=FILE` does here, with the default factor and layer.
-    """
+    """Writes a fitted vector for llama.cpp, where scale 1 does as `vector:file=FILE` does here."""
     from gguf import GGUFWriter
 
     vector = Vector(fitted)

@@ -76,9 +76,7 @@ class ColumnRange:
 
 @dataclass(frozen=True)
 class Group:
-    """Prompts side by side that end at the same column, in rows or runs of rows; continuations
-    without their last token stand behind, hidden from each other.
-    """
+    """Prompts side by side that end at one column, their continuations behind, apart."""
 
     ids: Tensor
     positions: Tensor

@@ -1,7 +1,5 @@
 """Scores samples, by their numbers, under every head.
-
-A scorer divides samples into groups whose members do not depend on what is done already, and scores
-a group unsteered and under each head; `score` also returns how many tokens it forwarded.
+A scorer divides samples into groups; `score` also returns the tokens it forwarded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -15,8 +15,6 @@ from holdfast.papers.zhang2024.reproduction.tables import (
 )
 from holdfast.report.tasks import write_profile
 
-__all__ = ["SCALES", "TASKS", "Scale", "Setup", "check", "reproduce"]
-
 
 def reproduce(setup: Setup) -> Path:
     """Profiles heads, makes every table and figure, resuming; returns the page's path."""

@@ -298,5 +298,4 @@ class Study:
 def values_of(result: Result) -> np.ndarray:
     """[sample]: the mean of the metrics that it has."""
     rows = np.array(list(result.scores.values()))
-    means: np.ndarray = np.nanmean(rows, axis=0)
-    return means
+    return np.nanmean(rows, axis=0)

@@ -45,8 +45,7 @@ def average(study: Study, row: str) -> np.ndarray | None:
         if result is None or result.excluded:
             return None
         values.append(values_of(result))
-    means: np.ndarray = np.mean(values, axis=0)
-    return means
+    return np.mean(values, axis=0)
 
 
 def difference(study: Study, first: str, second: str) -> Estimate:
