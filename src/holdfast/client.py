@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message, check_message
+from holdfast.chat.messages import Message, Messages, check_message
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods, spell
 from holdfast.methods.protocols import Method
@@ -67,7 +67,7 @@ def steer(
 
 
 def edit(
-    messages: Sequence[Message], method: Sequence[Method | str] | Method | str, seed: int = 0
+    messages: Messages, method: Sequence[Method | str] | Method | str, seed: int = 0
 ) -> list[Message]:
     """The messages to send in place of these, where a method edits messages, as repetition does.
 

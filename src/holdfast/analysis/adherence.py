@@ -47,9 +47,7 @@ class RuleScores:
 
 @dataclass(frozen=True)
 class Survival:
-    """The share of dialogs in which a rule is still unbroken after a turn (Kaplan and Meier 1958);
-    a dialog that ends before it breaks the rule counts as long as it lasts.
-    """
+    """The share of dialogs in which a rule is unbroken after a turn (Kaplan and Meier 1958)."""
 
     turns: tuple[int, ...]  # at which a dialog first breaks the rule, in ascending order
     share: tuple[float, ...]  # [turn] unbroken after it

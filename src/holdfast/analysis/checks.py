@@ -137,9 +137,7 @@ def check_prompts(
     terms: Terms,
     before: Mapping[str, Sequence[Record]] | None = None,
 ) -> list[PromptCheck]:
-    """The verdicts on the prompts (ids of all cases, in the order of the suite) of a run in which
-    they are the agent's in turn; `before` are an earlier run's records by prompt.
-    """
+    """The verdicts on prompts (all ids, in order); `before`: earlier records by prompt."""
     by_prompt = _by_prompt(records, prompts, terms.budget)
     falls = {
         name: compare_runs(mine, earlier, rounds, terms.budget, terms.error / len(prompts))

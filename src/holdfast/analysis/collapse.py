@@ -106,9 +106,6 @@ def without_collapsed(series: Series, collapse: Collapse) -> Series:
     return series.rows(~np.isin(series.conversations, list(collapse.collapsed)))
 
 
-# --- Broken replies
-
-
 def is_broken(text: str) -> bool:
     """Whether a reply is empty, loops, or is made of what are no words."""
     return not text.strip() or loops(text) >= NO_NEWS_FROM or no_words(text) >= MANY

@@ -149,9 +149,6 @@ def _uniform_mass(turn: TurnTrace) -> np.ndarray:
     return np.asarray(turn.uniform.mean(0))
 
 
-# --- Mass beside behaviour
-
-
 def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]

@@ -15,9 +15,7 @@ Record = dict[str, Any]
 def cell_scores(
     records: Sequence[Record], rounds: int
 ) -> tuple[list[tuple[str | None, int]], np.ndarray]:
-    """The rules and rounds of a prompt, and its scores, [conversation, cell]; several probes of a
-    rule in a round are averaged, and later rounds left out.
-    """
+    """The rules and rounds of a prompt, and its mean scores, [conversation, cell]."""
     probes = [
         (row, probe)
         for row, record in enumerate(records)

@@ -92,9 +92,7 @@ def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
 
 
 def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
-    """The estimate of one value per conversation, [n], NaN where not measured; with the prompt of
-    each conversation, the interval for other prompts stands beside.
-    """
+    """The estimate of one value per conversation, [n], NaN if none; with prompts, for others."""
     values = np.asarray(values, dtype=float)
     summary = estimate_columns(values[:, None])[0]
     if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:
@@ -103,9 +101,7 @@ def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estima
 
 
 def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
-    """The interval where prompts, [n], are resampled, each with all of its conversations (the
-    cluster bootstrap); values are [n], NaN where not measured.
-    """
+    """The interval where prompts, [n], are resampled with their conversations; values are [n]."""
     measured = ~np.isnan(values)
     drawn, owner = np.unique(prompts[measured], return_inverse=True)
     count = len(drawn)

@@ -71,9 +71,7 @@ def spread(value: Estimate) -> dict[str, float | int | None]:
 
 
 def judged(value: Estimate) -> dict[str, Any]:
-    """A difference as JSON: the estimate, whether it is "higher", "lower" or "cannot tell", and why
-    it cannot; of a run with enough prompts, the interval for other prompts.
-    """
+    """A difference as JSON: the estimate, its verdict and why, and other prompts' interval."""
     verdict, others = tell(value), value.other_prompts
     numbers: dict[str, Any] = {
         **spread(value),
@@ -92,9 +90,6 @@ def _rounded(value: float | None) -> float | None:
 
 def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
     return [spread(value) for value in values]
-
-
-# --- drift
 
 
 def _drift(run: RunData) -> list[dict[str, Any]]:
@@ -236,9 +231,6 @@ def _rule(row: estimates.EstimateRow, pair: estimates.Difference | None) -> dict
         "lower_in_rounds": list(row.lower_in),
         "against": pair and _difference(pair),
     }
-
-
-# --- other commands
 
 
 def _tasks(run: RunData) -> list[dict[str, Any]]:

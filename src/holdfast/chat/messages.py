@@ -8,13 +8,14 @@ from holdfast.errors import UsageError, shortened
 # A role and a text; an assistant may have `tool_calls`, whose arguments are objects, as chat
 # templates read them, and a tool's result the `tool_call_id` of its call.
 Message = dict[str, Any]
+Messages = Sequence[Message]
 Tool = dict[Any, Any]  # its declaration: {"type": "function", "function": {"name": ..., ...}}
 
 ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
 SYSTEM_AS = ("role", "first-user")
 
 
-def uses_tools(messages: Sequence[Message]) -> bool:
+def uses_tools(messages: Messages) -> bool:
     """Whether a chat has tool calls, or their results."""
     return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
 

@@ -18,7 +18,7 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.messages import SYSTEM_AS, Message, Tool, uses_tools
+from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, uses_tools
 from holdfast.errors import PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Prompt:
     spans: tuple[Span, ...] = ()
 
 
-def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, ...]:
+def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
     """Leaves the system prompt in its role, or puts it in front of the first user message with an
     empty line between. An empty one is taken out; `render_with_spans` then keeps the template from
     inserting a prompt of its own.
@@ -56,7 +56,7 @@ def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, 
 
 
 def render_with_spans(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
     emphasis: Sequence[Part] | None = None, default_system: bool = True,
     tools: Sequence[Tool] = (),
 ) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
@@ -96,7 +96,7 @@ def render_with_spans(
         pieces = write(placed, tokenizer, tools).split(mark)
         return text, _find_emphasis(text, messages, ranges, pieces)
 
-    def rewrite(marked: Sequence[Message]) -> str:
+    def rewrite(marked: Messages) -> str:
         return templates.render_text(marked, tokenizer, tools)
 
     if with_tools and words:  # which may stand in a tool as well
@@ -109,7 +109,7 @@ def render_with_spans(
 
 
 def system_spans(
-    text: str, messages: Sequence[Message], template: str, write: Callable[[Sequence[Message]], str]
+    text: str, messages: Messages, template: str, write: Callable[[Messages], str]
 ) -> tuple[Span, ...]:
     """The spans of every system prompt in a chat that was rendered elsewhere, in order.
 
@@ -153,7 +153,7 @@ def tokenize(
 
 
 def render(
-    messages: Sequence[Message],
+    messages: Messages,
     tokenizer: PreTrainedTokenizerFast,
     *,
     system_as: str = "role",
@@ -168,7 +168,7 @@ def render(
 
 
 def _placed_system(
-    messages: Sequence[Message], system_as: str
+    messages: Messages, system_as: str
 ) -> tuple[tuple[Message, ...], dict[int, str]]:
     """The chat with its system prompt in place, and the words to hold on to, by message number."""
     if system_as not in SYSTEM_AS:
@@ -197,10 +197,10 @@ def _placed_system(
 
 def _find(
     text: str,
-    placed: Sequence[Message],
+    placed: Messages,
     words: dict[int, str],
     template: str,
-    write: Callable[[Sequence[Message]], str],
+    write: Callable[[Messages], str],
 ) -> tuple[Span, ...] | None:
     """The spans of words, by number of their message; None where they cannot be found."""
     spans = _find_certain(text, placed, words, template)
@@ -208,7 +208,7 @@ def _find(
 
 
 def _find_certain(
-    text: str, placed: Sequence[Message], words: dict[int, str], template: str
+    text: str, placed: Messages, words: dict[int, str], template: str
 ) -> tuple[Span, ...] | None:
     """The spans of words that only their message can have produced; None if another may have."""
     spans = []
@@ -231,10 +231,7 @@ def _find_certain(
 
 
 def _find_marked(
-    text: str,
-    placed: Sequence[Message],
-    words: dict[int, str],
-    write: Callable[[Sequence[Message]], str],
+    text: str, placed: Messages, words: dict[int, str], write: Callable[[Messages], str]
 ) -> tuple[Span, ...] | None:
     """The spans of words, from a second rendering with marks; None if more than marks differ."""
     mark = unused_character([text, *(message["content"] for message in placed)])
@@ -255,7 +252,7 @@ def _find_marked(
 
 
 def _find_emphasis(
-    text: str, messages: Sequence[Message], ranges: Sequence[Range], pieces: Sequence[str]
+    text: str, messages: Messages, ranges: Sequence[Range], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
     """The spans of what is emphasised, each found once, in a second rendering cut at its marks."""
     sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)

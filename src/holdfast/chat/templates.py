@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import unused_character
-from holdfast.chat.messages import Message, Tool, uses_tools
+from holdfast.chat.messages import Message, Messages, Tool, uses_tools
 from holdfast.errors import PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
 
 
 def render_text(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
     """The chat as the template spells it, at `TODAY`; whether its tools are in is not checked."""
     from jinja2 import TemplateError
@@ -103,7 +103,7 @@ def render_text(
         raise PromptError(_template_refusal(messages, reason)) from error
 
 
-def _with_tool_names(messages: Sequence[Message]) -> list[Message]:
+def _with_tool_names(messages: Messages) -> list[Message]:
     """The messages, with the tool's name in each result: some templates write it."""
     names: dict[str, str] = {}
     named = []
@@ -115,7 +115,7 @@ def _with_tool_names(messages: Sequence[Message]) -> list[Message]:
 
 
 def check_tools(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> None:
     """Refuses a chat if its template leaves out a part of its tools, by marks in every part."""
     mark = "x" + hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()[:16]
@@ -173,7 +173,7 @@ def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPr
 
 
 def render_without_default(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
     """As `render_text`, with an empty system turn in place of a default system prompt."""
     bare, default = _without_default(messages, tokenizer, tools)
@@ -187,7 +187,7 @@ def render_without_default(
 
 
 def render_empty_system(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
     """A chat with an empty system turn, if the template would insert a prompt, and can."""
     bare, _ = _without_default(messages, tokenizer, tools)
@@ -195,7 +195,7 @@ def render_empty_system(
 
 
 def _without_default(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> tuple[str | None, str]:
     """A chat without the template's own system prompt (None if it stays), and that prompt."""
     text = render_text(messages, tokenizer, tools)
@@ -232,7 +232,7 @@ def common_length(first: Sequence[object], other: Sequence[object]) -> int:
     return next(apart, min(len(first), len(other)))
 
 
-def _template_refusal(messages: Sequence[Message], reason: str) -> str:
+def _template_refusal(messages: Messages, reason: str) -> str:
     if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
         return (
             f"The chat template has no system role ({reason}); put the system prompt before the"

@@ -39,24 +39,11 @@ from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, ParameterOutOfRange, UnknownName, UsageError
 
 COMMANDS = (
-    drift.COMMAND,
-    check.COMMAND,
-    logs.COMMAND,
-    report.COMMAND,
-    report.EXPORT,
-    trace.COMMAND,
-    trace.GEOMETRY,
-    reproduce.COMMAND,
-    calibrate.COMMAND,
-    tasks.COMMAND,
-    generate.COMMAND,
-    serve.COMMAND,
-    chat.COMMAND,
-    profile.COMMAND,
-    profile.FIT,
-    lm_eval.COMMAND,
-    catalogue.MEASURES,
-    catalogue.METHODS,
+    *(drift.COMMAND, check.COMMAND, logs.COMMAND, report.COMMAND, report.EXPORT),
+    *(trace.COMMAND, trace.GEOMETRY, reproduce.COMMAND, calibrate.COMMAND, tasks.COMMAND),
+    *(generate.COMMAND, serve.COMMAND, chat.COMMAND),
+    *(profile.COMMAND, profile.FIT, lm_eval.COMMAND),
+    *(catalogue.MEASURES, catalogue.METHODS),
 )
 
 

@@ -4,12 +4,11 @@ import argparse
 import functools
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast.chat.emphasis import Part, resolve
-from holdfast.chat.messages import Message, check_message
+from holdfast.chat.messages import Message, Messages, check_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
@@ -149,9 +148,7 @@ class Chat:
             self.masses[number] = spell(self.methods), reply.token_masses
             self.messages = (*messages, {"role": "assistant", "content": reply.text})
 
-    def _ask(
-        self, messages: Sequence[Message], methods: tuple[Method, ...], attempt: int = 0
-    ) -> Reply:
+    def _ask(self, messages: Messages, methods: tuple[Method, ...], attempt: int = 0) -> Reply:
         """A reply, shown as it comes; after Ctrl-C as far as it came, with the reason "stopped"."""
         number = sum(message["role"] == "user" for message in messages)
         request = Request(

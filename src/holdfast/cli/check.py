@@ -1,10 +1,10 @@
 """`holdfast check`: a test for system prompts, for CI; its help says what its exit codes mean."""
 
-import argparse
 import dataclasses
 import math
 import shlex
 import time
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -74,7 +74,7 @@ class _CheckOptions(Options):
     default)"""
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     check_prices(arguments)
     began = time.monotonic()
     bar = arguments.min_stability
@@ -139,11 +139,7 @@ def _converse(
 
 
 def _print_result(
-    arguments: argparse.Namespace,
-    data: RunData,
-    checks: Sequence[PromptCheck],
-    terms: Terms,
-    seconds: float,
+    arguments: Namespace, data: RunData, checks: Sequence[PromptCheck], terms: Terms, seconds: float
 ) -> None:
     out, page = data.folder, page_path(arguments, data.folder)
     print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
@@ -157,11 +153,7 @@ def _print_result(
 
 
 def _next_step(
-    arguments: argparse.Namespace,
-    checks: Sequence[PromptCheck],
-    terms: Terms,
-    out: Path,
-    page: Path,
+    arguments: Namespace, checks: Sequence[PromptCheck], terms: Terms, out: Path, page: Path
 ) -> str:
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
@@ -190,7 +182,7 @@ def _next_step(
     )
 
 
-def _calibration(arguments: argparse.Namespace) -> str:
+def _calibration(arguments: Namespace) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if (value := getattr(arguments, name)) != arguments.default(name):
@@ -214,16 +206,7 @@ COMMAND = Command(
     "check",
     "test whether system prompts hold, for CI",
     run,
-    (
-        _CheckSuite,
-        *options.MODEL,
-        _CheckOptions,
-        options.ConversationOptions,
-        options.DrawOptions,
-        options.RayOptions,
-        options.DryRunOptions,
-        options.ReportOptions,
-    ),
+    (_CheckSuite, *options.MODEL, _CheckOptions, *options.BENCHMARK),
     description=(
         "Runs conversations under each system prompt of a suite until it is certain whether every"
         " rule is kept in every round, or the budget is spent."

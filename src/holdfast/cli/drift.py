@@ -197,15 +197,7 @@ COMMAND = Command(
     "drift",
     "measure drift in self-chats",
     run,
-    (
-        *options.MODEL,
-        _DriftOptions,
-        options.ConversationOptions,
-        options.DrawOptions,
-        options.RayOptions,
-        options.DryRunOptions,
-        options.ReportOptions,
-    ),
+    (*options.MODEL, _DriftOptions, *options.BENCHMARK),
     description=(
         "Two copies of a model talk under different system prompts; at every round a probe asks,"
         " and a measure scores, whether the agent still follows its own (stability) or follows the"

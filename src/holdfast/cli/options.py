@@ -290,3 +290,7 @@ class ReportOptions(Options):
 
     report: Annotated[Path | None, Arg("FILE.html")] = None
     """where the page goes (default: report.html in the folder)"""
+
+
+# of commands that run the benchmark, in the order of their help
+BENCHMARK = (ConversationOptions, DrawOptions, RayOptions, DryRunOptions, ReportOptions)

@@ -28,9 +28,7 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True)
 class Problem:
-    """The first thing that is wrong with a value: where, Pydantic's name for the error, and a
-    sentence that names the field, its value, and what it takes.
-    """
+    """The first thing wrong with a value: where, Pydantic's name for it, and a sentence."""
 
     path: Path
     kind: str

@@ -8,7 +8,7 @@ the run, so they change none of its draws and may be asked at any time.
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Failures, Name, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import BatchWork, ask_batches
+from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, resume
 
@@ -92,7 +92,7 @@ def _ask(
     model: ChatModel,
     pairings: Sequence[Pairing],
     failures: Failures,
-    keep: Callable[[Any], None],
+    keep: Keep,
 ) -> None:
     began = time.monotonic()
     probes = {

@@ -177,7 +177,7 @@ def identity_of(
     given: Dialogs | UserTurns | None = None,
     user_model: ChatModel | None = None,
 ) -> dict[str, Any]:
-    """What two commands must share to be the same run; without a model, what is known."""
+    """The facts that two commands of one run share; without a model, those known before."""
     identity: dict[str, Any] = {}
     if model is not None:
         fingerprint, runtime = model.fingerprint, model.runtime

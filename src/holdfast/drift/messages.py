@@ -15,21 +15,11 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 
 ROLES = {  # of OpenAI, Anthropic and ShareGPT
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "model": "assistant",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "observation": "tool",
-    "function_call": "call",
-    "tool_call": "call",
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "model", "gpt", "chatgpt", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("tool", "function", "observation"), "tool"),
+    **dict.fromkeys(("function_call", "tool_call"), "call"),
 }
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
 SAID_TO_NOBODY = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")

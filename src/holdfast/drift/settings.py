@@ -66,9 +66,7 @@ def with_summary(messages: Sequence[Message], shown: Shown) -> list[Message]:
 def to_summarise(
     prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int, system: str = ""
 ) -> list[Message]:
-    """The chat that asks for a summary of the rounds before `before`; the summary of what was not
-    shown so far goes into the new one, and so does a system prompt that is compacted.
-    """
+    """The chat that asks for a summary of the rounds before `before`, and of what went before."""
     earlier = [f"System: {system}"] if system and not shown.compacts else []
     earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
     lines = [_spoken(turn) for turn in turns if shown.first <= turn["round"] < before]

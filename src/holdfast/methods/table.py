@@ -175,9 +175,7 @@ class TableRow:
 
 @lru_cache(maxsize=1024)
 def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
-    """The methods of one row as numbers; None where one has no entry, a bias follows a power, or
-    they disagree on whether generated tokens count as the span.
-    """
+    """The methods of one row as numbers; None where no three numbers express them."""
     sets = {method.span_includes_generated for method in methods}
     if len(sets) > 1 or not all(map(_has_entry, methods)):
         return None

@@ -11,15 +11,9 @@ from holdfast.models.requests import Reply
 Fields = dict[str, Any]
 
 _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are those of other servers
-    "stop": "stop",
-    "length": "length",
-    "eos": "stop",
-    "eos_token": "stop",
-    "stop_sequence": "stop",
-    "end_turn": "stop",
-    "max_tokens": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), "stop"),
+    **dict.fromkeys(("length", "max_tokens"), "length"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
 }
 
 

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import check_methods
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Messages
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
@@ -56,7 +56,7 @@ class LocalModel(Generates):
 
     def score(
         self,
-        messages: Sequence[Message],
+        messages: Messages,
         replies: Sequence[str],
         methods: Sequence[Method] = (),
         *,
@@ -73,11 +73,7 @@ class LocalModel(Generates):
         return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def rehearse(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method],
-        *,
-        emphasis: Sequence[Part] = (),
+        self, messages: Messages, methods: Sequence[Method], *, emphasis: Sequence[Part] = ()
     ) -> tuple[Method, ...]:
         """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn."""
         return self.session().rehearse(Request(messages, methods, emphasis=emphasis)).methods

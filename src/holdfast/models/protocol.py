@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.common.sampling import Sampling
@@ -27,7 +27,7 @@ class Generates(Protocol):
 
     def generate(
         self,
-        messages: Sequence[Message],
+        messages: Messages,
         methods: Sequence[Method] = (),
         sampling: Sampling = Sampling(),
         seed: int = 0,

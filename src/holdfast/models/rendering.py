@@ -279,9 +279,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
 def spell_replies(
     chats: Sequence[Rendered], replies: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerFast
 ) -> list[list[tuple[int, ...]]]:
-    """The tokens of each reply behind its chat; by itself where no token of the two together
-    begins with the reply. A reply that continues a text is behind a space.
-    """
+    """The tokens of each reply behind its chat; by itself where tokens would merge."""
     if any(not reply for options in replies for reply in options) or not all(replies):
         raise PromptError(
             "An empty reply ('') has no probability; give at least one reply to each chat, each"

@@ -20,6 +20,7 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records import PendingBatch
 
 Units = Iterator[tuple[int, Any]]  # each with its number
+Keep = Callable[[Any], None]  # takes a record
 
 
 def _tell_nobody(*message: Any) -> None:
@@ -94,7 +95,7 @@ class BatchWork:
     """Work whose units are batches of a run, asked one after the other."""
 
     # asks a batch, of this material, and keeps its records; it can be pickled
-    ask: Callable[[ChatModel, Any, Failures, Callable[[Any], None]], None]
+    ask: Callable[[ChatModel, Any, Failures, Keep], None]
     unit: str  # "conversation", "sample" or "question", for messages
     together: ClassVar[int] = 1
 

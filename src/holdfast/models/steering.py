@@ -17,7 +17,7 @@ from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
 from holdfast.attention.steering import SteeringSpec
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError, cut, shortened
 from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
@@ -244,7 +244,7 @@ class EncodedChats:
 
 
 def encode_chats(
-    chats: Sequence[Sequence[Message]],
+    chats: Sequence[Messages],
     tokenizer: PreTrainedTokenizerFast,
     *,
     system_as: str = "role",

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Round = Annotated[int, Field(ge=1)]
 Number = Annotated[int, Field(ge=0)]
+Fields = Mapping[str, Any]
 
 
 class _Fields(BaseModel):
@@ -60,7 +61,7 @@ class _TaskSample(_Sample):
 _SAMPLES: dict[str, type[_Fields]] = {"tasks": _TaskSample, "profile": _Sample}  # by the command
 
 
-def why_not(record: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
+def why_not(record: Fields, manifest: Fields) -> str | None:
     """The fault of a record of this run, to follow "Line 7 of ..."; None where nothing is."""
     command = str(manifest.get("command"))
     try:
@@ -79,9 +80,7 @@ def why_not(record: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | Non
     )
 
 
-def _of_another_run(
-    record: Mapping[str, Any], command: str, identity: Mapping[str, Any]
-) -> str | None:
+def _of_another_run(record: Fields, command: str, identity: Fields) -> str | None:
     settings = _mapping(identity.get("settings"))
     count = {"tasks": settings.get("samples"), "profile": identity.get("samples")}.get(
         command, settings.get("conversations")
@@ -100,9 +99,7 @@ def _of_another_run(
     return None
 
 
-def _out_of_range(
-    record: Mapping[str, Any], command: str, identity: Mapping[str, Any]
-) -> str | None:
+def _out_of_range(record: Fields, command: str, identity: Fields) -> str | None:
     for probe in record["probes"]:
         if probe["kind"] != "capability" and not 0 <= probe["score"] <= 1:
             return f"has the score {probe['score']}, which is not between 0 and 1"
@@ -113,5 +110,5 @@ def _out_of_range(
     return None
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: Any) -> Fields:
     return value if isinstance(value, Mapping) else {}

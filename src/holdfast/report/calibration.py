@@ -228,19 +228,11 @@ def _unprompted_table(run: RunData) -> Table | None:
 def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
     """The table of every setting, its head first, with the digits that the terminal has."""
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
-    rows: list[tuple[str, ...]] = [
-        (
-            "method",
-            "Pareto front",
-            "stability",
-            "against none",
-            "verdict",
-            f"capability{chance}",
-            "points lost",
-            "broken",
-            "perplexity",
-        )
-    ]
+    head = (
+        *("method", "Pareto front", "stability", "against none", "verdict"),
+        *(f"capability{chance}", "points lost", "broken", "perplexity"),
+    )
+    rows: list[tuple[str, ...]] = [head]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         against, verdict, lost = "", "", ""
         if candidate is not calibration.none:

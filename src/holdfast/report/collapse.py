@@ -87,14 +87,8 @@ def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None
 
 
 _HEAD = (
-    "Series",
-    "Turns",
-    "Cut at the token limit",
-    "Repeat the other",
-    "Repeat their own",
-    "Loop",
-    "Conversations collapsed",
-    "From round",
+    *("Series", "Turns", "Cut at the token limit", "Repeat the other", "Repeat their own"),
+    *("Loop", "Conversations collapsed", "From round"),
 )
 
 

@@ -69,9 +69,6 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     return written
 
 
-# --- Parts of figures
-
-
 def panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure of `count` axes, each so many inches wide and high."""
     from matplotlib.figure import Figure
@@ -128,9 +125,6 @@ def legend_below(
             figure.set_figheight(figure.get_figheight() + extra)
             return
         legend.remove()
-
-
-# --- A drift run
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:

@@ -132,9 +132,6 @@ def tasks_page(run: RunData) -> str:
     )
 
 
-# --- profile
-
-
 def write_profile(folder: Path) -> list[Path]:
     """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
     return [write_ranking(folder), *write_heat_map(read_profile(folder), folder)]

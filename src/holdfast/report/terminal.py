@@ -59,9 +59,6 @@ def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
     return lines
 
 
-# --- By round
-
-
 def _means(series: Sequence[Series]) -> list[str]:
     rounds = max(item.rounds for item in series)
     numbers = range(1, rounds + 1) if rounds <= _MOST_ACROSS else numbered(rounds)
@@ -103,9 +100,6 @@ def _accuracies(item: Series) -> list[str]:
     ]
 
 
-# --- Differences
-
-
 def _against_none(series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them cannot tell."""
     rows = [("", f"round {series[0].rounds}", "all rounds")]
@@ -136,9 +130,6 @@ def _against_none(series: Sequence[Series]) -> list[str]:
         ),
         *apart,
     ]
-
-
-# --- Rules
 
 
 def _rules_by_method(

@@ -198,9 +198,7 @@ def _choice(index: int, piece: Piece, details: Details, logprobs: dict[str, Any]
 
 
 class Details:
-    """Per-token details of one choice, as they come: log-probabilities, of so many likeliest tokens
-    (`top`; None: none), and mass on the prompt (`trace`; "heads": of every head as well).
-    """
+    """Per-token details of a choice: `top` log-probabilities, and mass (`trace`, or "heads")."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: bool | str):
         self.top, self.trace = top, trace

@@ -198,9 +198,7 @@ async def speak(
     stops: Sequence[str],
     parser: CallParser | None = None,
 ) -> AsyncIterator[Piece]:
-    """A reply piece by piece, the last one with the reason of its end; raises its own error. With a
-    parser, the text has the special tokens of tool calls, and the last piece the calls.
-    """
+    """A reply piece by piece; with a parser, the last piece has the tool calls."""
     text = ""
     async for piece in _spoken(generation, tokenizer, stops, parser is not None):
         text += piece.text

@@ -150,9 +150,7 @@ def pairs_of(suite: drift.Suite) -> int:
 
 
 def conversations(suite: drift.Suite, plan: Plan) -> int:
-    """How many conversations every setting has; fewer than four are refused, as settings are chosen
-    on one half and reported on the other, and an interval needs two.
-    """
+    """How many conversations every setting has; fewer than four are refused."""
     if plan.conversations is not None:
         return plan.conversations
     count = pairs_of(suite) * plan.draws

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.replicas import Keep
 from holdfast.models.requests import Reply, Request
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
@@ -49,7 +50,7 @@ def ask_questions(
     model: ChatModel,
     batch: tuple[tuple[Method, ...], Sequence[Mapping[str, Any]]],
     failures: Failures,
-    keep: Callable[[Any], None],
+    keep: Keep,
 ) -> None:
     """Asks the questions of a batch: a setting, and records of some of the `count` dialogs."""
     setting, dialogs = batch

@@ -18,7 +18,7 @@ from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import BatchWork, ask_batches
+from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.catalogue import fluency
@@ -47,13 +47,7 @@ class TaskBatch:
     samples: Mapping[int, Sample]
 
 
-def _ask(
-    generate: bool,
-    model: Any,
-    batch: TaskBatch,
-    failures: Failures,
-    keep: Callable[[dict[str, Any]], None],
-) -> None:
+def _ask(generate: bool, model: Any, batch: TaskBatch, failures: Failures, keep: Keep) -> None:
     """Asks the samples of a batch; one that is not answered has no record, but a failure."""
     task = CATALOGUE[batch.task]
     last = time.monotonic()

@@ -221,9 +221,7 @@ class HeadPasses:
     def scores(
         self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, Sequence[ShiftsAttention]]
     ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
-        """Log-probabilities of each prompt's continuations, unsteered (None), then by head; the
-        prompts are one group of `groups`, and each head's methods touch it alone.
-        """
+        """Log-probabilities of each prompt's continuations, unsteered (None), then by head."""
         group = lay_out(prompts, self.device)
         caches: list[Any] = [DynamicLayer() for _ in self._layers]
         entering: list[Tensor] = []  # each layer

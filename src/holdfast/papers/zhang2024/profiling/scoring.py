@@ -42,6 +42,9 @@ class SampleScores:
         return {"scores": self.scores, **({"replies": names} if names else {})}
 
 
+_Scored = tuple[list[SampleScores], int]  # of samples, and the tokens forwarded
+
+
 @dataclass(frozen=True)
 class SharedPasses:
     """Choices whose heads share what steering one of them cannot change."""
@@ -53,9 +56,7 @@ class SharedPasses:
         prompts = [self.material.prompts[number] for number in numbers]
         return [[numbers[index] for index in group] for group in self.passes.groups(prompts)]
 
-    def score(
-        self, numbers: Sequence[int], heads: Sequence[Head]
-    ) -> tuple[list[SampleScores], int]:
+    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
         before = self.passes.forwarded
         prompts = [self.material.prompts[number] for number in numbers]
         methods = {head: self.material.plan.steering(head) for head in heads}
@@ -72,9 +73,7 @@ class PlainPasses:
     def groups(self, numbers: Sequence[int]) -> list[list[int]]:
         return self.material.by_rows(numbers)
 
-    def score(
-        self, numbers: Sequence[int], heads: Sequence[Head]
-    ) -> tuple[list[SampleScores], int]:
+    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
         methods = self.material.methods(heads)
         passes = (
             (head, _plain_scores(self.material, numbers, steering))
@@ -151,9 +150,7 @@ class Replies:
     def groups(self, numbers: Sequence[int]) -> list[list[int]]:
         return self.material.by_rows(numbers)
 
-    def score(
-        self, numbers: Sequence[int], heads: Sequence[Head]
-    ) -> tuple[list[SampleScores], int]:
+    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
         scored, tokens = [SampleScores() for _ in numbers], 0
         model, rows = self.material.model, list(self._rows(numbers, heads))
         scheduler = model.scheduler()

@@ -111,16 +111,9 @@ def _draw_single_heads(
             dots: dict[str, Any] = {"markersize": 4, "alpha": 0.6}
             across = np.repeat(places, single.shape[1])
             axis.plot(across, single.ravel(), "o", color=COLOURS[2], label="a single head", **dots)
-        axis.errorbar(
-            places + 0.15,
-            means(layers),
-            whiskers(layers),
-            fmt="s",
-            markersize=5,
-            color=COLOURS[3],
-            elinewidth=0.8,
-            label="an entire layer",
-        )
+        squares: Any = {"fmt": "s", "markersize": 5, "color": COLOURS[3], "elinewidth": 0.8}
+        squares["label"] = "an entire layer"
+        axis.errorbar(places + 0.15, means(layers), whiskers(layers), **squares)
         title, change = f"{task}: which heads are steered", "change against zero-shot"
         axis.set(title=title, xlabel="layer", ylabel=change, xticks=places)
         legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
@@ -157,17 +150,9 @@ def _draw_curves(
         places = np.arange(len(results))
         for number, metric in enumerate(next(iter(results.values())).scores):
             scores = [estimate(result.scores[metric]) for result in results.values()]
-            axis.errorbar(
-                places,
-                means(scores),
-                whiskers(scores),
-                marker="o",
-                markersize=4,
-                elinewidth=0.8,
-                linewidth=1.3,
-                color=COLOURS[number + 1],
-                label=metric,
-            )
+            dots: Any = {"marker": "o", "markersize": 4, "elinewidth": 0.8, "linewidth": 1.3}
+            dots |= {"color": COLOURS[number + 1], "label": metric}
+            axis.errorbar(places, means(scores), whiskers(scores), **dots)
         axis.set(title=title, xlabel=label, ylabel="share of the samples", ylim=(-0.03, 1.03))
         axis.set_xticks(places, list(results))
         axes = [axis]
