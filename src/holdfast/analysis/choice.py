@@ -111,7 +111,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         gain=calibration.gain(best, there),
         drop=calibration.drop(best, there),
         none_fits=bool(others) and not within_budget,
-        why="it is the model as it is" if is_none else _missing(calibration, best, budget, there),
+        why="it is the model as it is" if is_none else _doubt(calibration, best, budget, there),
         near=_near(calibration, fitting, sound, here) if is_none else None,
     )
 
@@ -171,9 +171,7 @@ def _near(
     return min(gaining or sound, key=lambda c: calibration.mean_drop(c, keep), default=None)
 
 
-def _missing(
-    calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray
-) -> str:
+def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray) -> str:
     """Why these conversations do not show a gain within the budget; "" where they do."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
     if few := verdicts.too_few(gain) or verdicts.too_few(drop):

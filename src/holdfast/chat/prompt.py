@@ -52,7 +52,7 @@ def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
     empty line between. An empty one is taken out; `render_with_spans` then keeps the template from
     inserting a prompt of its own.
     """
-    return _placed_system(messages, system_as)[0]
+    return _with_system(messages, system_as)[0]
 
 
 def render_with_spans(
@@ -81,7 +81,7 @@ def render_with_spans(
             prompt, what is emphasised, or something of the tools.
         UsageError: an unknown `system_as`.
     """
-    placed, words = _placed_system(messages, system_as)
+    placed, words = _with_system(messages, system_as)
     write = templates.render_text if default_system else templates.render_without_default
     had_system = any(message["role"] == "system" for message in messages)
     if default_system and had_system and not words and len(placed) < len(messages):
@@ -118,7 +118,7 @@ def system_spans(
         template: its own words are no system prompt.
         write: renders other messages the same way.
     """
-    placed, words = _placed_system(messages, "role")
+    placed, words = _with_system(messages, "role")
     spans = _find(text, placed, words, template, write)
     if spans is None:
         raise PromptError(_lost(words, "role"))
@@ -167,9 +167,7 @@ def render(
     return tokenize([text], [spans], tokenizer)[0]
 
 
-def _placed_system(
-    messages: Messages, system_as: str
-) -> tuple[tuple[Message, ...], dict[int, str]]:
+def _with_system(messages: Messages, system_as: str) -> tuple[tuple[Message, ...], dict[int, str]]:
     """The chat with its system prompt in place, and the words to hold on to, by message number."""
     if system_as not in SYSTEM_AS:
         raise UsageError(f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.")

@@ -80,7 +80,7 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: as the models; methods that they cannot apply are refused at once.
     """
-    chosen, user_model = _by_spelling(methods), cast.user_model
+    chosen, user_model = _by_spec(methods), cast.user_model
     for player in (model,) if user_model is None else (model, user_model):
         if isinstance(player, str) or not hasattr(player, "session"):
             seen = repr(player) if isinstance(player, str) else type(player).__name__
@@ -128,7 +128,7 @@ def check_folder(
 ) -> None:
     """Refuses a folder that holds another run, or something else, before a model is loaded."""
     final = dataclasses.asdict(settled(suite, settings, given))
-    known = identity_of(None, suite, _by_spelling(methods), final, given)
+    known = identity_of(None, suite, _by_spec(methods), final, given)
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
@@ -142,9 +142,7 @@ def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
     return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone
 
 
-def _by_spelling(
-    methods: Sequence[Sequence[Method] | Method | str],
-) -> dict[str, tuple[Method, ...]]:
+def _by_spec(methods: Sequence[Sequence[Method] | Method | str]) -> dict[str, tuple[Method, ...]]:
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     chosen: dict[str, tuple[Method, ...]] = {}

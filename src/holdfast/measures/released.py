@@ -8,7 +8,18 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from holdfast.measures import arguments, grammar
+from holdfast.measures import grammar
+from holdfast.measures.arguments import (
+    Count,
+    Direction,
+    Flag,
+    Letter,
+    Number,
+    Part,
+    Text,
+    Texts,
+    Words,
+)
 from holdfast.measures.content import never_contains, number_near, sentiment, vader
 from holdfast.measures.counting import alternation
 from holdfast.measures.layout import has_keys, objects_in
@@ -24,7 +35,7 @@ def plain_words(text: str) -> list[str]:
 
 
 @measure(empty_is_zero=False)
-def released_letter_absent(text: str, letter: arguments.Letter) -> Score:
+def released_letter_absent(text: str, letter: Letter) -> Score:
     """1/(1 + how often the letter occurs in lower case); misses capitals."""
     times = text.count(letter.lower())
     return Score(1 / (1 + times), f"{letter.lower()!r} occurs {plural(times, 'time')}")
@@ -48,7 +59,7 @@ def released_doubled_words(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_starts_with(text: str, word: arguments.Text) -> Score:
+def released_starts_with(text: str, word: Text) -> Score:
     """1 if the text up to the first space is exactly this word; 'Yes,' is not 'Yes'."""
     first = "".join(text.split()[:1])
     seen = f"starts with {first[:40]!r}" if first else "is empty"
@@ -56,14 +67,14 @@ def released_starts_with(text: str, word: arguments.Text) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_every_sentence_starts_with(text: str, word: arguments.Text) -> Score:
+def released_every_sentence_starts_with(text: str, word: Text) -> Score:
     """Share of sentences whose lower-cased first word is `word`; 0 if it holds a capital."""
     firsts = [words_of(sentence)[0].lower() for sentence in sentences_of(text)]
     return share(firsts.count(word), len(firsts), f"sentences start, lower-cased, with {word!r}")
 
 
 @measure(empty_is_zero=False)
-def released_vader(text: str, part: arguments.Part) -> Score:
+def released_vader(text: str, part: Part) -> Score:
     """VADER's share of positive, negative or neutral words; rarely above 0.6."""
     value = vader(text)[part]
     return Score(min(1.0, max(0.0, value)), f"VADER {part} {value:.2f}")
@@ -77,14 +88,14 @@ def released_long_reply(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_words_present(text: str, words: arguments.Texts) -> Score:
+def released_words_present(text: str, words: Texts) -> Score:
     """Share of `words` among the lower-cased single words; phrases and capitals never match."""
     spoken = set(plain_words(text))
     return share_true((word in spoken for word in words), "words occur")
 
 
 @measure(empty_is_zero=False)
-def released_words_absent(text: str, words: arguments.Texts) -> Score:
+def released_words_absent(text: str, words: Texts) -> Score:
     """1 - the share of `words` among the lower-cased single words; a listed 'I' never counts."""
     spoken = set(plain_words(text))
     return share_true((word not in spoken for word in words), "words do not occur")
@@ -92,14 +103,14 @@ def released_words_absent(text: str, words: arguments.Texts) -> Score:
 
 @measure(empty_is_zero=False)
 def released_never_contains(
-    text: str, words: arguments.Words, case: arguments.Flag = False, whole: arguments.Flag = True
+    text: str, words: Words, case: Flag = False, whole: Flag = True
 ) -> Score:
     """As never_contains, but an empty reply scores 1."""
     return never_contains(text, words, case, whole)
 
 
 @measure(empty_is_zero=False)
-def released_sentiment(text: str, direction: arguments.Direction) -> Score:
+def released_sentiment(text: str, direction: Direction) -> Score:
     """As sentiment, but an empty reply scores 0.5."""
     return sentiment(text, direction)
 
@@ -125,7 +136,7 @@ def released_alternating_case(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_alternating_length(text: str, limit: arguments.Count = 4) -> Score:
+def released_alternating_length(text: str, limit: Count = 4) -> Score:
     """Share of words that differ from the word before in being short; "don't" has four letters."""
     words = plain_words(text)
     return alternation([1 if len(word) <= limit else -1 for word in words], "short and long")
@@ -146,7 +157,7 @@ def released_plural_nouns(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_json_object(text: str, keys: arguments.Texts) -> Score:
+def released_json_object(text: str, keys: Texts) -> Score:
     """1 if the reply holds a JSON object with these keys in this order, whatever else it holds."""
     item = None
     for item in objects_in(text):
@@ -173,23 +184,21 @@ def released_dashed_characters(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_number_near(text: str, number: arguments.Number) -> Score:
+def released_number_near(text: str, number: Number) -> Score:
     """As number_near, but only digits are read, up to the first sign that is none."""
     digits = re.search("[0-9]+", text)
     return number_near(digits.group(), number) if digits else Score(0.0, "no number occurs")
 
 
 @measure(empty_is_zero=False)
-def released_rare_words(text: str, common: arguments.Count = 10_000) -> Score:
+def released_rare_words(text: str, common: Count = 10_000) -> Score:
     """1 - share of words among the `common` commonest of English; a number is not among them."""
     usual = grammar.commonest(common)
     return share_true((word not in usual for word in plain_words(text)), "words are rare")
 
 
 @measure(empty_is_zero=False)
-def released_contains(
-    text: str, words: arguments.Texts, all: arguments.Flag = True, case: arguments.Flag = True
-) -> Score:
+def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = True) -> Score:
     """As contains, but looked for anywhere, letter by letter: "13" contains "3"."""
     searched = text if case else text.lower()
     seen = [(word if case else word.lower()) in searched for word in words]

@@ -134,17 +134,15 @@ def _how_many_heads(study: Study, name: str) -> _Drawn:
     titles = f"{name}: how many heads are steered", f"{name}: how strongly they are steered"
     folder = study.setup.out / "figures"
     images = (
-        *_draw_curves(titles[0], "heads", sizes, folder / f"3-{name}" / "sizes"),
-        *_draw_curves(titles[1], "alpha", strengths, folder / f"3-{name}-alpha" / "alphas"),
+        *_curves(titles[0], "heads", sizes, folder / f"3-{name}" / "sizes"),
+        *_curves(titles[1], "alpha", strengths, folder / f"3-{name}-alpha" / "alphas"),
     )
     metric = next(iter(answers[ZERO_SHOT].scores))
     claims = [*_size_claims(name, by_size, metric), _alpha_claim(name, by_alpha, metric)]
     return images, judged(claims, beyond_reach(name, *map(values_of, answers.values())))
 
 
-def _draw_curves(
-    title: str, label: str, results: Mapping[str, Result], out: Path
-) -> tuple[Path, ...]:
+def _curves(title: str, label: str, results: Mapping[str, Result], out: Path) -> tuple[Path, ...]:
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.6)
         places = np.arange(len(results))
