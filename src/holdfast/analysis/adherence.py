@@ -47,7 +47,9 @@ class RuleScores:
 
 @dataclass(frozen=True)
 class Survival:
-    """The share of dialogs in which a rule is unbroken after a turn (Kaplan and Meier 1958)."""
+    """The share of dialogs in which a rule is unbroken after a turn (Kaplan and Meier 1958);
+    a dialog that ends before it breaks the rule counts as long as it lasts.
+    """
 
     turns: tuple[int, ...]  # at which a dialog first breaks the rule, in ascending order
     share: tuple[float, ...]  # [turn] unbroken after it

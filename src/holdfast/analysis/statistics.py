@@ -92,7 +92,7 @@ def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
 
 
 def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
-    """The estimate of one value per conversation, [n], NaN if none; with prompts, for others."""
+    """The estimate of values, [n] by conversation (or NaN); with prompts, also for other ones."""
     values = np.asarray(values, dtype=float)
     summary = estimate_columns(values[:, None])[0]
     if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:

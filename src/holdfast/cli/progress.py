@@ -28,7 +28,7 @@ def note(line: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text without what a terminal would obey; halves of surrogate pairs become "?"."""
+    """Text with control characters but tabs and line breaks as spaces; half surrogates as "?"."""
     return _SURROGATE.sub("?", _CONTROL.sub(" ", text))
 
 

@@ -91,7 +91,7 @@ class LiveReply:
         return self._latest.reply
 
     def cancel(self) -> None:
-        """Gives the reply up, with tokens not yet taken; its row is free within a step."""
+        """Gives up an unfinished reply and its untaken tokens; its row is free within a step."""
         if not self.done:
             self._cancelled = True
             self._tokens.clear()
@@ -198,7 +198,9 @@ async def speak(
     stops: Sequence[str],
     parser: CallParser | None = None,
 ) -> AsyncIterator[Piece]:
-    """A reply piece by piece; with a parser, the last piece has the tool calls."""
+    """A reply piece by piece, the last one with why it ended (and, with a parser, the tool calls);
+    raises its own error.
+    """
     text = ""
     async for piece in _spoken(generation, tokenizer, stops, parser is not None):
         text += piece.text

@@ -52,7 +52,7 @@ def run(
     app: ASGIApp, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
 ) -> None:
     """Serves until a signal ends it, and closes the engine; `tell` takes a line.
-    The first SIGTERM or SIGINT lets what runs finish; a second one ends at once.
+    The first SIGTERM or SIGINT refuses what is new and lets the rest finish; a second ends all.
     """
     config = uvicorn.Config(
         app,

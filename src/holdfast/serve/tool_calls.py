@@ -46,7 +46,9 @@ class CallParser:
         return template
 
     def parse(self, text: str, prompt: str, tools: Sequence[Tool]) -> list[ParsedCall]:
-        """The calls in a reply with special tokens; [] where one is malformed."""
+        """The calls in a reply with its special tokens; [] where one of them is malformed. The
+        prompt may end with the beginning of the reply; tools say the types of arguments.
+        """
         calls = []
         for function in self._read(text, prompt, tools)[1]:
             arguments = json.dumps(function["arguments"], ensure_ascii=False)
@@ -56,7 +58,7 @@ class CallParser:
         return calls
 
     def without_calls(self, message: Message, tools: Sequence[Tool]) -> Message:
-        """An assistant's message as sent back: content without the calls in `tool_calls`."""
+        """A message of the assistant without calls in its content that `tool_calls` has, too."""
         if not message.get("tool_calls") or not message["content"] or self.template is None:
             return message
         beside, functions = self._read(message["content"], "", tools)
