@@ -12,13 +12,11 @@
 our plug-in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message, check_message
+from holdfast.chat.messages import Message, Messages, check_message
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods, spell
 from holdfast.methods.protocols import Method
@@ -69,7 +67,7 @@ def steer(
 
 
 def edit(
-    messages: Sequence[Message], method: Sequence[Method | str] | Method | str, seed: int = 0
+    messages: Messages, method: Sequence[Method | str] | Method | str, seed: int = 0
 ) -> list[Message]:
     """The messages to send in place of these, where a method edits messages, as repetition does.
 
@@ -93,7 +91,6 @@ def edit(
 
 
 def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts; whether the chat has them, the server says."""
     if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
         cure = "put it into one, as in emphasis=['like this']."
         raise UsageError(f"Emphasis is a list of parts, not {shortened(emphasis)}; {cure}")
@@ -108,7 +105,6 @@ def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
-    """The fields of `holdfast serve`, which can be told everything."""
     fields: dict[str, Any] = {"steering": method}
     if emphasis:
         fields["emphasis"] = [part if isinstance(part, str) else list(part) for part in emphasis]

@@ -20,8 +20,6 @@ The command line prints the sentence and exits with 2 for a `UsageError` and 1 f
 A sentence names an option as the command line does (`--out`); in Python it is the argument `out`.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 
@@ -91,9 +89,7 @@ class RecordsError(HoldfastError):
 
 
 class AnotherRun(UsageError, RecordsError):
-    """A folder that belongs to another run, or holds something else: command and folder do not go
-    together.
-    """
+    """A folder that belongs to another run than the command, or holds something else."""
 
 
 def shortened(value: object) -> str:
@@ -102,4 +98,9 @@ def shortened(value: object) -> str:
         text = repr(value)
     except ValueError:
         return "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:59] + "…"
+    return cut(text, 60)
+
+
+def cut(text: str, most: int) -> str:
+    """A text, or as much of it as `most` characters hold, with an ellipsis."""
+    return text if len(text) <= most else text[: most - 1] + "…"

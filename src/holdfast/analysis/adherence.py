@@ -1,6 +1,4 @@
-"""How well each rule is kept over the turns of the logs. The unit is the dialog, since turns of one
-dialog are not independent.
-"""
+"""How well each rule is kept over the turns of the logs; the unit is the dialog."""
 
 from __future__ import annotations
 
@@ -11,17 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis import sequential
+from holdfast.analysis import sequential, statistics
 from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.analysis.statistics import (
-    MIN_PROMPTS,
-    Estimate,
-    bounds_of,
-    estimate,
-    estimate_columns,
-    resampled_means,
-)
 from holdfast.records import RunData
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
@@ -57,7 +47,7 @@ class RuleScores:
 
 @dataclass(frozen=True)
 class Survival:
-    """The share of dialogs in which a rule is still unbroken after a turn (Kaplan and Meier 1958);
+    """The share of dialogs in which a rule is unbroken after a turn (Kaplan and Meier 1958);
     a dialog that ends before it breaks the rule counts as long as it lasts.
     """
 
@@ -88,11 +78,11 @@ class Adherence:
     rule: str
     applied: int
     turns: int
-    overall: Estimate
+    overall: statistics.Estimate
     bounds: tuple[float, float]
-    by_turn: tuple[Estimate, ...]
-    by_tokens: tuple[Estimate, ...]
-    change: Estimate
+    by_turn: tuple[statistics.Estimate, ...]
+    by_tokens: tuple[statistics.Estimate, ...]
+    change: statistics.Estimate
     survival: Survival
     broken: tuple[tuple[int, int, float], ...]
     verdict: str = ""
@@ -103,8 +93,8 @@ class Adherence:
 class AgainstEarlier:
     """A rule's adherence against that in earlier logs."""
 
-    before: Estimate  # the mean there
-    difference: Estimate  # now less before; its interval resamples both sets of dialogs
+    before: statistics.Estimate  # the mean there
+    difference: statistics.Estimate  # now less before; its interval resamples both sets of dialogs
     # -1 or +1 where it is lower or higher at the error of the check; 0: it cannot tell
     certain: int
 
@@ -177,10 +167,10 @@ def _adherence(
         scores.rule,
         len(scores.scores),
         scores.turns,
-        estimate(means),
+        statistics.estimate(means),
         (low, high),
-        tuple(estimate_columns(scores.cells(TURN_BINS, scores.positions))),
-        tuple(estimate_columns(scores.cells(TOKEN_BINS, scores.tokens))),
+        tuple(statistics.estimate_columns(scores.cells(TURN_BINS, scores.positions))),
+        tuple(statistics.estimate_columns(scores.cells(TOKEN_BINS, scores.tokens))),
         _change(scores),
         _survival(scores),
         tuple(broken),
@@ -189,13 +179,13 @@ def _adherence(
     )
 
 
-def _change(scores: RuleScores) -> Estimate:
+def _change(scores: RuleScores) -> statistics.Estimate:
     changes = []
     for row in np.unique(scores.dialogs):
         in_order = scores.scores[scores.dialogs == row]
         if len(in_order) > 1:
             changes.append(in_order[-1] - in_order[0])
-    return estimate(np.array(changes))
+    return statistics.estimate(np.array(changes))
 
 
 def _survival(scores: RuleScores) -> Survival:
@@ -234,19 +224,20 @@ def _survival(scores: RuleScores) -> Survival:
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:
-    """The difference of two means over separate sets of dialogs."""
-    first, second = estimate(now), estimate(before)
+    first, second = statistics.estimate(now), statistics.estimate(before)
     assert first.mean is not None and second.mean is not None
     mean = first.mean - second.mean
     if min(len(now), len(before)) < 2:
-        return AgainstEarlier(second, Estimate(len(now), mean, None, None, None), 0)
+        return AgainstEarlier(second, statistics.Estimate(len(now), mean, None, None, None), 0)
     # the resamples of one set are in the same order as those of the other, which must not pair them
-    draws = resampled_means(now[:, None])[:, 0]
-    other = np.random.default_rng(0).permutation(resampled_means(before[:, None])[:, 0])
+    draws = statistics.resampled_means(now[:, None])[:, 0]
+    other = np.random.default_rng(0).permutation(statistics.resampled_means(before[:, None])[:, 0])
     spread = draws - other
-    low, high = bounds_of(spread)
+    low, high = statistics.bounds_of(spread)
     count = min(len(now), len(before))
     ends = np.percentile(spread, [100 * error, 100 * (1 - error)])
-    enough = count >= MIN_PROMPTS and high - low > 0
+    enough = count >= statistics.MIN_PROMPTS and high - low > 0
     certain = int(enough and ends[0] > 0) - int(enough and ends[1] < 0)
-    return AgainstEarlier(second, Estimate(count, mean, float(spread.std()), low, high), certain)
+    return AgainstEarlier(
+        second, statistics.Estimate(count, mean, float(spread.std()), low, high), certain
+    )

@@ -1,7 +1,5 @@
 """Scores of each measure with and without a system prompt: does the prompt do anything?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,9 +55,7 @@ class Baseline:
 
 
 def baseline_beside(run: RunData, series: Series) -> Baseline | None:
-    """The baseline of a run beside its first series, on the questions that both were asked; None
-    where none was asked, or nothing is shared.
-    """
+    """The baseline beside the first series, on shared questions; None where there are none."""
     baseline_run = read_baseline(run.folder)
     if baseline_run is None:
         return None

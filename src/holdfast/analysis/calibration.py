@@ -1,7 +1,5 @@
 """A calibration, read: stability and cost of every candidate."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +23,7 @@ FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One method at one strength (a setting). Arrays are by conversation, in the order that all
-    candidates share.
-    """
+    """One method at one strength (a setting); arrays are by conversation, in a common order."""
 
     method: str  # its spec string; "none" for the model as it is
     sweep: int | None  # the number of the sweep it belongs to; None for "none"
@@ -64,9 +60,7 @@ class Calibration:
 
     @property
     def at_chance(self) -> bool:
-        """Whether the model without a method may as well be guessing: its 95 % interval does not
-        lie above chance, so its score shows no capability that could be lost.
-        """
+        """Whether the interval of the score without a method does not lie above chance."""
         if self.chance is None:
             return False
         low = estimate(self.none.capability).low
@@ -88,9 +82,7 @@ class Calibration:
         return paired_difference(candidate.stability[keep], self.none.stability[keep])
 
     def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Points of capability lost against none, paired by conversation, whose questions are the
-        same.
-        """
+        """Points of capability lost against none, paired by conversation (same questions)."""
         return paired_difference(self.none.capability[keep], candidate.capability[keep])
 
     def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
@@ -131,9 +123,7 @@ class Calibration:
 
 
 def half_of(number: int, pairs: int) -> int:
-    """The half that a conversation belongs to: 0 to choose on, 1 to report; the halves of a pair's
-    draws alternate.
-    """
+    """A conversation's half, alternating among a pair's draws: 0 to choose on, 1 to report."""
     return (number % pairs + number // pairs) % 2
 
 
@@ -214,7 +204,6 @@ def _by_conversation(
 
 
 def _points(record: dict[str, Any]) -> float:
-    """The mean score of a conversation's questions, in points."""
     return 100 * float(np.mean([probe["score"] for probe in record["probes"]]))
 
 

@@ -5,8 +5,6 @@ The records alone do not say it: another bar or error may be asked of the same c
 earlier run that they were compared with may be gone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -110,7 +108,6 @@ def _fall_json(fall: Fall | None) -> dict[str, Any] | None:
 
 
 def _plain(item: Cell | RuleFall | None) -> dict[str, Any] | None:
-    """Values of JSON: numbers rounded, None for what was not measured."""
     if item is None:
         return None
     values = {name: None if value != value else value for name, value in asdict(item).items()}

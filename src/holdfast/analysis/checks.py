@@ -5,8 +5,6 @@ A prompt holds where every one of its rules has a mean score of at least the bar
 verdict follows from the records in the order of their numbers, whenever one looks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -139,9 +137,7 @@ def check_prompts(
     terms: Terms,
     before: Mapping[str, Sequence[Record]] | None = None,
 ) -> list[PromptCheck]:
-    """The verdicts on the prompts (ids of all cases, in the order of the suite) of a run in which
-    they are the agent's in turn; `before` are an earlier run's records by prompt.
-    """
+    """The verdicts on prompts (all ids, in order); `before`: earlier records by prompt."""
     by_prompt = _by_prompt(records, prompts, terms.budget)
     falls = {
         name: compare_runs(mine, earlier, rounds, terms.budget, terms.error / len(prompts))
@@ -257,7 +253,6 @@ def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Deci
 
 
 def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -> str:
-    """The verdict of the bar (None: there is none) and of the comparison together."""
     if fall is not None and fall.fell:
         return FAIL
     if decision is not None:
@@ -267,7 +262,6 @@ def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -
 
 
 def _cell(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
-    """A rule in a round with the scores of its conversations, in their order."""
     measured = scores[~np.isnan(scores)]
     mean = float(measured.mean()) if len(measured) else np.nan
     return Cell(rule, number, mean, *bounds(scores, error))
@@ -286,9 +280,7 @@ def _check_rule(
     below: bool,
     decision: Decision | None,
 ) -> RuleCheck:
-    """The verdict on a rule of a prompt that is certainly below the bar or not; `decision` is that
-    on the rule by itself, where every rule is decided.
-    """
+    """The verdict on a rule; `decision` is that on it by itself, where every rule is decided."""
     cells = [cell for cell in cells if cell.rule == rule]
     lowest = _lowest(cells)
     fallen = next((item for item in fall.rules if item.rule == rule), None) if fall else None

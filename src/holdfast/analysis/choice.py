@@ -1,8 +1,4 @@
-"""Which candidate of a calibration to take: the Pareto front, the choice under a budget, and sweeps
-against one another at the same cost.
-"""
-
-from __future__ import annotations
+"""Which setting of a calibration to take: Pareto front, budget, sweeps at the same cost."""
 
 import math
 from collections.abc import Sequence
@@ -10,17 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast.analysis import verdicts
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
-from holdfast.analysis.verdicts import (
-    CONTRADICTED,
-    MIN_SAMPLES,
-    SUPPORTED,
-    bounds,
-    tell,
-    too_few,
-    within,
-)
 from holdfast.common import ranges
 from holdfast.errors import UsageError
 
@@ -51,9 +39,7 @@ class Pick:
 
 
 def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
-    """How many times as many conversations and questions would show a gain and a cost within the
-    budget, if the means stay as they are; None where these do not show both.
-    """
+    """How many times the size would show gain and cost; None where the means do not."""
     gain, drop, halves = chosen.gain, chosen.drop, 1
     if chosen.near is not None:
         gain, drop = calibration.gain(chosen.near), calibration.drop(chosen.near)
@@ -67,8 +53,8 @@ def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
     return halves * max(
         (gain_width / gain.mean) ** 2,
         (drop_width / room) ** 2,
-        MIN_SAMPLES / gain.n,
-        MIN_SAMPLES / drop.n,
+        verdicts.MIN_SAMPLES / gain.n,
+        verdicts.MIN_SAMPLES / drop.n,
         1.5,
     )
 
@@ -125,7 +111,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         gain=calibration.gain(best, there),
         drop=calibration.drop(best, there),
         none_fits=bool(others) and not within_budget,
-        why="it is the model as it is" if is_none else _missing(calibration, best, budget, there),
+        why="it is the model as it is" if is_none else _doubt(calibration, best, budget, there),
         near=_near(calibration, fitting, sound, here) if is_none else None,
     )
 
@@ -137,8 +123,8 @@ def _choose(
     shown = [
         candidate
         for candidate in fitting
-        if tell(calibration.gain(candidate, keep)).sign > 0
-        and not too_few(calibration.drop(candidate, keep))
+        if verdicts.tell(calibration.gain(candidate, keep)).sign > 0
+        and not verdicts.too_few(calibration.drop(candidate, keep))
     ]
     if not shown:
         return None
@@ -185,26 +171,24 @@ def _near(
     return min(gaining or sound, key=lambda c: calibration.mean_drop(c, keep), default=None)
 
 
-def _missing(
-    calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray
-) -> str:
+def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray) -> str:
     """Why these conversations do not show a gain within the budget; "" where they do."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
-    if few := too_few(gain) or too_few(drop):
+    if few := verdicts.too_few(gain) or verdicts.too_few(drop):
         return few
     if calibration.at_chance:
         return "its cost means nothing, as the model scores no better than chance without it"
-    verdict = tell(gain)
+    verdict = verdicts.tell(gain)
     if verdict.sign <= 0:
         return f"its gain is not certain ({verdict.why})" if verdict.why else "it is less stable"
     if calibration.wrecks(candidate, keep):
         return "it breaks replies"
-    cost = within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
-    if cost == SUPPORTED:
+    cost = verdicts.within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
+    if cost == verdicts.SUPPORTED:
         return ""
-    if cost == CONTRADICTED:
+    if cost == verdicts.CONTRADICTED:
         return "it costs more than the budget"
-    most = bounds(drop, -calibration.widest, calibration.widest)[1]
+    most = verdicts.bounds(drop, -calibration.widest, calibration.widest)[1]
     return (
         f"it may cost up to {most:.1f} points"
         if math.isfinite(most)

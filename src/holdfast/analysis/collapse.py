@@ -1,7 +1,5 @@
 """Conversations that broke down, and replies that are broken."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -74,9 +72,7 @@ def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
 
 
 def model_turns(record: Mapping[str, Any]) -> list[Turn]:
-    """The turns of a recorded dialog that a model wrote: all but the starter, and what a file gave
-    the user to say. Of a record of an earlier version, repetition is measured on its texts.
-    """
+    """The turns that a model wrote: all but the starter and what a file gave the user."""
     turns = record["turns"]
     if any("repeats" not in turn for turn in turns):
         turns = with_repetition(turns)
@@ -108,9 +104,6 @@ def collapsed_from(turns: Sequence[Turn]) -> int | None:
 def without_collapsed(series: Series, collapse: Collapse) -> Series:
     """The series without the conversations that have collapsed."""
     return series.rows(~np.isin(series.conversations, list(collapse.collapsed)))
-
-
-# --- Broken replies
 
 
 def is_broken(text: str) -> bool:

@@ -1,7 +1,5 @@
 """How much of a chat the model read: a server may cut it off, and a summary may stand for it."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -76,9 +74,7 @@ def truncation_of(series: Series) -> Truncation | None:
 
 
 def _stops_growing(replies: Sequence[Mapping[str, Any]]) -> int | None:
-    """The first round in which a chat counts no more tokens than one round earlier, though nothing
-    more was left out of it.
-    """
+    """The first round with no more tokens than the one before, though nothing was left out."""
     for earlier, later in itertools.pairwise(replies):
         if "prompt_tokens" not in earlier or "prompt_tokens" not in later:
             continue
@@ -90,9 +86,7 @@ def _stops_growing(replies: Sequence[Mapping[str, Any]]) -> int | None:
 
 @dataclass(frozen=True)
 class RuleSurvival:
-    """One rule before and after the older rounds were summarised, over the n conversations that
-    were asked both.
-    """
+    """One rule before and after older rounds were summarised, over n conversations asked both."""
 
     name: str  # "" for all rules
     before: Estimate

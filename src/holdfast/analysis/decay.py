@@ -7,8 +7,6 @@ attend. Both are measured on the logarithm of the mass, in which a share lost co
 every height.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -49,9 +47,7 @@ def describe(
 
 
 def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
-    """All that is measured of the masses, on average and of the head whose mass falls most; every
-    interval is over dialogs, of which those without a prompt or a mass are left out.
-    """
+    """All that is measured of the masses, on average and of the head whose mass falls most."""
     dialogs = [dialog for dialog in dialogs if dialog]
     if len(dialogs) < 2:
         raise UsageError(
@@ -153,13 +149,8 @@ def _uniform_mass(turn: TurnTrace) -> np.ndarray:
     return np.asarray(turn.uniform.mean(0))
 
 
-# --- Mass beside behaviour
-
-
 def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Correlations of a probe's mean mass with its stability score: over all probes, within rounds,
-    within and between dialogs. None is a proof of a cause.
-    """
+    """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
     every = np.concatenate(dialogs)
     round_means = {number: every[every[:, 0] == number, 1:].mean(0) for number in set(every[:, 0])}
@@ -179,7 +170,6 @@ def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _probes(record: dict[str, Any]) -> np.ndarray:
-    """[probe, (round, mass, score)], of the stability probes that have a mass."""
     rows = [
         (probe["round"], probe["mass"], probe["score"])
         for probe in record["probes"]

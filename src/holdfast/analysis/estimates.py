@@ -1,10 +1,4 @@
-"""The table of a drift run: a row for each method, measure and group of conversations, with its
-estimates by round, its change, and its difference from the first method.
-
-Terminal, page, figures and summary.json all read these rows.
-"""
-
-from __future__ import annotations
+"""The table of a drift run, from which terminal, page, figures and summary.json read."""
 
 import functools
 from collections.abc import Sequence
@@ -13,19 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
-from holdfast.analysis.statistics import (
-    NOTHING,
-    Estimate,
-    bounds_of,
-    cell_means,
-    change,
-    estimate,
-    estimate_columns,
-    paired_difference,
-    resampled_means,
-    row_means,
-)
 from holdfast.analysis.verdicts import MIN_SAMPLES, bounds, tell, too_few
 
 KEPT = 0.5  # the least score of a reply that keeps to a rule
@@ -55,18 +38,18 @@ class EstimateRow:
         return None if self.rule else self.series.prompts
 
     @functools.cached_property
-    def points(self) -> list[Estimate]:
-        return estimate_columns(self.values[self.members])
+    def points(self) -> list[statistics.Estimate]:
+        return statistics.estimate_columns(self.values[self.members])
 
     @functools.cached_property
-    def mean(self) -> Estimate:
+    def mean(self) -> statistics.Estimate:
         """The mean over all rounds (the overall stability of Li et al. 2024, section 6.3)."""
-        return estimate(row_means(self.values[self.members]))
+        return statistics.estimate(statistics.row_means(self.values[self.members]))
 
     @functools.cached_property
-    def change(self) -> Estimate:
+    def change(self) -> statistics.Estimate:
         """The paired change from the first round to the last."""
-        return change(self.values[self.members], prompts=self.prompts)
+        return statistics.change(self.values[self.members], prompts=self.prompts)
 
     @functools.cached_property
     def lower_in(self) -> tuple[int, ...]:
@@ -84,9 +67,9 @@ class EstimateRow:
         return min(number for number in self.lower_in if number > returned)
 
     @functools.cached_property
-    def _changes(self) -> list[Estimate]:
+    def _changes(self) -> list[statistics.Estimate]:
         values = self.values[self.members]
-        return [change(values, 0, last) for last in range(self.series.rounds)]
+        return [statistics.change(values, 0, last) for last in range(self.series.rounds)]
 
     @functools.cached_property
     def broken(self) -> list[int]:
@@ -125,8 +108,8 @@ class Difference:
     row: EstimateRow
     against: EstimateRow
     n: int
-    last: Estimate
-    mean: Estimate
+    last: statistics.Estimate
+    mean: statistics.Estimate
 
 
 @dataclass(frozen=True)
@@ -226,7 +209,7 @@ def first_broken(values: np.ndarray) -> list[int]:
     return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
 
 
-def is_low(score: Estimate) -> bool:
+def is_low(score: statistics.Estimate) -> bool:
     """Whether the whole 95 % interval, exact where all values are alike, is below `LOW`."""
     return not too_few(score) and bounds(score, 0, 1)[1] < LOW
 
@@ -261,10 +244,7 @@ def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> l
 
 
 def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
-    """The paired difference; None where the two did not hold the same conversations: none is
-    shared, or the agent's prompts differ. The user's prompt may differ: it is what a control with
-    an unprompted user changes.
-    """
+    """The paired difference; None where no conversations are shared, or agents' prompts differ."""
     shared, left, right = np.intersect1d(
         row.series.conversations, against.series.conversations, return_indices=True
     )
@@ -276,8 +256,10 @@ def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
     missing = np.isnan(ours) | np.isnan(theirs)
     ours, theirs = np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
     of = None if row.rule else prompts
-    at_last = paired_difference(ours[:, -1], theirs[:, -1], of)
-    over_all = paired_difference(row_means(ours), row_means(theirs), of)
+    at_last = statistics.paired_difference(ours[:, -1], theirs[:, -1], of)
+    over_all = statistics.paired_difference(
+        statistics.row_means(ours), statistics.row_means(theirs), of
+    )
     return Difference(row, against, len(shared), at_last, over_all)
 
 
@@ -319,7 +301,7 @@ def _prompt_row(
         text=agent["system_prompt"],
         n=len(stability),
         by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
-        mean=float(np.nanmean(row_means(stability))),
+        mean=float(np.nanmean(statistics.row_means(stability))),
         adopted=_mean(np.array(adopted)),
         n_adopted=len(adopted),
         judge=EstimateRow(item, "stability", item.stability, members).judge,
@@ -330,7 +312,7 @@ def _mean(values: np.ndarray) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def accuracy_of(series: Series) -> dict[str, list[Estimate]] | None:
+def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
     """By level ("prompt", "instruction"), the accuracies by round: how many replies follow every
     instruction of their prompt, and how many of all instructions are followed, whose interval is
     over conversations too, and which has no standard deviation. None where a prompt's rules are
@@ -347,10 +329,15 @@ def accuracy_of(series: Series) -> dict[str, list[Estimate]] | None:
         cells += [(index, number - 1, kept) for number, kept in replies]
     shape = len(series.records), series.rounds
     complete, followed, given = (
-        cell_means(((row, column, float(count(kept))) for row, column, kept in cells), shape)
+        statistics.cell_means(
+            ((row, column, float(count(kept))) for row, column, kept in cells), shape
+        )
         for count in (all, sum, len)
     )
-    return {"prompt": estimate_columns(complete), "instruction": _shares(followed, given)}
+    return {
+        "prompt": statistics.estimate_columns(complete),
+        "instruction": _shares(followed, given),
+    }
 
 
 def _replies(record: dict[str, Any]) -> list[tuple[int, list[bool]]] | None:
@@ -370,17 +357,17 @@ def _of_agent(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [probe for probe in probes if probe["kind"] == "stability"]
 
 
-def _shares(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
+def _shares(followed: np.ndarray, given: np.ndarray) -> list[statistics.Estimate]:
     """By round, all that was followed among all that was asked; [conversation, round]."""
-    resampled = resampled_means(followed) / resampled_means(given)
+    resampled = statistics.resampled_means(followed) / statistics.resampled_means(given)
     shares = []
     for column in range(given.shape[1]):
         there = ~np.isnan(given[:, column])
         count = int(there.sum())
         if not count:
-            shares.append(NOTHING)
+            shares.append(statistics.NOTHING)
             continue
         share = float(followed[there, column].sum() / given[there, column].sum())
-        low, high = bounds_of(resampled[:, column]) if count > 1 else (None, None)
-        shares.append(Estimate(count, share, None, low, high))
+        low, high = statistics.bounds_of(resampled[:, column]) if count > 1 else (None, None)
+        shares.append(statistics.Estimate(count, share, None, low, high))
     return shares

@@ -1,7 +1,5 @@
 """Scores of a prompt by rule and round, and whether they fell against an earlier run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +15,7 @@ Record = dict[str, Any]
 def cell_scores(
     records: Sequence[Record], rounds: int
 ) -> tuple[list[tuple[str | None, int]], np.ndarray]:
-    """The rules and rounds of a prompt, and its scores, [conversation, cell]; several probes of a
-    rule in a round are averaged, and later rounds left out.
-    """
+    """The rules and rounds of a prompt, and its mean scores, [conversation, cell]."""
     probes = [
         (row, probe)
         for row, record in enumerate(records)
@@ -120,6 +116,5 @@ def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, then: np.ndarray) 
 
 
 def _opening(record: Record) -> tuple[Any, ...]:
-    """All that two conversations with the same draws share before anyone replies."""
     starter = record["turns"][0]["text"] if record["turns"] else None
     return record["conversation"], record["user"].get("system_prompt"), starter

@@ -1,7 +1,5 @@
 """A profile of heads: what steering each alone gives, and which gain anything."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -74,9 +72,7 @@ def read_profile(out: Path | str) -> Profile:
 
 
 def rank_first(out: Path | str, count: int) -> Ranking:
-    """The ranking by the first `count` samples of a finished run: what fewer samples would have
-    given.
-    """
+    """The ranking by the first `count` samples of a finished run, as fewer would have given."""
     run = read_run(out)
     records = [record for record in run.records if record["conversation"] < count]
     return profile_of(replace(run, records=records)).ranking

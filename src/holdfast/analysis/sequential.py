@@ -13,8 +13,6 @@ Arrays are [..., conversation, cell], a cell being one rule in one round; NaN wh
 answered, on which nobody bets. Capitals are logarithms, as they stand after each conversation.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -56,9 +54,7 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
 
 
 def conversations_needed(values: np.ndarray, bar: float, error: float, most: int) -> int | None:
-    """How many conversations would decide, if all went on as these did; None where `most` would
-    not.
-    """
+    """How many conversations like these would decide; None where `most` would not."""
     if not len(values):
         return None
     more = np.tile(values, (math.ceil(most / len(values)), 1))[:most]
@@ -81,8 +77,7 @@ def is_below(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     The mean of the cells' capitals counts: where all hold, that is a supermartingale too, however
     the cells depend on one another. So no correction is made for looking at many.
     """
-    certain: np.ndarray = _log_mean(capital_below(values, bar)) >= -math.log(error)
-    return certain
+    return _log_mean(capital_below(values, bar)) >= -math.log(error)
 
 
 def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
@@ -146,7 +141,6 @@ def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
 
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:
-    """The logarithm of the mean over the last axis."""
     most = logarithms.max(axis=-1, keepdims=True)
     # what is smaller than exp(-80) of the largest adds nothing, and is slow to compute
     scaled = np.exp(np.maximum(logarithms - most, -80)).mean(axis=-1)

@@ -83,9 +83,7 @@ class Series:
 
 
 def read_series(run: RunData, label: str = "") -> list[Series]:
-    """One series per method of a run, no fix first and the others in the order of the manifest or
-    their appearance.
-    """
+    """One series per method of a run: no fix first, the others as the manifest has them."""
     if not run.records:
         raise RecordsError(
             f"{run.folder} has no finished conversation yet; repeat its command to go on, then"

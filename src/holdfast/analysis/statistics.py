@@ -1,10 +1,4 @@
-"""Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation
-are not independent.
-
-Matrices are [conversation, round], float, with NaN where a round was not measured.
-"""
-
-from __future__ import annotations
+"""Means over conversations and their uncertainty; matrices are [conversation, round], or NaN."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -88,7 +82,6 @@ def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
 
 
 def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
-    """The estimate of [n] values; bounds, [low and high], are read where n > 1."""
     if not len(values):
         return NOTHING
     mean, moved = float(values.mean()), int((abs(values) > _NOISE).sum())
@@ -99,9 +92,7 @@ def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
 
 
 def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
-    """The estimate of one value per conversation, [n], NaN where not measured; with the prompt of
-    each conversation, the interval for other prompts stands beside.
-    """
+    """The estimate of values, [n] by conversation (or NaN); with prompts, also for other ones."""
     values = np.asarray(values, dtype=float)
     summary = estimate_columns(values[:, None])[0]
     if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:
@@ -110,9 +101,7 @@ def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estima
 
 
 def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
-    """The interval where prompts, [n], are resampled, each with all of its conversations (the
-    cluster bootstrap); values are [n], NaN where not measured.
-    """
+    """The interval where prompts, [n], are resampled with their conversations; values are [n]."""
     measured = ~np.isnan(values)
     drawn, owner = np.unique(prompts[measured], return_inverse=True)
     count = len(drawn)

@@ -1,8 +1,4 @@
-"""`summary.json` of what is made of several runs: a calibration, traces, a model's geometry; and
-the method file of a calibration.
-"""
-
-from __future__ import annotations
+"""`summary.json` of calibrations, traces and geometries; the method file of a calibration."""
 
 import json
 from collections.abc import Sequence
@@ -45,9 +41,7 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
 
 
 def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Writes `summary.json` of the run of every model, and of the traces without the curves and the
-    single probes.
-    """
+    """Writes `summary.json` of the runs, and of the traces without curves and single probes."""
     for name, _ in zip(MODELS, traces, strict=False):
         write_summary(folder / name)
     results = [

@@ -5,8 +5,6 @@ It is derived from the manifest and the records alone (of a check, from `check.j
 no date or duration, so deriving it again from the same records gives the same bytes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,22 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.analysis import estimates
 from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import check_json, read_check
 from holdfast.analysis.collapse import COUNTED, count_turns, without_collapsed
 from holdfast.analysis.context import survivals_of, truncation_of
-from holdfast.analysis.estimates import (
-    Difference,
-    EstimateRow,
-    PromptRow,
-    accuracy_of,
-    by_prompt,
-    category_rows,
-    difference,
-    row_of,
-    rule_differences,
-    rule_rows,
-)
 from holdfast.analysis.profile import read_gains, read_profile
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
@@ -84,9 +71,7 @@ def spread(value: Estimate) -> dict[str, float | int | None]:
 
 
 def judged(value: Estimate) -> dict[str, Any]:
-    """A difference as JSON: the estimate, whether it is "higher", "lower" or "cannot tell", and why
-    it cannot; of a run with enough prompts, the interval for other prompts.
-    """
+    """A difference as JSON: the estimate, its verdict and why, and other prompts' interval."""
     verdict, others = tell(value), value.other_prompts
     numbers: dict[str, Any] = {
         **spread(value),
@@ -107,20 +92,17 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
     return [spread(value) for value in values]
 
 
-# --- drift
-
-
 def _drift(run: RunData) -> list[dict[str, Any]]:
     series = read_series(run)
-    rules = rule_rows(series)
-    against = {pair.row: pair for pair in rule_differences(series, rules)}
+    rules = estimates.rule_rows(series)
+    against = {pair.row: pair for pair in estimates.rule_differences(series, rules)}
     counted = [count_turns(item.records) for item in series]
     left = [without_collapsed(item, turns) for item, turns in zip(series, counted, strict=True)]
     methods = []
     for item, turns, rest in zip(series, counted, left, strict=True):
-        rows = {kind: row_of(item, kind) for kind in MEASURED if item.measured(kind)}
+        rows = {kind: estimates.row_of(item, kind) for kind in MEASURED if item.measured(kind)}
         scored = {kind: rows[kind] for kind in KINDS if kind in rows}
-        levels = accuracy_of(item) or {}
+        levels = estimates.accuracy_of(item) or {}
         accuracy = {f"{name}_level": _spreads(points) for name, points in levels.items()}
         collapsed = {str(number): at for number, at in turns.collapsed.items()}
         methods.append(
@@ -132,10 +114,13 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
                 "change": {kind: judged(row.change) for kind, row in scored.items()},
                 "against": _against(series, item),
                 "categories": {
-                    kind: {row.group: _spreads(row.points) for row in category_rows(item, kind)}
+                    kind: {
+                        row.group: _spreads(row.points)
+                        for row in estimates.category_rows(item, kind)
+                    }
                     for kind in scored
                 },
-                "prompts": [_prompt(row) for row in by_prompt(item)],
+                "prompts": [_prompt(row) for row in estimates.by_prompt(item)],
                 "rules": [_rule(row, against.get(row)) for row in rules if row.series is item],
                 "accuracy": accuracy or None,
                 "baseline": _baseline(run, item) if item is series[0] else None,
@@ -175,8 +160,7 @@ def _truncation(item: Series) -> dict[str, Any] | None:
 
 
 def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
-    """The paired differences from the baseline; None where there is none to compare with."""
-    pairs = {kind: pair for kind in KINDS if (pair := difference(series, item, kind))}
+    pairs = {kind: pair for kind in KINDS if (pair := estimates.difference(series, item, kind))}
     if not pairs:
         return None
     first = pairs["stability"]
@@ -187,7 +171,7 @@ def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
     }
 
 
-def _difference(pair: Difference) -> dict[str, Any]:
+def _difference(pair: estimates.Difference) -> dict[str, Any]:
     return {"last_round": judged(pair.last), "over_all_rounds": judged(pair.mean)}
 
 
@@ -195,7 +179,7 @@ def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
     """The numbers of a series once more without the conversations that have collapsed."""
     if not rest.records:
         return None
-    row = row_of(rest, "stability")
+    row = estimates.row_of(rest, "stability")
     return {
         "conversations": len(rest.records),
         "stability_by_round": _spreads(row.points),
@@ -205,7 +189,6 @@ def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
 
 
 def _baseline(run: RunData, first: Series) -> dict[str, Any] | None:
-    """Scores of the measures with the system prompt and without; None where it was not asked."""
     baseline = baseline_beside(run, first)
     if baseline is None:
         return None
@@ -222,7 +205,7 @@ def _measure(row: BaselineRow) -> dict[str, Any]:
     return {**values, **scores, "difference": judged(row.difference)}
 
 
-def _prompt(row: PromptRow) -> dict[str, Any]:
+def _prompt(row: estimates.PromptRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "category": row.category,
@@ -234,7 +217,7 @@ def _prompt(row: PromptRow) -> dict[str, Any]:
     }
 
 
-def _rule(row: EstimateRow, pair: Difference | None) -> dict[str, Any]:
+def _rule(row: estimates.EstimateRow, pair: estimates.Difference | None) -> dict[str, Any]:
     return {
         "rule": row.group,
         "n": row.n,
@@ -248,9 +231,6 @@ def _rule(row: EstimateRow, pair: Difference | None) -> dict[str, Any]:
         "lower_in_rounds": list(row.lower_in),
         "against": pair and _difference(pair),
     }
-
-
-# --- other commands
 
 
 def _tasks(run: RunData) -> list[dict[str, Any]]:
@@ -282,7 +262,6 @@ def _profile(run: RunData) -> dict[str, Any]:
 
 
 def _capability(run: RunData) -> list[dict[str, Any]]:
-    """The mean score of a calibration's questions, by conversation."""
     by_method: dict[str, dict[int, float]] = {}
     for record in run.records:
         mean = float(np.mean([probe["score"] for probe in record["probes"]]))

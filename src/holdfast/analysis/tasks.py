@@ -1,7 +1,4 @@
-"""A run of `holdfast tasks`: every metric of every task under every baseline and method.
-
-The unit is the sample.
-"""
+"""A run of `holdfast tasks`: every metric of every task and variant; the unit is the sample."""
 
 from __future__ import annotations
 
@@ -58,10 +55,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Average:
-    """A variant's average over the tasks: the score (None where a task of it is excluded or not
-    finished), what it has more than zero-shot (None where that is not there to compare), and
-    whether every task is finished.
-    """
+    """The average over tasks, and its gain over zero-shot; None where any part is missing."""
 
     variant: str
     score: Estimate | None
@@ -137,7 +131,6 @@ def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
 def _difference(
     numbers: np.ndarray, values: np.ndarray, base_numbers: np.ndarray, base: np.ndarray
 ) -> Estimate:
-    """Values less base on the samples of both."""
     shared = np.intersect1d(numbers, base_numbers)
     return paired_difference(values[np.isin(numbers, shared)], base[np.isin(base_numbers, shared)])
 
@@ -170,7 +163,6 @@ def _by_sample(records: Sequence[_Record], metric: str, numbers: Sequence[int]) 
 
 
 def _draw_means(records: Sequence[_Record], metrics: Sequence[str]) -> list[dict[str, float]]:
-    """Per draw of demonstrations, the mean of each metric."""
     means = []
     for draw in sorted({record["draw"] for record in records} - {0}):
         scores = [record["scores"] for record in records if record["draw"] == draw]

@@ -8,8 +8,6 @@ differ, all go the same way by chance in more than 1 of 20. Where all values are
 has no width, which is its limit and not certainty: only the exact bound is drawn (`bounds`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from holdfast.analysis.statistics import Estimate
@@ -72,9 +70,7 @@ def all_of(*verdicts: str) -> str:
 
 
 def within(value: Estimate, low: float, high: float, least: float, most: float) -> str:
-    """Whether the estimate, of values from `least` to `most`, supports or contradicts that it lies
-    from `low` to `high`: its whole interval must lie between them, or beyond one of them.
-    """
+    """Whether an estimate, from `least` to `most`, certainly lies within `low` to `high` or not."""
     if too_few(value) or value.low is None or value.high is None:
         return UNDECIDED
     lower, upper = bounds(value, least, most)

@@ -5,13 +5,11 @@ A part is given as its text (with its occurrence, where it stands in the chat mo
 range of characters of one message, or by asterisks in a message. All parts of a chat are one set.
 While a chat is edited and rendered, marks for private use stand around them."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, Messages
 from holdfast.errors import PromptError, UsageError, shortened
 
 Span = tuple[int, int]  # first and last character (exclusive)
@@ -25,7 +23,7 @@ _FAR = 10_000  # characters of the texts that it looks at, as its time grows wit
 _MANY = 1_000  # places of a text that are told apart
 
 
-def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Range, ...]:
+def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
     """The emphasised ranges of a chat: in order, apart from each other, without white space at
     their ends. Ranges that this function returned are returned as they are.
 
@@ -49,7 +47,7 @@ def resolve(messages: Sequence[Message], emphasis: Sequence[Part]) -> tuple[Rang
     return tuple(apart)
 
 
-def read_marks(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
     r"""The chat without its marks, and what they emphasise: `*like this*`; `\*` is an asterisk."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
@@ -59,9 +57,7 @@ def read_marks(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[
     return tuple(plain), tuple(ranges)
 
 
-def put_marks(
-    messages: Sequence[Message], ranges: Sequence[Range], mark: str
-) -> tuple[Message, ...]:
+def put_marks(messages: Messages, ranges: Sequence[Range], mark: str) -> tuple[Message, ...]:
     """The chat with `mark` in front of and behind each range."""
     marked = list(messages)
     for number, first, last in sorted(ranges, reverse=True):
@@ -73,9 +69,7 @@ def put_marks(
     return tuple(marked)
 
 
-def take_marks(
-    messages: Sequence[Message], mark: str
-) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
     """The chat without `mark`, and the ranges that stood between two of them."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
@@ -96,17 +90,13 @@ def spans_between(pieces: Sequence[str]) -> list[Span]:
 
 
 def unused_character(texts: Sequence[str]) -> str:
-    """A character for private use that is in none of the texts; transformers keeps U+F0000 and
-    U+F0001 for itself.
-    """
+    """A private-use character that is in none of the texts, nor one that transformers uses."""
     seen = set().union(*texts)
     return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
 
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The part of one of the texts that is most like `wanted`, about as long; "" where nothing
-    is.
-    """
+    """The part of the texts, about as long, that is most like `wanted`; "" where nothing is."""
     wanted, best, ratio, left = wanted[:_NEAR], "", 0.0, _FAR
     for whole in texts:
         text = whole[:left]
@@ -126,7 +116,7 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
     return best
 
 
-def _find(messages: Sequence[Message], part: Part) -> Range:
+def _find(messages: Messages, part: Part) -> Range:
     if isinstance(part, str):
         return _find_text(messages, part, None)
     if isinstance(part, (list, tuple)):
@@ -145,7 +135,7 @@ def _no_part(part: object) -> UsageError:
     )
 
 
-def _checked_range(messages: Sequence[Message], given: Range) -> Range:
+def _checked_range(messages: Messages, given: Range) -> Range:
     number, first, last = given
     size = f"there are {len(messages)} messages"
     if 0 <= number < len(messages):
@@ -159,7 +149,7 @@ def _checked_range(messages: Sequence[Message], given: Range) -> Range:
     )
 
 
-def _find_text(messages: Sequence[Message], text: str, occurrence: int | None) -> Range:
+def _find_text(messages: Messages, text: str, occurrence: int | None) -> Range:
     if not text.strip():
         raise _no_part(text if occurrence is None else (text, occurrence))
     places = [
@@ -195,7 +185,7 @@ def _starts(content: str, text: str) -> list[int]:
     return starts
 
 
-def _trimmed(messages: Sequence[Message], whole: Range, part: Part) -> Range:
+def _trimmed(messages: Messages, whole: Range, part: Part) -> Range:
     number, first, last = whole
     text = messages[number]["content"][first:last]
     if not text.strip():

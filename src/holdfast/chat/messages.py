@@ -1,7 +1,5 @@
 """The messages of a chat, in the form of OpenAI and Hugging Face, unchanged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,13 +8,14 @@ from holdfast.errors import UsageError, shortened
 # A role and a text; an assistant may have `tool_calls`, whose arguments are objects, as chat
 # templates read them, and a tool's result the `tool_call_id` of its call.
 Message = dict[str, Any]
+Messages = Sequence[Message]
 Tool = dict[Any, Any]  # its declaration: {"type": "function", "function": {"name": ..., ...}}
 
 ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
 SYSTEM_AS = ("role", "first-user")
 
 
-def uses_tools(messages: Sequence[Message]) -> bool:
+def uses_tools(messages: Messages) -> bool:
     """Whether a chat has tool calls, or their results."""
     return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
 
@@ -64,7 +63,6 @@ def check_tool(tool: object) -> None:
 
 
 def _function_of(value: object) -> dict[str, Any] | None:
-    """The function of a tool or of a call; None where it has none with a name."""
     function = value.get("function") if isinstance(value, dict) else None
     named = isinstance(function, dict) and isinstance(function.get("name"), str)
     return function if named else None

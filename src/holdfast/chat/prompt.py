@@ -1,6 +1,4 @@
-"""Messages to tokens: chat templates, the two places a system prompt can stand, and the span of
-tokens to hold on to; and the text of a reply while its tokens are drawn.
-"""
+"""Messages to tokens: templates, system prompts and their spans; a reply's text as it is drawn."""
 
 from __future__ import annotations
 
@@ -9,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.chat import templates
 from holdfast.chat.emphasis import (
     Part,
     Range,
@@ -19,13 +18,7 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.messages import SYSTEM_AS, Message, Tool, uses_tools
-from holdfast.chat.templates import (
-    check_tools,
-    render_empty_system,
-    render_text,
-    render_without_default,
-)
+from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, uses_tools
 from holdfast.errors import PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
@@ -54,16 +47,16 @@ class Prompt:
     spans: tuple[Span, ...] = ()
 
 
-def place_system(messages: Sequence[Message], system_as: str) -> tuple[Message, ...]:
+def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
     """Leaves the system prompt in its role, or puts it in front of the first user message with an
     empty line between. An empty one is taken out; `render_with_spans` then keeps the template from
     inserting a prompt of its own.
     """
-    return _placed_system(messages, system_as)[0]
+    return _with_system(messages, system_as)[0]
 
 
 def render_with_spans(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
     emphasis: Sequence[Part] | None = None, default_system: bool = True,
     tools: Sequence[Tool] = (),
 ) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
@@ -88,13 +81,14 @@ def render_with_spans(
             prompt, what is emphasised, or something of the tools.
         UsageError: an unknown `system_as`.
     """
-    placed, words = _placed_system(messages, system_as)
-    write = render_text if default_system else render_without_default
-    if default_system and not words and _is_emptied(messages, placed):
-        write = render_empty_system
+    placed, words = _with_system(messages, system_as)
+    write = templates.render_text if default_system else templates.render_without_default
+    had_system = any(message["role"] == "system" for message in messages)
+    if default_system and had_system and not words and len(placed) < len(messages):
+        write = templates.render_empty_system
     text = write(placed, tokenizer, tools)
     if with_tools := bool(tools) or uses_tools(placed):
-        check_tools(placed, tokenizer, tools)
+        templates.check_tools(placed, tokenizer, tools)
     if emphasis is not None:
         ranges = resolve(messages, emphasis)
         mark = unused_character([text, *(message["content"] for message in messages)])
@@ -102,8 +96,8 @@ def render_with_spans(
         pieces = write(placed, tokenizer, tools).split(mark)
         return text, _find_emphasis(text, messages, ranges, pieces)
 
-    def rewrite(marked: Sequence[Message]) -> str:
-        return render_text(marked, tokenizer, tools)
+    def rewrite(marked: Messages) -> str:
+        return templates.render_text(marked, tokenizer, tools)
 
     if with_tools and words:  # which may stand in a tool as well
         spans = _find_marked(text, placed, words, rewrite)
@@ -115,7 +109,7 @@ def render_with_spans(
 
 
 def system_spans(
-    text: str, messages: Sequence[Message], template: str, write: Callable[[Sequence[Message]], str]
+    text: str, messages: Messages, template: str, write: Callable[[Messages], str]
 ) -> tuple[Span, ...]:
     """The spans of every system prompt in a chat that was rendered elsewhere, in order.
 
@@ -124,24 +118,17 @@ def system_spans(
         template: its own words are no system prompt.
         write: renders other messages the same way.
     """
-    placed, words = _placed_system(messages, "role")
+    placed, words = _with_system(messages, "role")
     spans = _find(text, placed, words, template, write)
     if spans is None:
         raise PromptError(_lost(words, "role"))
     return spans
 
 
-def _is_emptied(messages: Sequence[Message], placed: Sequence[Message]) -> bool:
-    """Whether the chat had system messages, all of them empty."""
-    return any(m["role"] == "system" for m in messages) and len(placed) < len(messages)
-
-
 def tokenize(
     texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast
 ) -> list[Prompt]:
-    """Tokens of rendered chats, each with its spans; a token is in a span when it holds at least
-    one character of it.
-    """
+    """Tokens of rendered chats; a token is in a span if it holds a character of it."""
     encoded = tokenizer(
         list(texts),
         add_special_tokens=False,
@@ -166,7 +153,7 @@ def tokenize(
 
 
 def render(
-    messages: Sequence[Message],
+    messages: Messages,
     tokenizer: PreTrainedTokenizerFast,
     *,
     system_as: str = "role",
@@ -180,9 +167,7 @@ def render(
     return tokenize([text], [spans], tokenizer)[0]
 
 
-def _placed_system(
-    messages: Sequence[Message], system_as: str
-) -> tuple[tuple[Message, ...], dict[int, str]]:
+def _with_system(messages: Messages, system_as: str) -> tuple[tuple[Message, ...], dict[int, str]]:
     """The chat with its system prompt in place, and the words to hold on to, by message number."""
     if system_as not in SYSTEM_AS:
         raise UsageError(f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.")
@@ -210,10 +195,10 @@ def _placed_system(
 
 def _find(
     text: str,
-    placed: Sequence[Message],
+    placed: Messages,
     words: dict[int, str],
     template: str,
-    write: Callable[[Sequence[Message]], str],
+    write: Callable[[Messages], str],
 ) -> tuple[Span, ...] | None:
     """The spans of words, by number of their message; None where they cannot be found."""
     spans = _find_certain(text, placed, words, template)
@@ -221,7 +206,7 @@ def _find(
 
 
 def _find_certain(
-    text: str, placed: Sequence[Message], words: dict[int, str], template: str
+    text: str, placed: Messages, words: dict[int, str], template: str
 ) -> tuple[Span, ...] | None:
     """The spans of words that only their message can have produced; None if another may have."""
     spans = []
@@ -244,10 +229,7 @@ def _find_certain(
 
 
 def _find_marked(
-    text: str,
-    placed: Sequence[Message],
-    words: dict[int, str],
-    write: Callable[[Sequence[Message]], str],
+    text: str, placed: Messages, words: dict[int, str], write: Callable[[Messages], str]
 ) -> tuple[Span, ...] | None:
     """The spans of words, from a second rendering with marks; None if more than marks differ."""
     mark = unused_character([text, *(message["content"] for message in placed)])
@@ -268,7 +250,7 @@ def _find_marked(
 
 
 def _find_emphasis(
-    text: str, messages: Sequence[Message], ranges: Sequence[Range], pieces: Sequence[str]
+    text: str, messages: Messages, ranges: Sequence[Range], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
     """The spans of what is emphasised, each found once, in a second rendering cut at its marks."""
     sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
@@ -313,9 +295,7 @@ _UNFINISHED = "�"  # what a tokenizer writes for bytes that are no character y
 
 
 class Pieces:
-    """Tells a reply's text piece by piece; a character of several tokens is told when it is
-    complete.
-    """
+    """Tells a reply's text piece by piece, never a part of a character."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, tell: Callable[[str], None]):
         self.tokenizer, self.tell = tokenizer, tell

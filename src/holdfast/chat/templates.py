@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import unused_character
-from holdfast.chat.messages import Message, Tool, uses_tools
+from holdfast.chat.messages import Message, Messages, Tool, uses_tools
 from holdfast.errors import PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
@@ -64,11 +64,9 @@ def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
 
 
 def render_text(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """The chat as the model's own template spells it, ready for the reply; its clock stands still
-    at `TODAY`. Whether it has spelled the tools, too, is for `check_tools`.
-    """
+    """The chat as the template spells it, at `TODAY`; whether its tools are in is not checked."""
     from jinja2 import TemplateError
 
     if not tokenizer.chat_template:
@@ -105,7 +103,7 @@ def render_text(
         raise PromptError(_template_refusal(messages, reason)) from error
 
 
-def _with_tool_names(messages: Sequence[Message]) -> list[Message]:
+def _with_tool_names(messages: Messages) -> list[Message]:
     """The messages, with the tool's name in each result: some templates write it."""
     names: dict[str, str] = {}
     named = []
@@ -117,11 +115,9 @@ def _with_tool_names(messages: Sequence[Message]) -> list[Message]:
 
 
 def check_tools(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> None:
-    """Refuses a chat if its template leaves out something of its tools: the chat is rendered once
-    more with a mark in every part, and each mark has to be there.
-    """
+    """Refuses a chat if its template leaves out a part of its tools, by marks in every part."""
     mark = "x" + hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()[:16]
     parts: list[str] = []
 
@@ -177,7 +173,7 @@ def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPr
 
 
 def render_without_default(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
     """As `render_text`, with an empty system turn in place of a default system prompt."""
     bare, default = _without_default(messages, tokenizer, tools)
@@ -191,17 +187,15 @@ def render_without_default(
 
 
 def render_empty_system(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """A chat whose system message is empty, which has been taken out of `messages`: with an empty
-    system turn where the template would insert a prompt, if it can render one.
-    """
+    """A chat with an empty system turn, if the template would insert a prompt, and can."""
     bare, _ = _without_default(messages, tokenizer, tools)
     return render_text([_EMPTY, *messages], tokenizer, tools) if bare is None else bare
 
 
 def _without_default(
-    messages: Sequence[Message], tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> tuple[str | None, str]:
     """A chat without the template's own system prompt (None if it stays), and that prompt."""
     text = render_text(messages, tokenizer, tools)
@@ -226,19 +220,19 @@ def _without_default(
 
 def _added(text: str, other: str) -> str:
     """The words of `text` that `other` lacks; "" where `text` is `other` with a part left out."""
-    first = _common(text, other)
-    last = _common(text[first:][::-1], other[first:][::-1])
+    first = common_length(text, other)
+    last = common_length(text[first:][::-1], other[first:][::-1])
     return text[first : len(text) - last].strip()
 
 
-def _common(text: str, other: str) -> int:
-    """How many first characters two texts share."""
-    pairs = enumerate(zip(text, other, strict=False))
+def common_length(first: Sequence[object], other: Sequence[object]) -> int:
+    """How many first characters, or tokens, two sequences share."""
+    pairs = enumerate(zip(first, other, strict=False))
     apart = (index for index, (left, right) in pairs if left != right)
-    return next(apart, min(len(text), len(other)))
+    return next(apart, min(len(first), len(other)))
 
 
-def _template_refusal(messages: Sequence[Message], reason: str) -> str:
+def _template_refusal(messages: Messages, reason: str) -> str:
     if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
         return (
             f"The chat template has no system role ({reason}); put the system prompt before the"

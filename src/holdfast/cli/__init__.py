@@ -39,24 +39,11 @@ from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, ParameterOutOfRange, UnknownName, UsageError
 
 COMMANDS = (
-    drift.COMMAND,
-    check.COMMAND,
-    logs.COMMAND,
-    report.COMMAND,
-    report.EXPORT,
-    trace.COMMAND,
-    trace.GEOMETRY,
-    reproduce.COMMAND,
-    calibrate.COMMAND,
-    tasks.COMMAND,
-    generate.COMMAND,
-    serve.COMMAND,
-    chat.COMMAND,
-    profile.COMMAND,
-    profile.FIT,
-    lm_eval.COMMAND,
-    catalogue.MEASURES,
-    catalogue.METHODS,
+    *(drift.COMMAND, check.COMMAND, logs.COMMAND, report.COMMAND, report.EXPORT),
+    *(trace.COMMAND, trace.GEOMETRY, reproduce.COMMAND, calibrate.COMMAND, tasks.COMMAND),
+    *(generate.COMMAND, serve.COMMAND, chat.COMMAND),
+    *(profile.COMMAND, profile.FIT, lm_eval.COMMAND),
+    *(catalogue.MEASURES, catalogue.METHODS),
 )
 
 
@@ -109,7 +96,6 @@ def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
-    """A warning as a sentence on the error output, without the line of code that raised it."""
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
@@ -119,7 +105,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
-    """The parser of the command line, and by name those of its commands."""
     made = _Parser(
         prog="holdfast",
         description="Measure how a chat model drifts from its system prompt, and keep it there.",
@@ -162,9 +147,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
-        """Raises a `UsageError` about words that are left over when the arguments are read, which
-        suggests the option that was likely meant.
-        """
+        """Raises a `UsageError` about words left over, with the option that was likely meant."""
         misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
         known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", self.format_usage())
         hint = f"see `{self.prog} --help`."

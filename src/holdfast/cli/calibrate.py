@@ -1,7 +1,5 @@
 """`holdfast calibrate`: the gain and the cost of each fix, and which to take."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import shlex
@@ -150,7 +148,6 @@ def _measure(
 
 
 def _plan_of(arguments: argparse.Namespace) -> Plan:
-    """How the calibration is run; its draws are chosen later."""
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
             f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
@@ -181,7 +178,6 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
 def _print_result(
     arguments: argparse.Namespace, calibration: Calibration, budget: float, page: Path
 ) -> None:
-    """Writes the files of a calibration."""
     out, file = arguments.out, arguments.out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
     write_calibration_figures(calibration, budget, out)
@@ -209,7 +205,6 @@ def _print_result(
 
 
 def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: Pick) -> str:
-    """The command or the change that the result calls for."""
     out = arguments.out
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}: {command_with(budget=f'{chosen.budget:g}')}"

@@ -1,7 +1,5 @@
 """`holdfast measures` and `holdfast methods`: all that there are, or the details of one."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import json
@@ -20,10 +18,7 @@ from holdfast.methods.registry import BY_NAME
 from holdfast.report.wording import aligned
 
 # measures of published benchmarks and studies, by the beginning of their names
-PUBLISHED = {
-    "ifeval_": "of IFEval",
-    "released_": "of Li et al. 2024, as their code scores",
-}
+PUBLISHED = {"ifeval_": "of IFEval", "released_": "of Li et al. 2024, as their code scores"}
 # measures that are built from a spec of their own, as a suite has them
 _BUILT = {
     "python": "measure: {python: my_measures.rhymes}",

@@ -1,17 +1,14 @@
 """`holdfast chat`: talk with a model in the terminal, and steer it on the way."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast.chat.emphasis import Part, resolve
-from holdfast.chat.messages import Message, check_message
+from holdfast.chat.messages import Message, Messages, check_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
@@ -144,7 +141,6 @@ class Chat:
             notice("None of them is part of the dialog; /method SPEC steers from here on.")
 
     def _reply(self, messages: tuple[Message, ...], attempt: int) -> None:
-        """Answers a chat, which then goes on behind the reply."""
         reply, self.attempt = self._ask(messages, self.methods, attempt), attempt
         if reply.text or reply.stop_reason != "stopped":
             number = sum(message["role"] == "user" for message in messages)
@@ -152,9 +148,7 @@ class Chat:
             self.masses[number] = spell(self.methods), reply.token_masses
             self.messages = (*messages, {"role": "assistant", "content": reply.text})
 
-    def _ask(
-        self, messages: Sequence[Message], methods: tuple[Method, ...], attempt: int = 0
-    ) -> Reply:
+    def _ask(self, messages: Messages, methods: tuple[Method, ...], attempt: int = 0) -> Reply:
         """A reply, shown as it comes; after Ctrl-C as far as it came, with the reason "stopped"."""
         number = sum(message["role"] == "user" for message in messages)
         request = Request(

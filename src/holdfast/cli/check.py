@@ -1,12 +1,10 @@
 """`holdfast check`: a test for system prompts, for CI; its help says what its exit codes mean."""
 
-from __future__ import annotations
-
-import argparse
 import dataclasses
 import math
 import shlex
 import time
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,18 +14,9 @@ from holdfast.analysis import checks as analysis
 from holdfast.analysis import sequential
 from holdfast.analysis.checks import PromptCheck, Terms
 from holdfast.analysis.series import read_series
-from holdfast.cli import options
+from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.dry_run import check_prices, estimate_run
-from holdfast.cli.loading import (
-    is_url,
-    judging_of,
-    load_both,
-    load_model,
-    load_user_turns,
-    warn_of_small_model,
-    with_user_prompt,
-)
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec, option_of
 from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_run_page
 from holdfast.cli.progress import Bar, note
@@ -85,7 +74,7 @@ class _CheckOptions(Options):
     default)"""
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Namespace) -> int:
     check_prices(arguments)
     began = time.monotonic()
     bar = arguments.min_stability
@@ -93,14 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
     terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules)
     settings = settings_of(arguments)
     method = methods.parse(arguments.method)
-    endpoint = load_model(arguments) if is_url(arguments.model) else None
+    endpoint = loading.load_model(arguments) if loading.is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
-    warn_of_small_model(arguments)
+    loading.warn_of_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite, "check")
     page_path(arguments, out)  # refused before anything runs
-    user_turns = load_user_turns(arguments)
+    user_turns = loading.load_user_turns(arguments)
     if user_turns is None:
-        suite, settings = with_user_prompt(suite, settings, arguments.persona)
+        suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
     settings = settled(suite, settings, user_turns)
     before = None
     if arguments.against is not None:
@@ -115,9 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     every = settings_for(suite, settings, terms)
     check_folder(suite, out, every, [method], user_turns, command_line())
-    model, user_model = load_both(arguments, endpoint)
+    model, user_model = loading.load_both(arguments, endpoint)
     arguments.kept = out
-    cast = drift.Cast(user_model, judging=judging_of(arguments), user_turns=user_turns)
+    cast = drift.Cast(user_model, judging=loading.judging_of(arguments), user_turns=user_turns)
     run = DriftRun(model, suite, out, every, [method], cast)
     if arguments.dry_run:
         estimate_run(arguments, run)
@@ -150,13 +139,8 @@ def _converse(
 
 
 def _print_result(
-    arguments: argparse.Namespace,
-    data: RunData,
-    checks: Sequence[PromptCheck],
-    terms: Terms,
-    seconds: float,
+    arguments: Namespace, data: RunData, checks: Sequence[PromptCheck], terms: Terms, seconds: float
 ) -> None:
-    """Prints and writes the verdicts, and the next step."""
     out, page = data.folder, page_path(arguments, data.folder)
     print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
     if arguments.junit is not None:
@@ -169,13 +153,8 @@ def _print_result(
 
 
 def _next_step(
-    arguments: argparse.Namespace,
-    checks: Sequence[PromptCheck],
-    terms: Terms,
-    out: Path,
-    page: Path,
+    arguments: Namespace, checks: Sequence[PromptCheck], terms: Terms, out: Path, page: Path
 ) -> str:
-    """The command or the change that the verdicts call for."""
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
         later = shlex.join(["holdfast", "check", arguments.suite, "--against", str(out)])
@@ -203,15 +182,14 @@ def _next_step(
     )
 
 
-def _calibration(arguments: argparse.Namespace) -> str:
-    """The command that calibrates a fix for the same prompts, drawn as here."""
+def _calibration(arguments: Namespace) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if (value := getattr(arguments, name)) != arguments.default(name):
             words += [option_of(name), str(value)]
     if arguments.rounds + 1 < _ASK_AT:
         words += ["--ask-at", str(arguments.rounds + 1)]
-    if not is_url(arguments.model):
+    if not loading.is_url(arguments.model):
         words += ["--sweep", "boost:factor=2,4"]
     words += ["--sweep", "repetition:probability=0.5,1"]
     return shlex.join([*words, "--out", "runs/calibrate"])
@@ -228,16 +206,7 @@ COMMAND = Command(
     "check",
     "test whether system prompts hold, for CI",
     run,
-    (
-        _CheckSuite,
-        *options.MODEL,
-        _CheckOptions,
-        options.ConversationOptions,
-        options.DrawOptions,
-        options.RayOptions,
-        options.DryRunOptions,
-        options.ReportOptions,
-    ),
+    (_CheckSuite, *options.MODEL, _CheckOptions, *options.BENCHMARK),
     description=(
         "Runs conversations under each system prompt of a suite until it is certain whether every"
         " rule is kept in every round, or the budget is spent."

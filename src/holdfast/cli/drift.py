@@ -1,7 +1,5 @@
 """`holdfast drift`: measure drift in self-chats."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 from collections.abc import Sequence
@@ -9,18 +7,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from holdfast import drift, methods
-from holdfast.cli import options
+from holdfast.cli import loading, options
 from holdfast.cli.dry_run import check_prices, estimate_run
-from holdfast.cli.loading import (
-    is_url,
-    judging_of,
-    load_both,
-    load_dialogs,
-    load_model,
-    load_user_turns,
-    warn_of_small_model,
-    with_user_prompt,
-)
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
 from holdfast.cli.output import DriftRun, command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
@@ -94,29 +82,29 @@ def run(arguments: argparse.Namespace) -> None:
     settings = settings_of(arguments)
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint says its model's name, after which the folder is called; a local model loads last
-    endpoint = load_model(arguments) if is_url(arguments.model) else None
+    endpoint = loading.load_model(arguments) if loading.is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
-    warn_of_small_model(arguments)
+    loading.warn_of_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite)
     page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
-    user_turns = load_user_turns(arguments)
-    dialogs = load_dialogs(arguments, suite, settings)
+    user_turns = loading.load_user_turns(arguments)
+    dialogs = loading.load_dialogs(arguments, suite, settings)
     given = dialogs or user_turns
     if given is None:
-        suite, settings = with_user_prompt(suite, settings, arguments.persona)
+        suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
     settings = settled(suite, settings, given)
     check_folder(suite, out, settings, chosen, given, command_line())
-    model, user_model = load_both(arguments, endpoint)
+    model, user_model = loading.load_both(arguments, endpoint)
     _warn_of_foreign_files(arguments.method or (), model)
     dialogs = replayable(model, suite, settings, dialogs)
     given = dialogs or user_turns
     settings = settled(suite, settings, given)
     # of the run and its baseline, so that a judge loads once
-    cast = drift.Cast(user_model, dialogs, judging_of(arguments), user_turns)
+    cast = drift.Cast(user_model, dialogs, loading.judging_of(arguments), user_turns)
     arguments.kept = out
     planned = DriftRun(model, suite, out, settings, chosen, cast)
     if arguments.dry_run:
@@ -135,7 +123,6 @@ def run(arguments: argparse.Namespace) -> None:
 def _title(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, methods: int
 ) -> str:
-    """How much there is to do."""
     replies = methods * count_replies(suite, settings, given, range(settings.conversations))
     times = f" with each of {methods} methods" if methods > 1 else ""
     count, rounds = settings.conversations, count_of(settings.rounds, "round")
@@ -210,15 +197,7 @@ COMMAND = Command(
     "drift",
     "measure drift in self-chats",
     run,
-    (
-        *options.MODEL,
-        _DriftOptions,
-        options.ConversationOptions,
-        options.DrawOptions,
-        options.RayOptions,
-        options.DryRunOptions,
-        options.ReportOptions,
-    ),
+    (*options.MODEL, _DriftOptions, *options.BENCHMARK),
     description=(
         "Two copies of a model talk under different system prompts; at every round a probe asks,"
         " and a measure scores, whether the agent still follows its own (stability) or follows the"

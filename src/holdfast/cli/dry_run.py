@@ -1,7 +1,5 @@
 """`--dry-run`: runs and records the first few conversations, and says what the rest will take."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Sequence
@@ -23,9 +21,7 @@ LOCAL, REMOTE = 8, 2  # conversations that are run: of a model in this process, 
 
 @dataclass(frozen=True)
 class WorkItem:
-    """Some units of work, such as conversations: how many there are at most, how many of them are
-    left, and the replies and scores that all of them ask for.
-    """
+    """Units of work: how many at most, how many are left, the replies and scores they take."""
 
     name: str
     units: int
@@ -43,9 +39,7 @@ def check_prices(arguments: argparse.Namespace) -> None:
 
 
 def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) -> None:
-    """Runs the first missing conversations of one method, and prints what the command will take,
-    with what else it does.
-    """
+    """Runs the first missing conversations of one method, and prints what all will take."""
     given, count, rounds = run.cast.read(), run.settings.conversations, run.settings.rounds
     by_name = {methods.spell(setting): setting for setting in run.methods}
     missing = missing_numbers(run.out, list(by_name), count)
@@ -87,9 +81,7 @@ def estimate_lines(
     seconds: float,
     out: Path,
 ) -> list[str]:
-    """A table of the parts, and the tokens, money and time that are left, in proportion to the
-    records of the first part that were just made in the folder `out`, in so many seconds.
-    """
+    """A table of the parts, and the tokens, money and time left, from the records just made."""
     first, done = parts[0], len(records)
     parts = [replace(first, left=first.left - done), *parts[1:]]
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]

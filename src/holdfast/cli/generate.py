@@ -1,7 +1,5 @@
 """`holdfast generate`: answer one chat."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -70,7 +68,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _messages(arguments: argparse.Namespace) -> list[Message]:
-    """The chat, from the options, a file or the standard input."""
     if arguments.messages:
         if arguments.system or arguments.user:
             raise UsageError("--messages is the whole chat; leave out --system and --user.")
@@ -85,9 +82,7 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
 
 
 def read_chat(name: str, source: str) -> dict[str, Any]:
-    """The chat in a JSON file ("-": the standard input), as a list or under "messages" as in a
-    request to an OpenAI-compatible server, with what else stands there.
-    """
+    """The chat in a JSON file ("-": standard input), a list or an object with "messages"."""
     cure = "give a JSON list of messages, each with a role and a content."
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
@@ -119,7 +114,6 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
 
 
 def _marked(messages: Sequence[Message]) -> bool:
-    """Whether a message has what --marks would read as emphasis."""
     try:
         return bool(read_marks(messages)[1])
     except HoldfastError:  # a single asterisk, which means nothing
@@ -127,7 +121,6 @@ def _marked(messages: Sequence[Message]) -> bool:
 
 
 def _emphasis(words: Sequence[str]) -> str | tuple[str, int]:
-    """One --emphasis: a text, or a text and its occurrence."""
     if len(words) == 1:
         return words[0]
     if len(words) > 2 or not words[1].isdecimal():

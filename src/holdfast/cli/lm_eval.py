@@ -1,7 +1,5 @@
 """`holdfast lm-eval`: lm-evaluation-harness's own command, which knows Holdfast's models."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The models that a command's options name: --model, --user-model and judges."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import functools
@@ -78,7 +76,6 @@ def _check_endpoint_options(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: str) -> None:
-    """Refuses the first of these options that is given."""
     for name in names:
         if (value := getattr(arguments, name, None)) is not None:
             value = value[0] if isinstance(value, list) else value
@@ -86,9 +83,7 @@ def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: st
 
 
 def load_named(arguments: argparse.Namespace, **more: Any):
-    """As `load_model`, without a look at the other models that the command names; `more` are
-    options of an engine.
-    """
+    """As `load_model`, but looks at no other model; `more` are options of an engine."""
     for name in ("batch_size", "replicas"):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
@@ -132,7 +127,6 @@ def _connect(arguments: argparse.Namespace):
 
 
 def _load_on_ray(arguments: argparse.Namespace):
-    """The model that the arguments name, as actors hold it."""
     why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
     _refuse_options(arguments, ["device_map"], why)
     note(f"loading {arguments.model} ...")
@@ -163,9 +157,7 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[st
 
 
 def begin_loading(model: str) -> None:
-    """Says that a model loads here, before torch is imported, which alone takes seconds; a folder
-    or file that holds none is refused before that.
-    """
+    """Says that a model loads, before torch is imported; refuses a path that holds none."""
     if not engine_in(model):  # an engine is refused by `load_here`
         find_source(model)
     note(f"loading {model} ...")
@@ -296,9 +288,7 @@ def with_user_prompt(
 
 
 def judging_of(arguments: argparse.Namespace) -> Judging:
-    """How the judges of a suite are loaded: each once in a command, however many runs it makes; its
-    agreement with the labelled replies is printed once, before anything else is asked.
-    """
+    """How judges are loaded: each once in a command, and its agreement printed once."""
 
     @functools.cache
     def tell(agreement: Agreement) -> None:

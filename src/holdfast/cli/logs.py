@@ -1,9 +1,4 @@
-"""`holdfast logs`: scores dialogs that were held by the rules of their prompts; needs no model.
-
-Exit codes: as of `holdfast check`, where a bar or earlier logs are given; 0 otherwise.
-"""
-
-from __future__ import annotations
+"""`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as of `check`."""
 
 import argparse
 import sys

@@ -1,9 +1,4 @@
-"""Options as Pydantic models: a field is an option, its type, default and docstring the rest.
-
-A command lists its models in a `Command`, from which `add_command` makes its parser.
-"""
-
-from __future__ import annotations
+"""Options as Pydantic models: a field is an option; `add_command` makes parsers of them."""
 
 import argparse
 import types
@@ -295,3 +290,7 @@ class ReportOptions(Options):
 
     report: Annotated[Path | None, Arg("FILE.html")] = None
     """where the page goes (default: report.html in the folder)"""
+
+
+# of commands that run the benchmark, in the order of their help
+BENCHMARK = (ConversationOptions, DrawOptions, RayOptions, DryRunOptions, ReportOptions)

@@ -1,7 +1,5 @@
 """The results of a command: its page, its tables, and the command that was typed."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys
@@ -69,9 +67,7 @@ class DriftRun:
 
 
 def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Where the page goes; a place where none can be written is refused, before the command
-    runs.
-    """
+    """Where the page goes; refused before the command runs where none can be written."""
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -91,7 +91,7 @@ class _FitOptions(Options):
     """rows generated together at most"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     from holdfast.papers.zhang2024.profiling import check_folder, profile
 
     if arguments.top is not None:
@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
         _write_heads(arguments, rankings, list(samples))
 
 
-def _plan(arguments: argparse.Namespace) -> ProfilingPlan:
+def _plan(arguments: Namespace) -> ProfilingPlan:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
     chosen = methods.parse(arguments.method)
@@ -131,8 +131,7 @@ def _plan(arguments: argparse.Namespace) -> ProfilingPlan:
     return ProfilingPlan(steering[0], arguments.by, system_as=arguments.system_as)
 
 
-def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The samples of every task, by its name."""
+def _samples(arguments: Namespace) -> dict[str, Any]:
     from holdfast.papers.zhang2024.profiling import read_samples
     from holdfast.papers.zhang2024.profiling.samples import task_samples
 
@@ -155,10 +154,7 @@ def _samples(arguments: argparse.Namespace) -> dict[str, Any]:
     return samples
 
 
-def _write_heads(
-    arguments: argparse.Namespace, rankings: Sequence[Ranking], names: Sequence[str]
-) -> None:
-    """Writes the best heads of all tasks together, and prints where they are."""
+def _write_heads(arguments: Namespace, rankings: Sequence[Ranking], names: Sequence[str]) -> None:
     best = getattr(methods, arguments.combine)(rankings, arguments.top)
     gains = [read_gains(arguments.out / name) for name in names]
     file = arguments.out / "heads.json"
@@ -169,7 +165,7 @@ def _write_heads(
     (print if chosen.distinct else note)(chosen.line())
 
 
-def run_fit(arguments: argparse.Namespace) -> None:
+def run_fit(arguments: Namespace) -> None:
     from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
 
     if arguments.method not in fitted_methods():

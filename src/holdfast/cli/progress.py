@@ -1,6 +1,4 @@
-"""Progress of a running command, and how SIGTERM ends it: as Ctrl-C does, so that finished work is
-kept and the command says how to go on.
-"""
+"""Progress of a running command, and SIGTERM, which ends it as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ def note(line: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text in which control characters other than tabs and line breaks, which a terminal would
-    obey, are spaces, and halves of surrogate pairs are question marks.
-    """
+    """Text with control characters but tabs and line breaks as spaces; half surrogates as "?"."""
     return _SURROGATE.sub("?", _CONTROL.sub(" ", text))
 
 
@@ -177,9 +173,7 @@ def heeding_sigterm() -> contextlib.AbstractContextManager[None]:
 
 
 def ending_at_once() -> contextlib.AbstractContextManager[None]:
-    """Within it, SIGTERM ends the process where it is, for what has nothing to keep: an exception
-    that is raised amid the import of a compiled library may break it, and not arrive.
-    """
+    """Within it, SIGTERM ends the process where it is, as amid the import of a library."""
 
     def end() -> None:
         os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")

@@ -1,7 +1,5 @@
 """`holdfast report`: one page of one or more runs; `holdfast export`: a run for other tools."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Annotated

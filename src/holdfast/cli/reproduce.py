@@ -1,7 +1,5 @@
 """`holdfast reproduce`: a paper's figures and tables on your model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Annotated
@@ -56,7 +54,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _load(arguments: argparse.Namespace, name: str | None):
-    """Another model than `--model`; None without a name."""
     return load_model(arguments, model=name) if name else None
 
 

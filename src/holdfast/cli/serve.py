@@ -8,16 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from holdfast.cli import options
 from holdfast.cli.loading import begin_loading, check_extra, is_url, load_here, load_named
-from holdfast.cli.options import (
-    Arg,
-    Command,
-    EngineOptions,
-    LocalModelOptions,
-    Options,
-    PlacementOptions,
-    Spec,
-)
 from holdfast.cli.progress import ending_at_once
 from holdfast.common.ranges import Range, whole_number
 from holdfast.common.version import __version__
@@ -53,42 +45,41 @@ DESCRIPTION = (
 
 
 def _bytes(text: str) -> int:
-    """A number of bytes, as "2G"."""
     if read := re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text.strip()):
         return int(read[1]) * _UNITS[read[2]]
     raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 2G, not {text!r}")
 
 
-class _ServeOptions(Options):
-    engine: EngineOptions = None
+class _ServeOptions(options.Options):
+    engine: options.EngineOptions = None
     """with llama:FILE.gguf: an option of llama.cpp, as in context=8192; repeat for more"""
     host: str = "127.0.0.1"
     """others than loopback need a key"""
     port: int = 8000
     """0 takes a free one"""
-    api_key_env: Annotated[str | None, Arg("VAR")] = None
+    api_key_env: Annotated[str | None, options.Arg("VAR")] = None
     """the environment variable of the key that requests must bear (default: no key)"""
-    default_method: Spec = "none"
+    default_method: options.Spec = "none"
     """steering of requests that ask for none of their own: boost:factor=2, ..., or the method.json
     of `holdfast calibrate`"""
-    suite: Annotated[str | None, Arg("FILE.yaml|NAME")] = None
+    suite: Annotated[str | None, options.Arg("FILE.yaml|NAME")] = None
     """prompts that the playground offers (default: examples)"""
-    fitted: Annotated[list[Path] | None, Arg("FILE.safetensors")] = None
+    fitted: Annotated[list[Path] | None, options.Arg("FILE.safetensors")] = None
     """what `holdfast fit` wrote, for requests that name it by its content; repeatable"""
-    max_batch: Annotated[int | None, Arg("ROWS", dest="batch_size")] = None
+    max_batch: Annotated[int | None, options.Arg("ROWS", dest="batch_size")] = None
     """replies generated together at most (default: as many rows as `--batch-size` of `drift`:
     192, or 48 of large models on the CPU)"""
-    queue: Annotated[int, Arg("REQUESTS")] = 64
+    queue: Annotated[int, options.Arg("REQUESTS")] = 64
     """waiting beside those at most; more are told to come back"""
-    max_tokens: Annotated[int, Arg("TOKENS")] = 4096
+    max_tokens: Annotated[int, options.Arg("TOKENS")] = 4096
     """of one reply at most"""
-    timeout: Annotated[float, Arg("SECONDS")] = 600.0
+    timeout: Annotated[float, options.Arg("SECONDS")] = 600.0
     """for one request as a whole"""
-    prefix_memory: Annotated[str | None, Arg("BYTES", type=_bytes)] = None
+    prefix_memory: Annotated[str | None, options.Arg("BYTES", type=_bytes)] = None
     """for what dialogs share, as 2G (default: a quarter of the device's memory)"""
     watch: int = 8
     """trace one request in N for the metrics, 0 for none"""
-    allow_origin: Annotated[list[str] | None, Arg("ORIGIN")] = None
+    allow_origin: Annotated[list[str] | None, options.Arg("ORIGIN")] = None
     """a site whose pages may ask, as https://example.org; repeatable (default: none)"""
 
 
@@ -123,7 +114,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _service(arguments: argparse.Namespace) -> Service:
-    """The model, loaded and checked, and its engine."""
     from holdfast.serve.service import Limits
 
     for path in arguments.fitted or ():
@@ -170,7 +160,6 @@ def playground_prompts(suite: str) -> list[dict[str, str]]:
 
 
 def _key(variable: str | None) -> str:
-    """The API key; "" where none is wanted."""
     if variable is None:
         return ""
     if not (key := os.environ.get(variable, "").strip()):
@@ -178,11 +167,11 @@ def _key(variable: str | None) -> str:
     return key
 
 
-COMMAND = Command(
+COMMAND = options.Command(
     "serve",
     "an OpenAI-compatible server with steering per request",
     run,
-    (LocalModelOptions, _ServeOptions, PlacementOptions),
+    (options.LocalModelOptions, _ServeOptions, options.PlacementOptions),
     DESCRIPTION,
     EXAMPLES,
 )

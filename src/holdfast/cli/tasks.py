@@ -1,7 +1,5 @@
 """`holdfast tasks`: PASTA's tasks."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,8 +1,4 @@
-"""`holdfast trace` and `holdfast geometry`: how attention to the prompt decays, and hidden states
-spread.
-"""
-
-from __future__ import annotations
+"""`holdfast trace`, `holdfast geometry`: attention to the prompt, the spread of hidden states."""
 
 import argparse
 import json
@@ -10,13 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift, methods
+from holdfast.analysis import study_summary
 from holdfast.analysis.decay import describe
-from holdfast.analysis.study_summary import (
-    DIALOGS,
-    MODELS,
-    write_geometry_summaries,
-    write_trace_summaries,
-)
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.loading import load_model
@@ -60,7 +51,9 @@ def run(arguments: argparse.Namespace) -> None:
     settings = decay.settings_for(arguments.conversations, arguments.rounds, arguments.seed)
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
     refuse_other_command(arguments.out, "trace")
-    folders = [arguments.out / name for name in MODELS[: 2 if arguments.compare else 1]]
+    folders = [
+        arguments.out / name for name in study_summary.MODELS[: 2 if arguments.compare else 1]
+    ]
     for folder in folders:
         check_folder(suite, folder, settings, [chosen], command=command_line())
     first = load_model(arguments)
@@ -86,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")
     print_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))
-    write_trace_summaries(traces, arguments.out)
+    study_summary.write_trace_summaries(traces, arguments.out)
     write_page(arguments, report.trace_page(traces, arguments.out), page)
 
 
@@ -98,7 +91,7 @@ def run_geometry(arguments: argparse.Namespace) -> None:
         seed=arguments.seed,
         adoption=False,
     )
-    suite, folder = drift.load_suite(arguments.suite), arguments.out / DIALOGS
+    suite, folder = drift.load_suite(arguments.suite), arguments.out / study_summary.DIALOGS
     refuse_other_command(arguments.out, "geometry")
     check_folder(suite, folder, settings, [()], command=command_line())
     model = load_model(arguments)
@@ -109,7 +102,7 @@ def run_geometry(arguments: argparse.Namespace) -> None:
     printed = geometry.lines(measured, settings.conversations)
     print(*printed, sep="\n")
     print_figures(write_geometry_figures(measured, arguments.out))
-    write_geometry_summaries(measured, arguments.out)
+    study_summary.write_geometry_summaries(measured, arguments.out)
     write_page(arguments, report.geometry_page(measured, printed, arguments.out), page)
 
 

@@ -1,7 +1,5 @@
 """Files of text and JSON lines that users give; files that are written whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import gzip
@@ -56,9 +54,7 @@ def read_text(path: Path | str) -> str:
 
 
 def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
-    """The values of a file with JSON in each line, each with its line number; blank lines are
-    skipped.
-    """
+    """The values of a file of JSON lines with their line numbers; blank lines are skipped."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -103,9 +99,7 @@ def cannot_write(
 
 
 def sync(file: int, name: Path | str) -> None:
-    """Waits until what was written to a descriptor is on the disk; warns, once for each name, where
-    the file system cannot say so (some network and user-space ones).
-    """
+    """Waits until a descriptor is on the disk; warns once where a file system cannot say so."""
     try:
         os.fsync(file)
     except OSError as error:

@@ -1,7 +1,5 @@
 """Progress of long work: the caller may watch it; only the command line prints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol

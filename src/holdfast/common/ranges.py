@@ -1,7 +1,5 @@
 """Numbers with a range: checked once, where the value is made."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import dataclass
@@ -14,9 +12,7 @@ _LEAST_PERCENTAGE = 5  # what is a little above 1 is more likely a share that is
 
 @dataclass(frozen=True)
 class Range:
-    """The finite numbers from `low` to `high`, without the end that `above_low` or `below_high`
-    leaves out.
-    """
+    """The finite numbers from `low` to `high`, less ends named by `above_low`, `below_high`."""
 
     low: float
     high: float = math.inf

@@ -1,7 +1,5 @@
 """How the tokens of a reply are drawn, and why it stopped; imports no torch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from holdfast.common.ranges import Range, whole_number

@@ -1,8 +1,4 @@
-"""Seeds that belong to what they are drawn for, so that neither batching, nor order, nor resuming
-changes a draw.
-"""
-
-from __future__ import annotations
+"""Seeds of what they are drawn for: neither batching, order nor resuming changes a draw."""
 
 import hashlib
 

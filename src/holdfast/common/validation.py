@@ -1,10 +1,4 @@
-"""One way to check what comes from outside: a Pydantic model, and its errors as sentences.
-
-A model describes a suite or the body of a request once. From its JSON Schema follow the documents
-that are published, and the words with which an error says what a field takes.
-"""
-
-from __future__ import annotations
+"""Checks what comes from outside: a Pydantic model, and its errors as sentences."""
 
 import difflib
 import functools
@@ -34,9 +28,7 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True)
 class Problem:
-    """The first thing that is wrong with a value: where, Pydantic's name for the error, and a
-    sentence that names the field, its value, and what it takes.
-    """
+    """The first thing wrong with a value: where, Pydantic's name for it, and a sentence."""
 
     path: Path
     kind: str
@@ -134,8 +126,7 @@ def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
 def _child(schema: Schema, part: str | int) -> Schema:
     if isinstance(part, int):
         items = schema.get("prefixItems", ())
-        child: Schema = items[part] if part < len(items) else schema.get("items", {})
-        return child
+        return items[part] if part < len(items) else schema.get("items", {})
     other: Schema = schema.get("additionalProperties") or {}
     return schema.get("properties", {}).get(part, other)
 

@@ -5,17 +5,3 @@ from holdfast.drift.benchmark import run
 from holdfast.drift.cases import CATEGORIES, Case, Persona, Rule, Suite
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import load_suite
-
-__all__ = [
-    "CATEGORIES",
-    "Case",
-    "Cast",
-    "Persona",
-    "Rule",
-    "Running",
-    "Settings",
-    "Suite",
-    "ask_baseline",
-    "load_suite",
-    "run",
-]

@@ -1,8 +1,4 @@
-"""The requests of one conversation: each is made, finds room in the model's context, and is counted
-until it is answered.
-"""
-
-from __future__ import annotations
+"""The requests of one conversation: made, given room in the context, counted until answered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,9 +32,7 @@ class PendingReply:
 @dataclass
 class Asking:
     """Asks what belongs to one conversation.
-
-    Where the model's context leaves no room, `Settings.context` says what goes. How much that is
-    belongs to a view of the dialog and only grows; a probe's own is forgotten with the probe.
+    What a view of the dialog leaves out, for lack of room, only grows (`Settings.context`).
     """
 
     dialog: Dialog
@@ -71,8 +65,6 @@ class Asking:
         return self._request(question, shown, room)
 
     def _request(self, question: PendingReply, shown: Shown, room: int) -> Job:
-        """A request that shows so much, and asks for so many tokens of room."""
-
         def answered(reply: Reply) -> list[Job]:
             if reply.stop_reason == "context" and (again := self._again(question, shown, room)):
                 return [again]
@@ -160,7 +152,6 @@ class Asking:
         self.rounds, self.tokens = self.rounds + count, self.dialog.forwarded
 
     def _close(self, following: list[Job]) -> list[Job]:
-        """The conversation is over with the last of its questions."""
         self.open -= 1
         if self.open:
             return following
@@ -177,9 +168,7 @@ def probe_question(
     before: int,
     then: Callable[[bool], list[Job]] = lambda room: [],
 ) -> PendingReply:
-    """A probe of the round `number`, which forks the dialog before the round `before`; `then` takes
-    whether the model's context had room for it, and returns what follows.
-    """
+    """A probe before the round `before`; `then` takes whether there was room for it."""
 
     def messages(shown: Shown) -> list[Message]:
         message: Message = {"role": "user", "content": probe.question}

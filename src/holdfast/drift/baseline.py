@@ -5,12 +5,10 @@ so that a template inserts none of its own. They are a run of their own, in the 
 the run, so they change none of its draws and may be asked at any time.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Failures, Name, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import BatchWork, ask_batches
+from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, resume
 
@@ -94,9 +92,8 @@ def _ask(
     model: ChatModel,
     pairings: Sequence[Pairing],
     failures: Failures,
-    keep: Callable[[Any], None],
+    keep: Keep,
 ) -> None:
-    """Asks about some conversations side by side; keeps the records of those that are answered."""
     began = time.monotonic()
     probes = {
         (f"question {position}", pairing.number): probe

@@ -1,7 +1,5 @@
 """The drift benchmark: conversations side by side, each recorded as soon as it is over."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import methods as steering
+from holdfast import records
 from holdfast.common.version import __version__
 from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.judges import Judgements, Judges, load_judges
@@ -26,23 +25,17 @@ from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
 from holdfast.models.served import same_served
-from holdfast.records import (
-    Compatibility,
-    PendingBatch,
-    RunData,
-    open_run,
-    read_run,
-    refuse_early,
-    resume,
-    union,
-)
 
 # Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
 # point, what runs beside a conversation can change a last digit, and now and then a token.
-COMPATIBILITY = Compatibility(
+COMPATIBILITY = records.Compatibility(
     # "divergence" was a setting before 0.3
     defaults={"settings": {**dataclasses.asdict(Settings()), "divergence": False}},
-    joins={"model_fingerprint": same_served, "methods": union, "settings.conversations": max},
+    joins={
+        "model_fingerprint": same_served,
+        "methods": records.union,
+        "settings.conversations": max,
+    },
     reasons={
         "settings.rounds": (
             "finished dialogs are recorded as text, and cannot go on with the very "
@@ -62,7 +55,7 @@ def run(
     cast: Cast = Cast(),
     running: Running = Running(),
     numbers: Iterable[Sequence[int]] | None = None,
-) -> RunData:
+) -> records.RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes what is there.
 
@@ -87,9 +80,13 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: as the models; methods that they cannot apply are refused at once.
     """
-    chosen, user_model = _by_spelling(methods), cast.user_model
+    chosen, user_model = _by_spec(methods), cast.user_model
     for player in (model,) if user_model is None else (model, user_model):
-        _refuse_no_model(player)
+        if isinstance(player, str) or not hasattr(player, "session"):
+            seen = repr(player) if isinstance(player, str) else type(player).__name__
+            raise UsageError(
+                f"A model is what holdfast.load or holdfast.connect gives, not {seen}."
+            )
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
     given = replayable(model, suite, settings, cast.read())
@@ -105,12 +102,12 @@ def run(
     left_out = given.left_out if isinstance(given, Dialogs) else ""
     if notes := [*suite.notes, *([left_out] if left_out else [])]:
         about["notes"] = notes
-    with open_run(Path(out), identity, about, COMPATIBILITY) as record:
+    with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
         judges = Judges(suite, judged, Judgements.opened(Path(out)))
         judges.check(cast.judging)
         groups = [range(settings.conversations)] if numbers is None else numbers
         for name, setting in chosen.items():
-            for batch in resume(record, name, groups, alone=True):
+            for batch in records.resume(record, name, groups, alone=True):
                 for _ in range(settings.rounds if batch.kept else 0):
                     running.progress(batch.kept, 0)
                 if pairings := {n: draw(suite, settings, given, n) for n in batch.again}:
@@ -118,7 +115,7 @@ def run(
                     taker = Recorder(pairings, keep)
                     listener = Listener(taker.take, progress=running.progress, lost=taker.lose)
                     shared_out.work(Talks(setting, settings), pairings, listener)
-    return read_run(out)
+    return records.read_run(out)
 
 
 def check_folder(
@@ -131,14 +128,8 @@ def check_folder(
 ) -> None:
     """Refuses a folder that holds another run, or something else, before a model is loaded."""
     final = dataclasses.asdict(settled(suite, settings, given))
-    known = identity_of(None, suite, _by_spelling(methods), final, given)
-    refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
-
-
-def _refuse_no_model(model: object) -> None:
-    if isinstance(model, str) or not hasattr(model, "session"):
-        seen = repr(model) if isinstance(model, str) else type(model).__name__
-        raise UsageError(f"A model is what holdfast.load or holdfast.connect gives, not {seen}.")
+    known = identity_of(None, suite, _by_spec(methods), final, given)
+    records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
 def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
@@ -151,10 +142,7 @@ def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
     return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone
 
 
-def _by_spelling(
-    methods: Sequence[Sequence[Method] | Method | str],
-) -> dict[str, tuple[Method, ...]]:
-    """Each setting by its spelling, in the order given."""
+def _by_spec(methods: Sequence[Sequence[Method] | Method | str]) -> dict[str, tuple[Method, ...]]:
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     chosen: dict[str, tuple[Method, ...]] = {}
@@ -167,7 +155,7 @@ def _by_spelling(
 
 
 def _keep(
-    batch: PendingBatch,
+    batch: records.PendingBatch,
     judges: Judges,
     traces: bool,
     record: dict[str, Any],
@@ -187,9 +175,7 @@ def identity_of(
     given: Dialogs | UserTurns | None = None,
     user_model: ChatModel | None = None,
 ) -> dict[str, Any]:
-    """The facts that two commands must share to be the same run, with methods as spec strings;
-    without a model, those that are known before it is loaded.
-    """
+    """The facts that two commands of one run share; without a model, those known before."""
     identity: dict[str, Any] = {}
     if model is not None:
         fingerprint, runtime = model.fingerprint, model.runtime

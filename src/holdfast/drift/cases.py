@@ -1,7 +1,5 @@
 """The parts of a suite: system prompts, the rules that each gives, and how these are probed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence
@@ -172,7 +170,6 @@ def _questions(probes: Any, owner: str) -> tuple[str, ...]:
 
 
 def _content(case: Case) -> list[Any]:
-    """The parts of a case that can change a result."""
     # those of a case with one measure are the same as before there were rules
     content: list[Any] = [case.probes, case.measure.spec] if case.measure else []
     if case.rules:

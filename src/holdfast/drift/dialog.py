@@ -1,22 +1,20 @@
 """A conversation on its way: what each side sees of it, and what is recorded of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.chat.templates import common_length
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Shown
 from holdfast.drift.traces import TurnTrace
+from holdfast.errors import cut
+from holdfast.measures import Measure
 from holdfast.measures.repetition import repetitions
 from holdfast.models.requests import Reply
-
-if TYPE_CHECKING:
-    from holdfast.measures import Measure, Score
 
 AGENT_VIEW, USER_VIEW = "agent", "user"  # of one dialog; each is a thread of the session
 _ROLES = {"user": "user", "agent": "assistant"}
@@ -139,21 +137,15 @@ def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> lis
 
 
 def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
-    """The score of a reply and its reason, as a record has them; of a measure that a model judges,
-    None until it has (`judges`).
-    """
+    """The score and its reason, as a record has them; None if a model judges it later."""
     refused = reply.stop_reason == "refusal"
     text = "" if refused else reply.text
     judge = {"judge": measure.arguments["model"]} if measure.judged else {}
     if judge and text.strip():
         return {"score": None, "reason": "", **judge}
     score = measure.score(text)
-    return {"score": score.value, "reason": _reason(score, refused), **judge}
-
-
-def _reason(score: Score, refused: bool) -> str:
     reason = f"a refusal, scored as an empty reply: {score.reason}" if refused else score.reason
-    return reason if len(reason) <= _LONGEST_REASON else reason[: _LONGEST_REASON - 1] + "…"
+    return {"score": score.value, "reason": cut(reason, _LONGEST_REASON), **judge}
 
 
 def _mass(reply: Reply) -> float | None:
@@ -229,12 +221,6 @@ def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
     total, last_view = 0, ""
     last_ids: tuple[int, ...] = ()
     for view, ids in sorted(sequences):
-        total += len(ids) - (_shared(ids, last_ids) if view == last_view else 0)
+        total += len(ids) - (common_length(ids, last_ids) if view == last_view else 0)
         last_view, last_ids = view, ids
     return total
-
-
-def _shared(ids: tuple[int, ...], others: tuple[int, ...]) -> int:
-    """How many tokens two sequences begin with alike."""
-    pairs = enumerate(zip(ids, others, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(ids), len(others)))

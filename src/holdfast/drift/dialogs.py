@@ -11,8 +11,6 @@ Scripts are the user's messages alone, which a run sends in place of a user mode
 strings per line.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass
@@ -187,7 +185,6 @@ def _listed(value: Any, where: str) -> list[Any]:
 
 
 def _check_content(content: Any, where: str) -> None:
-    """Refuses what cannot be replayed, such as an image."""
     for part in content if isinstance(content, list) else [content]:
         fields = part if isinstance(part, dict) else {}
         if fields.get("type") == "tool_result":

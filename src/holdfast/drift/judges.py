@@ -1,7 +1,5 @@
 """Judges: models that answer a question about a reply where no rule can be written.
-
-A conversation is judged when it is over, before it is recorded. What a judge is worth is measured
-first, on the labelled replies of its rule, and one that agrees with them little is refused.
+They judge a conversation when it is over, and are measured first on labelled replies.
 """
 
 from __future__ import annotations
@@ -134,9 +132,7 @@ class Judges:
     judgements: Judgements
 
     def check(self, judging: Judging) -> list[Agreement]:
-        """Measures what every judge is worth, and writes it into the run's folder; refuses one that
-        agrees too little with the labelled replies, unless forced.
-        """
+        """Measures and records what every judge is worth; refuses a poor one unless forced."""
         judged = list(judged_rules(self.suite))
         if not judged:
             return []
@@ -162,9 +158,7 @@ class Judges:
         return agreements
 
     def settle(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The record of a conversation with the scores that its judges give; a probe whose judge
-        says neither yes nor no counts as not answered.
-        """
+        """The record with the scores of its judges; neither yes nor no counts as not answered."""
         questions = {
             index: self._question(self._measure_of(record, probe), probe["reply"])
             for index, probe in enumerate(record["probes"])
@@ -215,7 +209,6 @@ class Judges:
         return JudgeQuestion(judge, measure.arguments["judge"], reply)
 
     def _ask(self, wanted: Iterable[JudgeQuestion]) -> None:
-        """Has every judge asked what it has not answered yet."""
         every = dict.fromkeys(wanted)
         for model in self.models.values():
             mine = [question for question in every if question.judge == model.fingerprint]
@@ -249,9 +242,7 @@ class Judges:
 def load_judges(
     suite: Suite, model: ChatModel | None, judging: Judging
 ) -> dict[tuple[str, str | None], ChatModel]:
-    """The models of a suite's judges, by what its measures call them; {} where every measure is a
-    rule. The model that is measured, if any, is its own judge where a measure has its name.
-    """
+    """The models of a suite's judges; the measured model may be one; {} where there is none."""
     rules = list(judged_rules(suite))
     for case, rule in rules:
         check_labels(rule.follows, rule.breaks, f"The judge of the case {case.id!r}")

@@ -6,8 +6,6 @@ here it is only ever read as text. Each entry is bound to a measure by a hash of
 (`assets/suites/li2024.json`), once as published and once with the known defects mended.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json
@@ -42,9 +40,7 @@ class Binding:
 
 
 def load_li2024(where: str, scoring: str = "strict") -> Suite:
-    """Loads `hundred_system_prompts.py` from a path or the `hub`, scored as published, defects
-    included (`released`), or with the defects mended (`strict`).
-    """
+    """Loads the published file from a path or the `hub`; `released` keeps its defects."""
     path = fetch() if where == "hub" else Path(where)
     try:
         source = path.read_bytes()

@@ -5,8 +5,6 @@ the items of its Responses API, Anthropic's messages with content blocks, and Sh
 their fields do not collide.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +15,11 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 
 ROLES = {  # of OpenAI, Anthropic and ShareGPT
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "model": "assistant",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "observation": "tool",
-    "function_call": "call",
-    "tool_call": "call",
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "model", "gpt", "chatgpt", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("tool", "function", "observation"), "tool"),
+    **dict.fromkeys(("function_call", "tool_call"), "call"),
 }
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
 SAID_TO_NOBODY = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
@@ -169,9 +157,7 @@ def _text_of(content: Any) -> str:
 
 
 def read_tools(declared: Any) -> tuple[Tool, ...]:
-    """Declarations of tools in OpenAI's form, from it or that of Anthropic or the Responses API; or
-    all of them as a JSON text, as in files of ShareGPT.
-    """
+    """Tools as OpenAI declares them, from that form, Anthropic's, Responses' or a JSON text."""
     if isinstance(declared, str) and declared.strip():
         try:
             declared = json.loads(declared)
@@ -192,9 +178,7 @@ def read_tools(declared: Any) -> tuple[Tool, ...]:
 
 
 def as_chat(messages: Sequence[LoggedMessage]) -> list[Message]:
-    """The messages as a request has them. Tool calls are numbered anew, in a form that every chat
-    template takes; a result without an id is that of the first call without a result.
-    """
+    """The messages as a request has them; tool calls are numbered anew, for every template."""
     chat: list[Message] = []
     open_calls: list[tuple[str, str]] = []  # the id in the log, and ours
     number = 0

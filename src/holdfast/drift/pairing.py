@@ -1,7 +1,5 @@
 """Who talks with whom, what opens the conversation, and what is asked at every round."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Mapping, Sequence
@@ -149,7 +147,6 @@ def draw(
 
 
 def _with_canary(pairing: Pairing, seed: int) -> Pairing:
-    """Adds a fact to the agent's prompt, and asks it in every round."""
     code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
     rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
     probe = Probe("canary", rule, 0, _CANARY_QUESTION)
@@ -180,9 +177,7 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
 
 
 def replayable(model: ChatModel, suite: Suite, settings: Settings, given: Given) -> Given:
-    """The dialogs, without those whose tools the model's chat template leaves out; a warning names
-    them. An endpoint is sent all: it refuses a request of its own accord.
-    """
+    """The dialogs without those whose tools the template leaves out, which a warning names."""
     if not isinstance(given, Dialogs):
         return given
     chats = {}

@@ -8,8 +8,6 @@ A dialog that was held is replayed: it stays as it was recorded, and the model a
 alone, each in a copy of the dialog as far as it had gone.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ model's context does not hold all of a dialog, whole rounds go, the oldest first
 still begins with a message of the user; the system prompt stays, unless it is compacted too.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,9 +66,7 @@ def with_summary(messages: Sequence[Message], shown: Shown) -> list[Message]:
 def to_summarise(
     prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int, system: str = ""
 ) -> list[Message]:
-    """The chat that asks for a summary of the rounds before `before`; the summary of what was not
-    shown so far goes into the new one, and so does a system prompt that is compacted.
-    """
+    """The chat that asks for a summary of the rounds before `before`, and of what went before."""
     earlier = [f"System: {system}"] if system and not shown.compacts else []
     earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
     lines = [_spoken(turn) for turn in turns if shown.first <= turn["round"] < before]
@@ -185,9 +181,6 @@ class Settings:
         return self.context in ("summarise", "compact")
 
 
-Progress = Callable[[int, int], None]
-
-
 @dataclass(frozen=True)
 class Cast:
     """Who takes part beside the agent; part of a run's identity.
@@ -241,5 +234,5 @@ class Running:
     """
 
     traces: bool = False
-    progress: Progress = lambda conversations, tokens: None
+    progress: Callable[[int, int], None] = lambda conversations, tokens: None
     command: str = ""

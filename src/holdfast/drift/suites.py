@@ -1,7 +1,5 @@
 """Suites by the name that `--suite` takes, and as YAML files (docs/suites.md shows the form)."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
@@ -284,9 +282,7 @@ def parse_suite(
 
 @contextlib.contextmanager
 def modules_in(folder: Path | None) -> Iterator[None]:
-    """Inside, imports look into this folder first; its modules are forgotten on leaving, so that
-    another suite's module of the same name is not taken for one of them.
-    """
+    """Inside, imports look into this folder first; its modules are forgotten on leaving."""
     if folder is None:
         yield
         return
@@ -359,7 +355,6 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
 
 
 def _check_probed(rule: Rule, where: str) -> None:
-    """Refuses a rule that only logs can be scored by."""
     if not rule.probes:
         raise UsageError(
             f"{where} has neither 'probe' nor 'probes'; give one of the two (only `holdfast logs`"

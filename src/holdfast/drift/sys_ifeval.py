@@ -7,8 +7,6 @@ nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou 
 Apache-2.0).
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import unicodedata
@@ -28,9 +26,7 @@ SEVERAL = "several"  # the category of a prompt with instructions of more than o
 
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
-    """Loads S-IFEval from the JSON lines at a path: a case per row, with a rule for each of its
-    instructions. Scored `strict`, or `loose` as Zhou et al. 2023 define it.
-    """
+    """Loads S-IFEval, a case per row; `strict`, or `loose` as Zhou et al. 2023 define it."""
     path = Path(where)
     lines_by_key: dict[str, str] = {}  # a conversation is known by its case
     cases: list[Case] = []

@@ -49,10 +49,8 @@ class Talks:
 
 @dataclass
 class Recorder:
-    """Records what comes of conversations, of which `keep` takes the records and the masses.
-
-    A record's seconds are counted from the record before it, whichever replica that was of: what
-    it took of the time of all, not how long it went on beside the others.
+    """Records conversations; `keep` takes records and masses.
+    A record's seconds are counted from the record before it: its share of the time of all.
     """
 
     pairings: dict[int, Pairing]
@@ -136,8 +134,6 @@ class TwoSessions:
 
 @dataclass
 class _Side:
-    """A session, and the jobs that wait for its turn."""
-
     session: Session
     waiting: list[Job] = field(default_factory=list)
 

@@ -1,4 +1,1 @@
-"""Other people's tools: Holdfast's models and benchmarks where they are at home.
-
-Each needs its package, by an extra of its own; nothing else of Holdfast imports them.
-"""
+"""Other people's tools; each needs its package, an extra, and nothing else imports them."""

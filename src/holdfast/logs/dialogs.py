@@ -1,9 +1,4 @@
-"""Dialogs from log files, whatever wrote them; docs/logs.md lists the formats.
-
-A line that cannot be read costs that line alone, and is reported.
-"""
-
-from __future__ import annotations
+"""Dialogs from log files (docs/logs.md); a line that cannot be read is reported, and left out."""
 
 import hashlib
 import json

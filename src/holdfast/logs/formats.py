@@ -1,10 +1,6 @@
 """The formats of logs: how each is told from the others, and its dialogs as messages.
-
-In some formats each value of a file is a dialog; in others it is an event, and the events of one
-session make a dialog.
+A value of a file is a dialog, or an event, of which those of a session make a dialog.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,8 +72,6 @@ Dialogs = Iterator[tuple[str, list[LoggedMessage]]]
 def _dialog_per_value(
     read: Callable[[Any], list[LoggedMessage]],
 ) -> Callable[[Values, list[str]], Dialogs]:
-    """A format of which every value is a dialog."""
-
     def dialogs(values: Values, problems: list[str]) -> Dialogs:
         for where, value in values:
             try:
@@ -89,7 +83,6 @@ def _dialog_per_value(
 
 
 def _field(value: Any, *names: str) -> Any:
-    """The first of some fields that a value has."""
     if isinstance(value, Mapping):
         for name in names:
             if name in value:
@@ -98,7 +91,6 @@ def _field(value: Any, *names: str) -> Any:
 
 
 def _system(text: Any) -> list[LoggedMessage]:
-    """A system prompt that stands beside the messages."""
     return read_messages([{"role": "system", "content": text}]) if text else []
 
 

@@ -1,7 +1,5 @@
 """Scores every turn of every dialog by the rules that apply to it, into a run folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -13,7 +11,7 @@ from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.dialogs import RECORDED
 from holdfast.drift.judges import Judgements, Judges, Judging, load_judges
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
 from holdfast.records import RunData, batches, open_run, read_run, resume
 
@@ -75,7 +73,7 @@ def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
             {
                 "round": turn.number,
                 "speaker": "agent",
-                "text": _shown(turn.done.text),
+                "text": cut(turn.done.text, _SHOWN),
                 "mass": None,
                 "stop_reason": RECORDED,
                 "tokens": turn.tokens,
@@ -88,7 +86,6 @@ def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
 
 
 def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
-    """The score of each rule that the turn gave occasion to keep or break."""
     for rule in case.all_rules:
         if not rule.when.applies(turn.done, turn.user, turn.role):
             continue
@@ -97,21 +94,19 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
             "kind": KIND,
             **({"rule": rule.id} if rule.id else {}),
             "probe": 0,
-            "question": _shown(turn.user),
+            "question": cut(turn.user, _SHOWN),
             "mass": None,
         }
         if rule.measure.judged and turn.done.text.strip():
             judge = rule.measure.arguments["model"]
             yield {**probe, "reply": turn.done.text, "score": None, "reason": "", "judge": judge}
         elif not rule.measure.judged and (score := rule.measure.score_turn(turn.done)):
-            reply = _shown(turn.done.text)
+            reply = cut(turn.done.text, _SHOWN)
             yield {**probe, "reply": reply, "score": score.value, "reason": score.reason}
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
-    """The case whose rules a dialog is scored by: the one whose prompt stands in the dialog, or
-    else the only one; None where several could be meant.
-    """
+    """The case whose prompt stands in the dialog, or the only one; None if several could be."""
     prompts = [(case.system_prompt.strip(), case) for case in suite.cases]
     same = [case for prompt, case in prompts if prompt == dialog.system.strip()]
     within = [case for prompt, case in prompts if prompt in dialog.system]
@@ -120,7 +115,6 @@ def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
 
 
 def _fingerprint(suite: Suite) -> str:
-    """SHA-256, in hexadecimal, of everything in the suite that can change a score."""
     content = [
         [case.id, case.system_prompt, rule.id, rule.measure.spec, asdict(rule.when)]
         for case in suite.cases
@@ -128,7 +122,3 @@ def _fingerprint(suite: Suite) -> str:
     ]
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

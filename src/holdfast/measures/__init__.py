@@ -5,7 +5,7 @@ They are pure, deterministic and offline, and raise on no string. `build` makes 
 they are read when a measure first needs them.
 """
 
-from holdfast.measures import (  # noqa: F401  importing a themed file registers its measures
+from holdfast.measures import (  # which register their measures
     choice,
     conduct,
     content,
@@ -19,5 +19,3 @@ from holdfast.measures import (  # noqa: F401  importing a themed file registers
 )
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import Measure, Score, as_measure, build, catalogue
-
-__all__ = ["Measure", "Score", "as_measure", "build", "catalogue", "list_names"]

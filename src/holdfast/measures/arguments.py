@@ -4,8 +4,6 @@ Pydantic checks an argument against its type. Each type says in words what it ta
 and `holdfast measures`, and has an example. The lists of words are text files in `assets/words`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Which option a reply to a multiple-choice question picks."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -4,8 +4,6 @@ changed. `holdfast logs` scores them; a reply to a probe has no tool calls.
 Each returns None where the turn gave no occasion to keep or break its rule.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import itertools
 import json
@@ -15,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, cut
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compiled, matches
 from holdfast.measures.registry import Score, measure
@@ -32,12 +30,9 @@ Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S"
 
 def commands_of(calls: Sequence[ToolCall]) -> list[list[str]]:
     """The words of every shell command among the calls, without assignments and here-documents."""
-    commands = []
-    for call in calls:
-        for words in map(_without_assignments, _parts(_script_of(call))):
-            if words:
-                commands.append(words)
-    return commands
+    parts = itertools.chain.from_iterable(_parts(_script_of(call)) for call in calls)
+    commands = (list(itertools.dropwhile(_ASSIGNS.match, part)) for part in parts)
+    return [words for words in commands if words]
 
 
 def _script_of(call: ToolCall) -> str:
@@ -51,11 +46,11 @@ def _script_of(call: ToolCall) -> str:
     return ""
 
 
+_ASSIGNS = re.compile(r"\w+=")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n(?P<text>.*?)\n\s*\2\b", re.DOTALL)
 
 
 def _parts(script: str) -> Iterator[list[str]]:
-    """The words of each command of a script."""
     lexer = shlex.shlex(
         _HEREDOC.sub("\\g<rest>", script), posix=True, punctuation_chars=_PARTS + "<>"
     )
@@ -78,13 +73,7 @@ def _parts(script: str) -> Iterator[list[str]]:
 _PARTS = "();&|\n"
 
 
-def _without_assignments(words: list[str]) -> list[str]:
-    count = next((n for n, word in enumerate(words) if not re.match(r"\w+=", word)), len(words))
-    return words[count:]
-
-
 def _matching(pattern: str, words: Sequence[str]) -> bool:
-    """Whether a command begins as a regular expression says."""
     return matches(rf"\A(?:{pattern})", " ".join(words))
 
 
@@ -121,7 +110,6 @@ def _written_by(words: list[str]) -> Iterator[str]:
 
 
 def _among(calls: Sequence[ToolCall], name: str, arguments: Mapping | None, schema: Any) -> bool:
-    """Whether a tool was called, with arguments that match."""
     return any(
         fnmatch.fnmatchcase(call.name, name)
         and all(
@@ -215,12 +203,9 @@ def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
     changed = files_changed(turn.calls)
     if not changed:
         return None
-    touched = next((name for name in changed if _is_path(name, path)), None)
+    globs = (path, f"*/{path}")
+    touched = next((n for n in changed if any(fnmatch.fnmatchcase(n, g) for g in globs)), None)
     return Score(1.0, "not touched") if touched is None else Score(0.0, f"changed {touched}")
-
-
-def _is_path(name: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, f"*/{pattern}")
 
 
 @measure(check=lambda first, then: (compiled(first, ""), compiled(then, "")))
@@ -244,7 +229,6 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
 
 
 def _events(calls: Sequence[ToolCall]) -> Iterator[list[str]]:
-    """Commands and other calls, in order."""
     for call in calls:
         if _script_of(call):
             yield from commands_of([call])
@@ -287,5 +271,4 @@ def _messages_among(words: list[str]) -> Iterator[str]:
 
 
 def _short(words: Sequence[str]) -> str:
-    line = " ".join(" ".join(words).split())
-    return repr(line if len(line) <= 60 else line[:59] + "…")
+    return repr(cut(" ".join(" ".join(words).split()), 60))

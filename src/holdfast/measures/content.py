@@ -1,7 +1,5 @@
 """The content of a reply: words, phrases, names, numbers, and feeling by VADER's lexicon."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any
@@ -204,8 +202,7 @@ def vader(text: str) -> dict[str, float]:
         symbols += ord(character) > 0x2100 and not character.isalnum()
         if symbols <= SYMBOLS or character.isalnum() or character.isspace():
             kept.append(character)
-    shares: dict[str, float] = analyzer().polarity_scores("".join(kept))
-    return shares
+    return analyzer().polarity_scores("".join(kept))
 
 
 @measure

@@ -1,7 +1,5 @@
 """Letters, words, sentences and paragraphs: their case, their number, and patterns among them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import pairwise

@@ -5,8 +5,6 @@ Where a form can be noun or verb ("visits", "love"), the word before decides by 
 simple, readable, and the same on any machine, which a trained tagger is not.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache, lru_cache
 
@@ -104,8 +102,7 @@ def lemmas(word: str) -> dict[str, tuple[str, ...]]:
     """The lemmas of a word form by part of speech: 'went' gives {'VERB': ('go',)}."""
     from lemminflect import getAllLemmas
 
-    by_part: dict[str, tuple[str, ...]] = getAllLemmas(word)
-    return by_part
+    return getAllLemmas(word)
 
 
 @lru_cache(maxsize=20_000)

@@ -6,8 +6,6 @@ What each accepts follows the published checkers, whose text was read and not co
 differ on purpose, the function says so (docs/suites.md has the differences, counted).
 """
 
-from __future__ import annotations
-
 import json
 import re
 

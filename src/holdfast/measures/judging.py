@@ -4,8 +4,6 @@ It is no function of the text alone, so it scores nothing by itself: `drift.run`
 between a reply and its record (`drift.judges`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 

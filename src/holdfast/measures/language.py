@@ -5,8 +5,6 @@ Two kinds of evidence, multiplied: the sequences of letters, by the identifier t
 of them). Letters decide long texts; of one or two words they tell next to nothing ("Ja.",
 "Merci."), and there the words decide. Both ship their data and have no random state."""
 
-from __future__ import annotations
-
 import math
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Shape on the page: lists, brackets, JSON, hyphens, openings and endings."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Regular expressions of the user's, which the package `regex` runs within a time limit."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -156,8 +156,7 @@ class Measure:
     def score_turn(self, turn: AssistantTurn) -> Score | None:
         """Scores an assistant's turn in a log; None where it gives the rule no occasion."""
         if self.of_turn:
-            score: Score | None = self.function(turn, **self.arguments)
-            return score
+            return self.function(turn, **self.arguments)
         return self.score(turn.text) if turn.text.strip() else None
 
 

@@ -4,12 +4,11 @@ Written from a description of what the released code computes, so that a run can
 the published numbers. Each line says what is wrong; the mended measure stands in the file of its
 theme. Where the released code raises on an empty reply, these return 0."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import pairwise
 
+from holdfast.measures import grammar
 from holdfast.measures.arguments import (
     Count,
     Direction,
@@ -23,14 +22,6 @@ from holdfast.measures.arguments import (
 )
 from holdfast.measures.content import never_contains, number_near, sentiment, vader
 from holdfast.measures.counting import alternation
-from holdfast.measures.grammar import (
-    MODALS,
-    commonest,
-    is_participle,
-    is_untensed_verb,
-    plural_noun_marks,
-    tenses,
-)
 from holdfast.measures.layout import has_keys, objects_in
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import WORD, folded_words, plural, sentences_of, words_of
@@ -129,11 +120,11 @@ def released_past_tense(text: str) -> Score:
     """Share of verbs that are past, infinitives and -ing forms among them; 1 without verbs."""
     past = verbs = 0
     for tokens in map(folded_words, sentences_of(text)):
-        seen = tenses(tokens)
+        seen = grammar.tenses(tokens)
         past += seen.count("past")
-        verbs += len(seen) - sum(word in MODALS for word in tokens)
-        verbs += sum(is_untensed_verb(tokens, i) for i in range(len(tokens)))
-        past += sum(is_participle(tokens, i) for i in range(len(tokens)))
+        verbs += len(seen) - sum(word in grammar.MODALS for word in tokens)
+        verbs += sum(grammar.is_untensed_verb(tokens, i) for i in range(len(tokens)))
+        past += sum(grammar.is_participle(tokens, i) for i in range(len(tokens)))
     return share(past, verbs, "verbs are past") if verbs > 0 else Score(1.0, "there are no verbs")
 
 
@@ -160,7 +151,7 @@ def released_no_letters(text: str) -> Score:
 @measure(empty_is_zero=False)
 def released_plural_nouns(text: str) -> Score:
     """Share of tokens that are plural nouns; punctuation marks are tokens."""
-    marks = plural_noun_marks(text)
+    marks = grammar.plural_noun_marks(text)
     signs = sum(len(word) for word in STRIPPED.findall(WORD.sub(" ", text)))
     return share(sum(marks), len(marks) + signs, "tokens are plural nouns")
 
@@ -202,7 +193,7 @@ def released_number_near(text: str, number: Number) -> Score:
 @measure(empty_is_zero=False)
 def released_rare_words(text: str, common: Count = 10_000) -> Score:
     """1 - share of words among the `common` commonest of English; a number is not among them."""
-    usual = commonest(common)
+    usual = grammar.commonest(common)
     return share_true((word not in usual for word in plain_words(text)), "words are rare")
 
 

@@ -17,8 +17,6 @@ runs, so that a second "Yes." or "Thank you!" is no repetition.
 Either counts from `NO_NEWS_FROM` on: half of the turn is no news.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

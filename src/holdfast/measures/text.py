@@ -8,8 +8,6 @@ and is not 'I'. A new line also ends a sentence, unless it goes on in lower case
 belong to no sentence.
 """
 
-from __future__ import annotations
-
 import re
 
 

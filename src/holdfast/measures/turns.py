@@ -1,7 +1,5 @@
 """Turns of a log, and the turns that a rule is for."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,12 +1,8 @@
-"""Steering methods, which `holdfast methods` lists; this package imports no torch. The names
-imported here are its interface.
-"""
-
-from __future__ import annotations
+"""Steering methods; this package imports no torch. The names imported here are its interface."""
 
 from collections.abc import Sequence
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, Messages
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
@@ -55,9 +51,7 @@ from holdfast.methods.spec import (
 )
 
 
-def edit_messages(
-    messages: Sequence[Message], methods: Sequence[Method], seed: int
-) -> tuple[Message, ...]:
+def edit_messages(messages: Messages, methods: Sequence[Method], seed: int) -> tuple[Message, ...]:
     """The messages the model is shown: every method that edits messages is applied, in order.
 
     Args:

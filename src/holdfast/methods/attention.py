@@ -1,7 +1,5 @@
 """Attention methods: split-softmax, PASTA, InstABoost with GUIDE, and Spotlight."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

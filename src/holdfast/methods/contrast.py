@@ -1,6 +1,4 @@
-"""Methods that contrast two streams: classifier-free guidance, AdaCAD, system prompt strength and
-selective prompt anchoring.
-"""
+"""Methods that contrast two streams: guidance, AdaCAD, prompt strength and anchoring."""
 
 from __future__ import annotations
 

@@ -188,7 +188,6 @@ def _by_digest(text: str, method: str, files: bool) -> Fitted:
 
 
 def _again(path: str, digest: str) -> Fitted:
-    """A file as another process reads it."""
     return _KNOWN[digest] if digest in _KNOWN else read_any_fitted(path)
 
 

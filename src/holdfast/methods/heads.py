@@ -1,6 +1,4 @@
-"""Sets of attention heads and of layers: which of them a method touches, how spec strings write
-them, and the files of head sets.
-"""
+"""Sets of attention heads and of layers: as methods have them, as specs and files write them."""
 
 from __future__ import annotations
 
@@ -10,21 +8,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from holdfast.common import ranges
 from holdfast.common.files import write_whole
 from holdfast.errors import ParameterOutOfRange, UsageError
 
-
-class _OnHeads(Protocol):
-    """A method that touches some heads of a model, or all."""
-
-    @property
-    def heads(self) -> HeadSet | None: ...
-
-
-M = TypeVar("M", bound=_OnHeads)
+M = TypeVar("M")  # a method that touches some heads of a model, or all
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
 MADE_FOR = "made_for"  # the one key of a head file that is no layer
 _MOST_HEADS = 100_000  # in a list; no model has as many
@@ -47,9 +37,7 @@ class Shape:
 
 
 class HeadSet(frozenset[Head]):
-    """A frozenset of (layer, head) pairs that may know where it comes from; as a set it equals any
-    other with the same pairs.
-    """
+    """A frozenset of (layer, head) pairs that may know where it comes from."""
 
     made_for: Shape | None
     file: str

@@ -5,8 +5,6 @@
 Checking, spec strings, `holdfast methods` and `methods.schema` read them from there.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

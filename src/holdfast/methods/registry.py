@@ -1,7 +1,5 @@
 """The methods that there are: a class each, from which all descriptions follow."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -15,20 +13,11 @@ from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
 
 METHODS: tuple[type[Any], ...] = (
-    SplitSoftmax,
-    Pasta,
-    Boost,
-    Spotlight,
-    Hold,
+    *(SplitSoftmax, Pasta, Boost, Spotlight, Hold),
     Repetition,
-    Guidance,
-    AdaCad,
-    PromptStrength,
-    Anchoring,
-    Seka,
-    Prism,
-    Capping,
-    Vector,
+    *(Guidance, AdaCad, PromptStrength, Anchoring),
+    *(Seka, Prism),
+    *(Capping, Vector),
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 

@@ -1,7 +1,5 @@
 """System prompt repetition (Li et al. 2024, section 6.1)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import ClassVar
@@ -41,11 +39,9 @@ class Repetition:
         edited, number = [], 0
         for message in messages:
             if message["role"] == "user":
-                if systems[0] and self._repeats(seed, number):
+                draw = random.Random(f"{self.name} {seed} {number}").random()
+                if systems[0] and draw < self.probability:
                     message = {**message, "content": f"{systems[0]}\n\n{message['content']}"}
                 number += 1
             edited.append(message)
         return tuple(edited)
-
-    def _repeats(self, seed: int, number: int) -> bool:
-        return random.Random(f"{self.name} {seed} {number}").random() < self.probability

@@ -12,8 +12,6 @@ A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`
 takes specs, methods and lists of both, and refuses a method of one's own that lacks something.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -183,7 +181,6 @@ def _class_of(name: str, spec: str) -> type[Any]:
 
 
 def _make(part: _Part, files: bool = True) -> Method:
-    """The method of a part whose parameters have one value each."""
     name, known = part.method.name, parameters_of(part.method)
     for parameter in part.values:
         if parameter not in known:
@@ -299,7 +296,6 @@ def _checked(method: Any) -> Method:
 
 
 def _kind(method: object) -> Kind:
-    """The kind that a method declares, or the one whose functions it has."""
     kinds, made_by = kinds_of(method), type(method).__name__
     if not kinds:
         raise UsageError(

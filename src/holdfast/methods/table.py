@@ -175,9 +175,7 @@ class TableRow:
 
 @lru_cache(maxsize=1024)
 def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
-    """The methods of one row as numbers; None where one has no entry, a bias follows a power, or
-    they disagree on whether generated tokens count as the span.
-    """
+    """The methods of one row as numbers; None where no three numbers express them."""
     sets = {method.span_includes_generated for method in methods}
     if len(sets) > 1 or not all(map(_has_entry, methods)):
         return None
@@ -227,8 +225,7 @@ def _has_entry(method: ShiftsAttention) -> bool:
 def _entry(method: Any, pair: tuple[int, int] | None = None) -> TableEntry:
     """The entry of a method on a head that it moves; None: on any."""
     by_head: Mapping[tuple[int, int], TableEntry] | None = getattr(method, "table_entries", None)
-    entry: TableEntry = by_head[pair] if by_head is not None and pair else method.table_entry
-    return entry
+    return by_head[pair] if by_head is not None and pair else method.table_entry
 
 
 def _composed(entries: Iterable[TableEntry]) -> TableEntry | None:

@@ -1,7 +1,5 @@
 """Reads the answers of an endpoint: whole, or piece by piece."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,15 +11,9 @@ from holdfast.models.requests import Reply
 Fields = dict[str, Any]
 
 _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are those of other servers
-    "stop": "stop",
-    "length": "length",
-    "eos": "stop",
-    "eos_token": "stop",
-    "stop_sequence": "stop",
-    "end_turn": "stop",
-    "max_tokens": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), "stop"),
+    **dict.fromkeys(("length", "max_tokens"), "length"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
 }
 
 
@@ -77,9 +69,7 @@ def read_reply(answer: Fields) -> Reply:
 def read_stream(
     chunks: Iterable[Any], tell: Callable[[str], None], check: Callable[[Fields], None]
 ) -> tuple[Reply, object]:
-    """The reply in the chunks of the official client, and its id at the server; `tell` takes each
-    piece of text, and `check` the first chunk before that.
-    """
+    """The reply in chunks, and its id; `tell` takes each piece, `check` the first chunk."""
     text, content, ending, name = "", "", "", None
     masses: tuple[float, ...] | None = None
     for number, chunk in enumerate(as_fields(chunk.to_dict()) for chunk in chunks):

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 # of every model that runs in this process; those whose attention is reached offer that too
 LOCAL = frozenset(
-    {
-        Ability.MESSAGES,
-        Ability.SECOND_STREAM,
-        Ability.REPLY_SCORES,
-        Ability.PIECES,
-        Ability.LAYERS,
-    }
+    {Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES, Ability.PIECES, Ability.LAYERS}
 )
 # of every endpoint; a server that steers offers more
 ENDPOINT = EVERY_MODEL | {Ability.PIECES}
@@ -52,9 +46,7 @@ def require_layers(model: object, needed: str) -> None:
 def check_needs(
     methods: Sequence[Method], offered: frozenset[Ability], model: str, cure: str
 ) -> None:
-    """Refuses methods that need what a model does not offer, by a `ModelError`, and two that need
-    the one second stream, by a `UsageError`; `model` and `cure` are put into the sentence.
-    """
+    """Refuses methods that need more (`ModelError`), or two second streams (`UsageError`)."""
     for method in methods:
         if lacking := needs_of(method) - offered:
             raise ModelError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
-from holdfast.errors import HoldfastError, ModelError
+from holdfast.errors import HoldfastError, ModelError, cut
 from holdfast.models.gguf import GGUF, read_gguf
 
 if TYPE_CHECKING:
@@ -327,7 +327,3 @@ def shorten(error: Exception) -> str:
     """The message of an error on one line; with its kind where it is but a word."""
     message = " ".join(str(error).split()).rstrip(".;")
     return cut(message if " " in message else f"{type(error).__name__}: {message}", 200)
-
-
-def cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

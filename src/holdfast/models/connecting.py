@@ -131,7 +131,6 @@ def connect_all(
 
 
 def _check_same(first: Server, other: Server) -> None:
-    """Refuses servers of different models."""
     here, there = first.served, other.served
     for what, seen, instead in (
         ("model", first.endpoint.model, other.endpoint.model),
@@ -185,7 +184,6 @@ def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
 
 
 def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
-    """The name of the only model that the server lists."""
     import openai
 
     ask: Any = client.models.with_raw_response.list

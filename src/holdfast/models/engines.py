@@ -5,8 +5,6 @@ The package declares an entry point of the group `holdfast.models`, under the en
     load(name, dtype=None, *, batch_size=None, trust_remote_code=False, **options) -> ChatModel
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import os
@@ -30,10 +28,8 @@ def engine_in(model: str) -> str:
 
 
 def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> ChatModel:
-    """The model that a name such as "vllm:default" asks for.
-
-    With `to_serve`, the engine's `load` has to take `prefix_memory`: its sessions then take
-    requests at any time. A `ModelError` or `UsageError` says what is not there.
+    """The model of a name such as "vllm:default"; a `ModelError` or `UsageError` says what lacks.
+    With `to_serve`, the engine's `load` has to take `prefix_memory`.
     """
     engine, _, name = model.partition(":")
     points = {point.name: point for point in entry_points(group=GROUP)}

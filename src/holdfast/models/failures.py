@@ -1,8 +1,4 @@
-"""Requests that fail in a run: one ends its conversation or sample, several in a row end the
-run.
-"""
-
-from __future__ import annotations
+"""Failed requests: one ends its conversation or sample, several in a row end the run."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -27,9 +23,7 @@ class Unanswered:
 
 @dataclass
 class Failures:
-    """The requests that failed since the last answered one. While failures follow one another,
-    their outcomes wait: a run that stops records none of them, and asks again when resumed.
-    """
+    """Requests failed since the last answer; their outcomes wait until one is answered."""
 
     on_over: Callable[[Any], None]  # takes the outcome of a conversation or sample
     unit: str  # "conversation" or "sample", for messages

@@ -72,7 +72,9 @@ def digest_of(
     if adapters:
         digest.update(repr(adapters).encode())
     values = _all_values if whole else _sample
-    parts = {name: _header(name, tensor) + values(tensor) for name, tensor in tensors}
+    parts = {}
+    for name, tensor in tensors:
+        parts[name] = f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode() + values(tensor)
     for name in sorted(parts):
         digest.update(parts[name])
     return digest.hexdigest()[:32]
@@ -122,7 +124,6 @@ def _few_values(tensors: Iterable[Tensor]) -> list[bytes]:
 
 
 def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """Each tensor that is saved with a model."""
     if not is_split(model):
         yield from model.state_dict().items()
         return
@@ -137,14 +138,9 @@ def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
                     yield name, tensor
 
 
-def _header(name: str, tensor: Tensor) -> bytes:
-    return f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode()
-
-
 def _sample(tensor: Tensor) -> bytes:
     flat = tensor.detach().flatten()
-    sample: bytes = flat[:: max(1, flat.numel() // _SAMPLED)].float().cpu().numpy().tobytes()
-    return sample
+    return flat[:: max(1, flat.numel() // _SAMPLED)].float().cpu().numpy().tobytes()
 
 
 def _all_values(tensor: Tensor) -> bytes:

@@ -1,6 +1,4 @@
-"""Loading chat models: safetensors or GGUF, no code but transformers' own, and one sentence where
-it cannot be done.
-"""
+"""Loading chat models: safetensors or GGUF, no code but transformers' own."""
 
 from __future__ import annotations
 
@@ -11,9 +9,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import install, layers_with_attention
 from holdfast.chat.templates import read_template
@@ -33,10 +32,6 @@ from holdfast.models.checkpoint import (
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.gguf import GGUF
 from holdfast.models.local import LocalModel
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
 
 DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
 _LARGE = 50_000_000  # parameters from which a step in bfloat16 is certainly faster
@@ -97,9 +92,7 @@ class Placement:
 
 
 def placement_of(
-    device: str | torch.device | None,
-    dtype: str | torch.dtype | None,
-    device_map: DeviceMap | None,
+    device: str | torch.device | None, dtype: str | torch.dtype | None, device_map: DeviceMap | None
 ) -> Placement:
     """Reads what `load` is given; a `UsageError` for what is unknown or not available."""
     wanted = _read_dtype(dtype)
@@ -163,7 +156,6 @@ def _has_accelerate() -> bool:
 
 
 def _on_cpu(device_map: DeviceMap) -> bool:
-    """Whether no weight goes to an accelerator."""
     if isinstance(device_map, str):
         return not torch.accelerator.is_available()
     return all(str(devicement_of) in ("cpu", "disk") for devicement_of in device_map.values())
@@ -236,7 +228,6 @@ def load(
 def _read(
     source: Source, placement: Placement, template: str | None, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The model on its device, and its tokenizer."""
     silence = "" if source.is_local else hub_silence()
     # else each of several files is asked for six times, half a minute long
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
@@ -331,9 +322,7 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
 
 
 def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether rows of different length share a pass and go on from what they have computed: slots
-    hold every layer, and attention takes our masks and positions.
-    """
+    """Whether rows of different length can share a pass, and go on from what they computed."""
     from transformers.cache_utils import DynamicCache
 
     if is_split(model):

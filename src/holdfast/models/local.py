@@ -1,40 +1,28 @@
 """Chat models that run here: replies that forward no token twice."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import check_methods
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Messages
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
-from holdfast.methods import (
-    Ability,
-    Kind,
-    Method,
-    Shape,
-    of_kind,
-    read_methods,
-    states_methods,
-)
+from holdfast.methods import Ability, Kind, Method, Shape, of_kind, read_methods, states_methods
 from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast.states import abilities, check_states
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -68,14 +56,14 @@ class LocalModel(Generates):
 
     def score(
         self,
-        messages: Sequence[Message],
+        messages: Messages,
         replies: Sequence[str],
         methods: Sequence[Method] = (),
         *,
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Scored:
-        """The log-probabilities of given replies to one chat; see `GivenReplies.score`."""
+        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
         return self.session().score(
             [Request(messages, methods, emphasis=emphasis, marks=marks)], [replies]
         )[0]
@@ -85,15 +73,9 @@ class LocalModel(Generates):
         return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def rehearse(
-        self,
-        messages: Sequence[Message],
-        methods: Sequence[Method],
-        *,
-        emphasis: Sequence[Part] = (),
+        self, messages: Messages, methods: Sequence[Method], *, emphasis: Sequence[Part] = ()
     ) -> tuple[Method, ...]:
-        """The methods, with those resolved that need a rehearsed reply (`hold`), for use where none
-        can be rehearsed: in `holdfast.steering`. Of the chat, the first turn matters.
-        """
+        """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn."""
         return self.session().rehearse(Request(messages, methods, emphasis=emphasis)).methods
 
     @cached_property
@@ -115,9 +97,7 @@ class LocalModel(Generates):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
     def session(self, *, long_lived: bool = False) -> LocalSession:
-        """Opens a session, in which requests of one thread forward only what is new; with
-        `long_lived`, they come at any time, and those without a thread share their beginnings.
-        """
+        """Opens a session; with `long_lived`, requests without a thread share their beginnings."""
         return LocalSession(self, long_lived=long_lived)
 
     def check(self, methods: Sequence[Method]) -> None:

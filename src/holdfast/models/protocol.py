@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.common.sampling import Sampling
@@ -27,7 +27,7 @@ class Generates(Protocol):
 
     def generate(
         self,
-        messages: Sequence[Message],
+        messages: Messages,
         methods: Sequence[Method] = (),
         sampling: Sampling = Sampling(),
         seed: int = 0,
@@ -157,9 +157,7 @@ def answer_all(
     requests: Sequence[Request],
     drawn: Callable[[int], None] | None = None,
 ) -> list[Reply]:
-    """Answers many chats in the order given, by a `run` such as `Session.run`; refuses a method
-    that holds on to a span where a chat has none.
-    """
+    """Answers many chats, in order, by `run`; refuses a method that lacks a span to hold."""
     names = request_names(requests)
     for name, request in zip(names, requests, strict=True):
         request.check_span(name)

@@ -4,11 +4,11 @@ Some methods are settled by a rehearsed reply. A rehearsal depends on a chat's f
 other methods alone, so that one serves the whole dialog, and every dialog that begins like it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import PrefixCache
@@ -18,9 +18,6 @@ from holdfast.errors import HoldfastError, ModelError, PromptError
 from holdfast.methods import Kind, Method, ShiftsAttention, kind_of, of_kind
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
 from holdfast.models.requests import Reply, Request
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 _CHECKED = 1_000  # lists of methods that are known to be right; a server sees any number of them
 _REMEMBERED = 10_000  # first turns; of a large model each is some thousand numbers
@@ -114,7 +111,6 @@ class Rehearsals:
         self._waiting[self._under_way[key]].append(answer)
 
     def __contains__(self, handle: object) -> bool:
-        """Whether a row is a rehearsal that is under way."""
         return handle in self._waiting
 
     def end(self, handle: Handle) -> list[Answer]:
@@ -161,7 +157,6 @@ def without_rehearsed(request: Request) -> Request:
 
 
 def _key_of(request: Request) -> _Key:
-    """A key of all that a rehearsal depends on."""
     first = of_kind(request.methods, Kind.REHEARSED)[0]
     messages = first.first_turn(request.messages)
     return (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.errors import ModelError, RequestFailed, Unreachable
+from holdfast.errors import ModelError, RequestFailed, Unreachable, cut
 from holdfast.models.answers import Endpoint, MalformedAnswer
 
 if TYPE_CHECKING:
@@ -197,7 +197,6 @@ def words_of(error: APIStatusError, endpoint: Endpoint) -> str:
 
 
 def _words_of(error: APIStatusError) -> str:
-    """The server's message without its wrapping."""
     body = error.body
     if isinstance(body, dict):
         body = body.get("error") or body.get("message") or body.get("detail") or body
@@ -211,8 +210,7 @@ def _cut(text: str, endpoint: Endpoint) -> str:
     if endpoint.key:
         text = text.replace(endpoint.key, "***")
     text = "".join(ch if ch.isprintable() else " " for ch in text)
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= 300 else text[:299] + "…"
+    return cut(" ".join(text.split()).rstrip("."), 300)
 
 
 def _root_of(error: BaseException, endpoint: Endpoint) -> str:

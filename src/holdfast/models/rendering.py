@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
@@ -24,9 +25,6 @@ from holdfast.errors import HoldfastError, PromptError
 from holdfast.methods import Kind, edit_messages, holds_span, in_pass, of_kind
 from holdfast.methods.protocols import InPass
 from holdfast.models.requests import Request
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,7 @@ class Rendered:
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedDialog, ...]:
-        """The dialog as it stands now, with the tokens and the text of a reply; `computed` has keys
-        and values of the first tokens of each stream, or is ().
-        """
+        """The dialog with a reply; `computed` has keys and values of each stream, or is ()."""
         every = computed or [None] * len(self.prompts)
         dialogs = []
         for prompt, stream, known in zip(self.prompts, self.row.streams, every, strict=True):
@@ -80,8 +76,6 @@ class Rendered:
 
 @dataclass(frozen=True)
 class _Chat:
-    """The chat that one stream reads."""
-
     messages: tuple[Message, ...]  # as its methods edited them
     emphasis: tuple[Range, ...] | None  # in these messages; None where nothing was emphasised
     default_system: bool = True  # whether the template may put in a system prompt of its own
@@ -96,9 +90,7 @@ def render(
     traces: bool = False,
 ) -> list[Rendered | HoldfastError]:
     """The requests as rows; in place of one that cannot be rendered, its own error.
-
-    `known` gives the dialog of a request's thread, () where it has none, and may refuse the
-    request; `names` is what errors call each, and `traces` whether attention can be read.
+    `known` gives a thread's dialog; errors use `names`; `traces`: attention can be read.
     """
     read: list[_Read | HoldfastError] = []
     for request, name in zip(requests, names or [""] * len(requests), strict=True):
@@ -266,9 +258,7 @@ def _chats(request: Request) -> list[_Chat]:
 
 
 def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:
-    """A dialog whose replies come with their tokens: each is put behind the chat that it answered,
-    as a thread would have done.
-    """
+    """A dialog whose replies come with their tokens, as a thread would have kept it."""
     known: tuple[CachedDialog, ...] = ()
     for number, token_ids in request.reply_token_ids:
         reply = request.messages[number]["content"]
@@ -289,9 +279,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
 def spell_replies(
     chats: Sequence[Rendered], replies: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerFast
 ) -> list[list[tuple[int, ...]]]:
-    """The tokens of each reply behind its chat; by itself where no token of the two together
-    begins with the reply. A reply that continues a text is behind a space.
-    """
+    """The tokens of each reply behind its chat; by itself where tokens would merge."""
     if any(not reply for options in replies for reply in options) or not all(replies):
         raise PromptError(
             "An empty reply ('') has no probability; give at least one reply to each chat, each"

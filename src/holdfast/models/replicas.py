@@ -6,8 +6,6 @@ the model itself; `integrations.ray` has actors on other machines. Batches of a 
 whole, and recorded as their results arrive.
 """
 
-from __future__ import annotations
-
 import functools
 import pickle
 import traceback
@@ -22,6 +20,7 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records import PendingBatch
 
 Units = Iterator[tuple[int, Any]]  # each with its number
+Keep = Callable[[Any], None]  # takes a record
 
 
 def _tell_nobody(*message: Any) -> None:
@@ -47,9 +46,7 @@ class Work(Protocol):
         """Units that all replicas do side by side; 1: each does one after the other."""
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        """Does the units of one of `replicas` replicas; where others share units out meanwhile,
-        `units` may have another after it had none.
-        """
+        """Does the units of one of `replicas`; `units` may have another after it had none."""
 
 
 @runtime_checkable
@@ -93,19 +90,12 @@ def portable(error: Exception) -> Exception:
     return same
 
 
-class AskBatch(Protocol):
-    """Asks a batch and keeps its records; travels to a replica, so it can be pickled."""
-
-    def __call__(
-        self, model: ChatModel, material: Any, failures: Failures, keep: Callable[[Any], None]
-    ) -> None: ...
-
-
 @dataclass(frozen=True)
 class BatchWork:
     """Work whose units are batches of a run, asked one after the other."""
 
-    ask: AskBatch
+    # asks a batch, of this material, and keeps its records; it can be pickled
+    ask: Callable[[ChatModel, Any, Failures, Keep], None]
     unit: str  # "conversation", "sample" or "question", for messages
     together: ClassVar[int] = 1
 

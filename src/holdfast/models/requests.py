@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
-from holdfast.chat.messages import SYSTEM_AS, Message, Tool, check_message, check_tool
+from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, check_message, check_tool
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, shortened
@@ -126,7 +126,7 @@ class Request:
 
         def __init__(
             self,
-            messages: Sequence[Message],
+            messages: Messages,
             methods: Sequence[Method | str] | Method | str = (),
             sampling: Sampling = Sampling(),
             seed: int = 0,
@@ -187,9 +187,7 @@ class Request:
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
 
     def check_span(self, name: str = "") -> None:
-        """Refuses a method that has nothing to hold on to, and so would leave the reply as it is;
-        `name` is the request's among several. A study's jobs are not checked.
-        """
+        """Refuses a method without a span to hold; `name` is the request's among several."""
         prompted = not self.plain and any(
             message["role"] == "system" and message["content"].strip() for message in self.messages
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_character
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, Messages
 from holdfast.chat.prompt import place_system
 from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
@@ -148,9 +148,7 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     return {"messages": _sendable(shown), "seed": request.seed, **tools, "extra_body": extra}
 
 
-def _vllm_fields(
-    request: Request, shown: Sequence[Message], emphasis: Sequence[Range]
-) -> dict[str, Any]:
+def _vllm_fields(request: Request, shown: Messages, emphasis: Sequence[Range]) -> dict[str, Any]:
     """The `extra_body` for vLLM, which takes texts in place of ranges, and the whole seed."""
     steering, trace = _steering(request, shown, emphasis)
     texts = tuple(shown[number]["content"][first:last] for number, first, last in emphasis)
@@ -184,7 +182,6 @@ def traces_apart(body: Mapping[str, Any]) -> bool:
 
 
 def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
-    """The chat as its methods edit it, and what is emphasised in it."""
     messages, mark = request.messages, ""
     if request.emphasis:
         mark = unused_character([message["content"] for message in messages])
@@ -193,9 +190,7 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
     return take_marks(edited, mark) if mark else (edited, ())
 
 
-def _steering(
-    request: Request, shown: Sequence[Message], emphasis: Sequence[Range]
-) -> tuple[str, bool]:
+def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> tuple[str, bool]:
     """The spec string for the server, and whether to trace; what needs a span needs one."""
     has_span = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
     rest = [method for method in request.methods if not of_kind([method], Kind.MESSAGES)]
@@ -204,10 +199,8 @@ def _steering(
     return spell(rest), request.trace and has_span
 
 
-def _sendable(messages: Sequence[Message]) -> list[Message]:
-    """The messages as UTF-8 can carry them; half a surrogate pair becomes U+FFFD. OpenAI has the
-    arguments of tool calls as texts, and calls without a text beside them without content.
-    """
+def _sendable(messages: Messages) -> list[Message]:
+    """The messages as UTF-8 can carry them, and tool calls as OpenAI has them."""
     sendable = []
     for message in messages:
         text = message["content"].encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,20 +1,23 @@
 """Requests to a model that runs here, which share what was computed for their dialogs."""
 
-from __future__ import annotations
-
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.common import ranges
-from holdfast.engine.rows import Continuation
+from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
+from holdfast.engine.scoring import Scored, score_rows
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.errors import HoldfastError, ModelError, ParameterOutOfRange, PromptTooLong
-from holdfast.models.given_replies import GivenReplies
-from holdfast.models.protocol import Job, answer_all, run_jobs
-from holdfast.models.reader import Answer, Reader, SessionModel
-from holdfast.models.rendering import Rendered, all_rendered
+from holdfast.errors import (
+    HoldfastError,
+    ModelError,
+    ParameterOutOfRange,
+    PromptError,
+    PromptTooLong,
+)
+from holdfast.models.protocol import Job, answer_all, request_names, run_jobs
+from holdfast.models.reader import Answer, Reader, SessionModel, rehearsal_of
+from holdfast.models.rendering import Rendered, all_rendered, spell_replies
 from holdfast.models.requests import Reply, Request
 
 MOST_LOGPROBS = 20
@@ -23,17 +26,13 @@ _INTERRUPTED = "The session was interrupted before this request was answered; as
 
 class LocalSession:
     """Requests that share prefixes; what was computed lives as long as the session.
-
-    If `long_lived`, as in a server, requests without a thread share the tokens they begin with,
-    wait a few steps for others at most, and the batch regrows after memory ran out.
+    If `long_lived`, requests without a thread share the tokens they begin with.
     """
 
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
         self.model, self.long_lived = model, long_lived
         self._reader = Reader(model)
         self.check_weights = self._reader.check_weights
-        given = GivenReplies(model, self._reader, functools.partial(_generate_apart, model))
-        self.score, self.spell, self.rehearse = given.score, given.spell, given.rehearse
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
         self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
@@ -95,9 +94,7 @@ class LocalSession:
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:
-        """Makes a pass; returns the requests with news: tokens that were drawn, or an end. An error
-        that concerns all is raised, and becomes that of every open request.
-        """
+        """Makes a pass; returns requests with news. An error of all ends every open request."""
         try:
             ended = self._scheduler.step()
         except BaseException as error:
@@ -213,7 +210,6 @@ class LocalSession:
         self._reader.forget(thread)
 
     def _check_room(self, rendered: Rendered) -> None:
-        """Refuses a chat that fills the context, by a `PromptTooLong`."""
         context, row = self.model.context, rendered.row
         if context and row.longest >= context:
             raise PromptTooLong(
@@ -221,6 +217,75 @@ class LocalSession:
                 f" no room for a reply in the {context} tokens {self.model.name} can see; use a"
                 " shorter chat or fewer rounds."
             )
+
+    def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
+        """The log-probabilities of given replies to each chat (at temperature 1, the whole
+        vocabulary).
+
+        A request with a `thread` continues what that thread has computed; with `keep`, the chat
+        (not the replies) becomes part of it.
+
+        Args:
+            requests: sampling, seeds (but a conversation's) and traces play no part.
+            replies: per request, at least one and none empty; each is tokenized behind its chat.
+
+        Raises:
+            PromptError: a reply is empty, or does not fit into the model's context.
+            ModelError: a method cannot be applied to this model.
+        """
+        rendered, wanted = self._read_replies(requests, replies)
+        rows, model = [chat.row for chat in rendered], self.model
+        scored, computed = score_rows(model.runner, rows, wanted, model.batch_size)
+        for chat, computed_here in zip(rendered, computed, strict=True):
+            if chat.row.keep and computed_here:
+                self._reader.keep(chat, chat.known(computed_here))
+        return scored
+
+    def spell(
+        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+    ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
+        """The inputs of `score`: each chat's tokens and span, and the tokens of its replies."""
+        rendered, wanted = self._read_replies(requests, replies)
+        return list(zip((chat.row.streams[0] for chat in rendered), wanted, strict=True))
+
+    def rehearse(self, request: Request) -> Request:
+        """The request with its methods settled by a rehearsed reply to its first turn."""
+        self._reader.check_weights()
+        self._rehearse([request])
+        settled = self._reader.rehearsals.settled(request)
+        assert settled is not None
+        return settled
+
+    def _rehearse(self, requests: Sequence[Request]) -> None:
+        rehearsals = self._reader.rehearsals
+        unsettled = [request for request in requests if rehearsals.settled(request) is None]
+        if not unsettled:
+            return
+        for request in unsettled:
+            self._reader.check(request.methods)
+        # of a session of their own; no method of this one, which would hold itself
+        replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unsettled])
+        for request, reply in zip(unsettled, replies, strict=True):
+            rehearsals.learn(request, reply)
+
+    def _read_replies(
+        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+    ) -> tuple[list[Rendered], list[list[tuple[int, ...]]]]:
+        """The requests and the tokens of their replies, all within the model's context."""
+        self._reader.check_weights()
+        self._rehearse(requests)
+        rendered = all_rendered(self._reader.read(requests, request_names(requests)))
+        wanted = spell_replies(rendered, replies, self.model.tokenizer)
+        context = self.model.context
+        for chat, options in zip(rendered, wanted, strict=True):
+            longest = chat.row.longest + max(map(len, options))
+            if context and (longest > context or chat.row.longest >= context):
+                name = chat.row.name
+                raise PromptError(
+                    f"{name and f'{name}: '}A chat and its reply take {longest} tokens, and"
+                    f" {self.model.name} sees {context}; use a shorter chat."
+                )
+        return rendered, wanted
 
 
 class _Jobs:
@@ -259,8 +324,3 @@ class _Jobs:
     def stop(self) -> None:
         for answer in self._open:
             self._session.cancel(answer)
-
-
-def _generate_apart(model: SessionModel, requests: Sequence[Request]) -> list[Reply]:
-    """Replies of a session of their own; no method of the first one, which would hold itself."""
-    return LocalSession(model).generate_batch(requests)

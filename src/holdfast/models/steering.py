@@ -1,19 +1,15 @@
-"""Steering around a forward pass or `generate()` of a Hugging Face model that one already has, and
-chats as tensors for it.
-"""
-
-from __future__ import annotations
+"""Steering of a Hugging Face model that one already has, and chats as tensors for it."""
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention.blocks import Steered, entered
 from holdfast.attention.checks import CacheOrigin
@@ -21,19 +17,15 @@ from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
 from holdfast.attention.steering import SteeringSpec
 from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, UsageError, shortened
+from holdfast.errors import ModelError, UsageError, cut, shortened
 from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
 from holdfast.methods.protocols import InPass
 from holdfast.methods.registry import METHODS
 from holdfast.models.requests import Request
 from holdfast.states import check_states, sites_of
 from holdfast.states.edits import BlockStates
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 
 MethodOrSpec = InPass | str  # a method, or the spec string of one or several
 _SPEC = 100  # characters of a spec string in messages
@@ -99,9 +91,7 @@ def steering(
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Leaves passes of a model inside as they are, whatever block is open on it; `hf_model` is as
-    in `steering`.
-    """
+    """Leaves passes of `hf_model` (as in `steering`) as they are, whatever block is open on it."""
     with entered(causal_model(hf_model), None):
         yield
 
@@ -114,8 +104,7 @@ def _block(
     trace: bool,
 ) -> Steered:
     attention = [of_kind(row, Kind.LOG_ODDS) for row in rows]
-    spec = " / ".join(dict.fromkeys(map(_spec, rows)))
-    spec = spec if len(spec) <= _SPEC else spec[: _SPEC - 1] + "…"
+    spec = cut(" / ".join(dict.fromkeys(map(_spec, rows))), _SPEC)
     with_generated = any(m.span_includes_generated for row in attention for m in row)
     return Steered(
         ref(model),
@@ -182,7 +171,6 @@ def causal_model(model: Any) -> PreTrainedModel:
 
 
 def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
-    """The methods of each row, all of which act inside a forward pass."""
     if not isinstance(methods, (list, tuple)):
         methods = [methods]
     nested = any(isinstance(row, (list, tuple)) for row in methods)
@@ -197,7 +185,6 @@ def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
 
 
 def _read(methods: Sequence[MethodOrSpec]) -> tuple[InPass, ...]:
-    """The methods, the spelled ones read."""
     read: list[Method] = []
     for given in methods:
         read += parse(given) if isinstance(given, str) else [given]
@@ -257,7 +244,7 @@ class EncodedChats:
 
 
 def encode_chats(
-    chats: Sequence[Sequence[Message]],
+    chats: Sequence[Messages],
     tokenizer: PreTrainedTokenizerFast,
     *,
     system_as: str = "role",

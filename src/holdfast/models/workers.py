@@ -21,14 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError, RequestFailed, Unreachable
 from holdfast.methods import Ability, Method
-from holdfast.models.answers import (
-    Endpoint,
-    FilteredReply,
-    MalformedAnswer,
-    read_json,
-    read_reply,
-    read_stream,
-)
+from holdfast.models import answers
 from holdfast.models.capabilities import check_needs
 from holdfast.models.protocol import Job
 from holdfast.models.refusals import (
@@ -59,7 +52,7 @@ _LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 class Server:
     """One endpoint, and its dialect as far as its answers have shown it; used by many threads."""
 
-    endpoint: Endpoint
+    endpoint: answers.Endpoint
     client: OpenAI = field(repr=False)
     concurrency: int  # requests under way at once
     served: Served  # the steering that it offers
@@ -127,12 +120,12 @@ class Server:
                 # without its cause, for the request it carries holds the key
                 raise failure_of(error, self.endpoint) from None
             try:
-                answer = read_json(text)
+                answer = answers.read_json(text)
                 check_applied(answer, body, self.endpoint.url)
-                return self._with_masses(read_reply(answer), answer.get("id"), body)
-            except FilteredReply:
+                return self._with_masses(answers.read_reply(answer), answer.get("id"), body)
+            except answers.FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-            except MalformedAnswer as error:
+            except answers.MalformedAnswer as error:
                 if attempt >= self.endpoint.max_retries:
                     raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
             time.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
@@ -151,28 +144,25 @@ class Server:
 
         try:
             with self._send(ask, body, request.sampling.max_new_tokens) as chunks:
-                reply, name = read_stream(
+                reply, name = answers.read_stream(
                     chunks, take, lambda chunk: check_applied(chunk, body, self.endpoint.url)
                 )
         except openai.OpenAIError as error:
             raise failure_of(error, self.endpoint) from None
-        except FilteredReply:
+        except answers.FilteredReply:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-        except (MalformedAnswer, ValueError) as error:
-            why = MalformedAnswer(str(error))
+        except (answers.MalformedAnswer, ValueError) as error:
+            why = answers.MalformedAnswer(str(error))
             raise RequestFailed(explain_answer(why, "".join(pieces), self.endpoint)) from None
         return self._with_masses(reply, name, body)
 
     def _with_masses(self, reply: Reply, name: object, body: dict[str, object]) -> Reply:
-        """The reply with the mass that its server tells apart from it, if there is one."""
         if not traces_apart(body):
             return reply
         return replace(reply, masses=fetch_masses(self.client, self.endpoint, name))
 
     def _send(self, ask: Callable[..., Any], body: dict[str, object], max_new_tokens: int) -> Any:
-        """Asks until the server takes the fields; what it refuses by name is left out for good once
-        it has answered.
-        """
+        """Asks until the server takes the fields, and remembers which it refuses by name."""
         import openai
 
         limit, refused = self.limit, self.refused
@@ -196,9 +186,7 @@ class Server:
 
 
 def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
-    """Those of the fields without which a request means the same: seeds promise little, and 1 is
-    the protocol's default.
-    """
+    """The fields that may be left out: a seed, and 1, the protocol's default."""
     return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
 
 

@@ -1,7 +1,5 @@
 """Reproduced figures and tables, the paper's claims of them with verdicts, and one page of all."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

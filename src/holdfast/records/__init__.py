@@ -29,31 +29,3 @@ from holdfast.records.run import (
     refuse_early,
 )
 from holdfast.records.tables import columns_of, write_csv, write_parquet
-
-__all__ = [
-    "FAILURES",
-    "LOCK",
-    "MANIFEST",
-    "RECORDS",
-    "Compatibility",
-    "Key",
-    "PendingBatch",
-    "Run",
-    "RunData",
-    "append_line",
-    "batches",
-    "columns_of",
-    "command_of",
-    "cut_torn_line",
-    "open_run",
-    "read_notes",
-    "read_run",
-    "refuse_another",
-    "refuse_early",
-    "resume",
-    "superset",
-    "to_line",
-    "union",
-    "write_csv",
-    "write_parquet",
-]

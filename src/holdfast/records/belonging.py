@@ -1,7 +1,5 @@
 """Whether a record is one of its run: its fields are what every reader relies on."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -10,11 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Round = Annotated[int, Field(ge=1)]
 Number = Annotated[int, Field(ge=0)]
+Fields = Mapping[str, Any]
 
 
 class _Fields(BaseModel):
-    """Some of the fields of an object; it may have others."""
-
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
@@ -64,7 +61,7 @@ class _TaskSample(_Sample):
 _SAMPLES: dict[str, type[_Fields]] = {"tasks": _TaskSample, "profile": _Sample}  # by the command
 
 
-def why_not(record: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
+def why_not(record: Fields, manifest: Fields) -> str | None:
     """The fault of a record of this run, to follow "Line 7 of ..."; None where nothing is."""
     command = str(manifest.get("command"))
     try:
@@ -83,9 +80,7 @@ def why_not(record: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | Non
     )
 
 
-def _of_another_run(
-    record: Mapping[str, Any], command: str, identity: Mapping[str, Any]
-) -> str | None:
+def _of_another_run(record: Fields, command: str, identity: Fields) -> str | None:
     settings = _mapping(identity.get("settings"))
     count = {"tasks": settings.get("samples"), "profile": identity.get("samples")}.get(
         command, settings.get("conversations")
@@ -104,9 +99,7 @@ def _of_another_run(
     return None
 
 
-def _out_of_range(
-    record: Mapping[str, Any], command: str, identity: Mapping[str, Any]
-) -> str | None:
+def _out_of_range(record: Fields, command: str, identity: Fields) -> str | None:
     for probe in record["probes"]:
         if probe["kind"] != "capability" and not 0 <= probe["score"] <= 1:
             return f"has the score {probe['score']}, which is not between 0 and 1"
@@ -117,5 +110,5 @@ def _out_of_range(
     return None
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: Any) -> Fields:
     return value if isinstance(value, Mapping) else {}

@@ -1,7 +1,5 @@
 """A record as a line of JSON that ends in a checksum of what stands before it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -85,17 +83,13 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
     return records
 
 
-def read_notes(
-    data: bytes, path: Path, fields: Mapping[str, type] = _NOTED
-) -> list[dict[str, Any]]:
-    """The lines of a file of failures, or of another whose fields are given, each checked for
-    damage.
-    """
+def read_notes(data: bytes, path: Path, kinds: Mapping[str, type] = _NOTED) -> list[dict[str, Any]]:
+    """The lines of a file of failures, or with fields of other `kinds`, checked for damage."""
     notes = []
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
         where = f"Line {number} of {path}"
         note = _read(line, where, needs_checksum=True)
-        for name, kind in fields.items():
+        for name, kind in kinds.items():
             if not isinstance(note.get(name), kind):
                 raise RecordsError(f"{where} has the {name} {note.get(name)!r}; {_CURE}.")
         notes.append(note)

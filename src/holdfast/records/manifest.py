@@ -1,7 +1,5 @@
 """The manifest of a run: what it was started with, and whether another command is the same run."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re
@@ -30,12 +28,10 @@ def version_of(manifest: Mapping[str, Any]) -> int:
     and `lines_without_crc32` counts them. 3: the manifest has its version, in `schema`. A field
     that an earlier reader would misread makes a new version, and a new step of `as_current`.
     """
-    version: int = manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
-    return version
+    return manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
 
 
 def _refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
-    """Refuses a version that this reader does not know."""
     version = version_of(manifest)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise RecordsError(
@@ -196,8 +192,7 @@ def refuse_another(
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """A value as it is read back: tuples are lists."""
-    read_back: dict[str, Any] = json.loads(json.dumps(dict(value)))
-    return read_back
+    return json.loads(json.dumps(dict(value)))
 
 
 def holds_lines(records: Path) -> bool:
@@ -240,7 +235,6 @@ def first_difference(there: Any, here: Any, path: str = "") -> tuple[str, Any, A
 
 
 def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """An identity with the defaults of the fields that it lacks."""
     complete = copy.deepcopy(dict(identity))
     for name, value in as_json(defaults).items():
         if name not in complete:
@@ -251,7 +245,6 @@ def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
 
 
 def _part(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
-    """The values in `there` of the names in `here`."""
     part = {name: there[name] for name in here if name in there}
     for name, value in part.items():
         if isinstance(value, dict) and isinstance(here[name], dict):

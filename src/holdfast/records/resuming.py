@@ -6,8 +6,6 @@ for batch in resume(run, "none", batches(range(200), 48)):
             batch.keep(record)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,9 +34,7 @@ class PendingBatch:
         return len(self.numbers) - len(self.again)
 
     def keep(self, record: Mapping[str, Any]) -> None:
-        """Appends the record of one of the batch, unless the run has it already; its `method`, the
-        batch's name, need not be there.
-        """
+        """Appends the record of one of the batch, unless the run has it; it needs no `method`."""
         if record["conversation"] in self.missing:
             self.run.append({"method": self.name, **record})
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,7 @@ from holdfast.records.manifest import (
     read_manifest,
     refuse_another,
 )
-from holdfast.records.tables import frame_of
+from holdfast.records.tables import RunData
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -47,37 +46,6 @@ Key = tuple[str, int]
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
 _OURS = (LOCK, MANIFEST, MANIFEST + ".new")
-
-
-@dataclass(frozen=True)
-class RunData:
-    """The contents of a run folder.
-
-    Attributes:
-        folder: where.
-        manifest: what the run was started with, in today's form (`manifest.version_of`).
-        records: in the order they were written.
-        failures: what was asked, was not answered, and is not recorded to this day, which the next
-            command asks again: per key its latest method, conversation, why and reason.
-    """
-
-    folder: Path
-    manifest: dict[str, Any]
-    records: list[dict[str, Any]]
-    failures: list[dict[str, Any]] = field(default_factory=list)
-
-    def frame(self, dataframe: Callable[[dict[str, list[Any]]], Any] | None = None) -> Any:
-        """The records as a tidy table: a row for each probe of each round of each conversation, or
-        for each score of each sample (docs/runs.md describes the columns).
-
-        Args:
-            dataframe: what makes a table of columns by name, each a list with None where nothing
-                was measured: `polars.DataFrame`, `pyarrow.table`, `dict`; None: pandas.
-
-        Raises:
-            UsageError: pandas is asked for and not installed.
-        """
-        return frame_of(self, dataframe)
 
 
 class Run:
@@ -98,7 +66,6 @@ class Run:
         return set(self._keys)
 
     def __contains__(self, key: object) -> bool:
-        """Whether the (method, conversation) pair is recorded."""
         return key in self._keys
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -125,9 +92,7 @@ class Run:
             raise
 
     def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
-        """Notes that something was not answered; it stays missing, so that it is asked again. `why`
-        is as `RequestFailed` has it, `reason` the error's sentence.
-        """
+        """Notes what was not answered, to be asked again; `why` as in `RequestFailed`."""
         noted = {"method": method, "conversation": conversation, "why": why, "reason": reason}
         try:
             append_line(self.folder / FAILURES, noted)
@@ -146,7 +111,6 @@ class Run:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Releases the folder."""
         self.close()
         if isinstance(error, Unreachable):
             raise Unreachable(
@@ -202,9 +166,7 @@ def refuse_early(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> None:
-    """Refuses what `open_run` would refuse, by the part of the identity that needs no model; writes
-    nothing.
-    """
+    """Refuses what `open_run` would, by the identity as known without a model; writes nothing."""
     folder = Path(folder)
     if (folder / MANIFEST).exists():
         refuse_another(folder, identity, compatibility, about)

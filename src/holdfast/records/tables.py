@@ -1,19 +1,16 @@
-"""The records of a run as one tidy table: a row for each probe, or for each score of a sample.
-
-docs/runs.md describes the columns. Their names, order and types depend on the command alone, so
-that tables of several runs can be put under each other.
+"""The records of a run as one tidy table, a row per probe or score (docs/runs.md).
+Columns depend on the command alone, so that tables can be put under each other.
 """
-
-from __future__ import annotations
 
 import csv
 import importlib
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.common.files import write_whole
 from holdfast.errors import UsageError
@@ -34,25 +31,49 @@ _SCORES = (
 _OF_SAMPLES = ("tasks", "profile")  # the commands whose records are samples
 
 
-class RunLike(Protocol):
-    """The source of a table; `RunData` is one."""
+@dataclass(frozen=True)
+class RunData:
+    """The contents of a run folder.
 
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """The run's own description, as in its manifest."""
+    Attributes:
+        folder: where.
+        manifest: what the run was started with, in today's form (`manifest.version_of`).
+        records: in the order they were written.
+        failures: what was asked, was not answered, and is not recorded to this day, which the next
+            command asks again: per key its latest method, conversation, why and reason.
+    """
 
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """In the order they were written."""
+    folder: Path
+    manifest: dict[str, Any]
+    records: list[dict[str, Any]]
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def frame(self, dataframe: Callable[[Columns], Any] | None = None) -> Any:
+        """The records as a tidy table: a row for each probe of each round of each conversation, or
+        for each score of each sample (docs/runs.md describes the columns).
+
+        Args:
+            dataframe: what makes a table of columns by name, each a list with None where nothing
+                was measured: `polars.DataFrame`, `pyarrow.table`, `dict`; None: pandas.
+
+        Raises:
+            UsageError: pandas is asked for and not installed.
+        """
+        if dataframe is not None:
+            return dataframe(columns_of(self))
+        pandas = package("pandas", "pandas", "run.frame()")
+        # a column of which nothing was measured would else have no type
+        types = {name: kind for name, kind in types_of(self).items() if kind is float}
+        return pandas.DataFrame(columns_of(self)).astype(types)
 
 
-def types_of(run: RunLike) -> Mapping[str, type]:
+def types_of(run: RunData) -> Mapping[str, type]:
     """The columns of a run's table in their order, and whether each holds str, int or float."""
     names = _SCORES if run.manifest.get("command") in _OF_SAMPLES else _PROBES
     return {n: float if n in _FLOATS else int if n in _INTS else str for n in names}
 
 
-def columns_of(run: RunLike) -> Columns:
+def columns_of(run: RunData) -> Columns:
     """The table of a run, column by column; None where nothing was measured or nothing applies."""
     of_samples = run.manifest.get("command") in _OF_SAMPLES
     rows = _rows_of_scores(run) if of_samples else _rows_of_probes(run)
@@ -66,17 +87,7 @@ def columns_of(run: RunLike) -> Columns:
     return columns
 
 
-def frame_of(run: RunLike, dataframe: Callable[[Columns], Any] | None = None) -> Any:
-    """As `RunData.frame`."""
-    if dataframe is not None:
-        return dataframe(columns_of(run))
-    pandas = package("pandas", "pandas", "run.frame()")
-    # a column of which nothing was measured would else have no type
-    types = {name: kind for name, kind in types_of(run).items() if kind is float}
-    return pandas.DataFrame(columns_of(run)).astype(types)
-
-
-def write_csv(run: RunLike, path: Path | str) -> Path:
+def write_csv(run: RunData, path: Path | str) -> Path:
     """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field."""
     text, columns = io.StringIO(newline=""), columns_of(run)
     writer = csv.writer(text, lineterminator="\n")
@@ -85,7 +96,7 @@ def write_csv(run: RunLike, path: Path | str) -> Path:
     return write_whole(path, text.getvalue(), "another file with --csv")
 
 
-def write_parquet(run: RunLike, path: Path | str) -> Path:
+def write_parquet(run: RunData, path: Path | str) -> Path:
     """Writes the table of a run as Parquet; the schema holds the identity of the run as JSON."""
     arrow = package("pyarrow", "parquet", "--parquet")
     parquet = importlib.import_module("pyarrow.parquet")
@@ -111,7 +122,7 @@ def package(name: str, extra: str, needed_by: str) -> ModuleType:
         ) from error
 
 
-def _rows_of_probes(run: RunLike) -> Iterator[dict[str, Any]]:
+def _rows_of_probes(run: RunData) -> Iterator[dict[str, Any]]:
     identity = run.manifest["identity"]
     of_run = {
         "model": identity.get("model"),
@@ -133,7 +144,7 @@ def _rows_of_probes(run: RunLike) -> Iterator[dict[str, Any]]:
             yield {**of_run, **of_dialog, "turn_mass": turn.get("mass"), **probe}
 
 
-def _rows_of_scores(run: RunLike) -> Iterator[dict[str, Any]]:
+def _rows_of_scores(run: RunData) -> Iterator[dict[str, Any]]:
     identity = run.manifest["identity"]
     for record in run.records:
         of_sample = {

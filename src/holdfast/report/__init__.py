@@ -1,7 +1,5 @@
 """Analysis -> a table for the terminal, figures, and one self-contained HTML page."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Sequence
@@ -12,8 +10,6 @@ from holdfast.common.files import cannot_write, write_whole
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.terminal import table
-
-__all__ = ["check_page", "table", "write", "write_summary"]
 
 
 def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out") -> Path:

@@ -1,7 +1,5 @@
 """The section of the page that says how the numbers were made."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

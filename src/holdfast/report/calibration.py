@@ -1,8 +1,4 @@
-"""The sentences and the page of a calibration: the table of every setting, the recommendation, its
-reasons, and the sizes that would decide.
-"""
-
-from __future__ import annotations
+"""The sentences and the page of a calibration: the table of every setting, and which to take."""
 
 import math
 from pathlib import Path
@@ -61,7 +57,6 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
 
 
 def _nearest(calibration: Calibration, near: Candidate) -> str:
-    """The setting that comes closest, with its numbers on the half and on all conversations."""
     choosing, gain = ~calibration.report, calibration.gain(near)
     if gain.mean is None or gain.mean <= 0:
         why = "it is no more stable there either"
@@ -88,10 +83,7 @@ def chance_line(calibration: Calibration) -> str:
 
 
 def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
-    """The options of a calibration that should decide if the means stay as they are, and the
-    conversations (`count`) that each setting then has; {} where none of up to `_MOST` times the
-    size would.
-    """
+    """The options that should decide if means stay, and the `count` per setting; {} if none."""
     plan, count = calibration.about["plan"], len(calibration.none.stability)
     fewest = 2 * MIN_SAMPLES / min(count, calibration.questions)
     times = max(times_needed(calibration, chosen) or 0.0, fewest)
@@ -170,9 +162,7 @@ def detail_lines(calibration: Calibration) -> list[str]:
 
 
 def unprompted_lines(run: RunData) -> list[str]:
-    """Which prompts or rules score as well without the system prompt, of the run of stability; else
-    the option that measures it, where there are rules.
-    """
+    """Which prompts or rules score as well without the system prompt, or how to measure it."""
     first = read_series(run)[0]
     baseline = baseline_beside(run, first)
     if baseline is None:
@@ -238,19 +228,11 @@ def _unprompted_table(run: RunData) -> Table | None:
 def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
     """The table of every setting, its head first, with the digits that the terminal has."""
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
-    rows: list[tuple[str, ...]] = [
-        (
-            "method",
-            "Pareto front",
-            "stability",
-            "against none",
-            "verdict",
-            f"capability{chance}",
-            "points lost",
-            "broken",
-            "perplexity",
-        )
-    ]
+    head = (
+        *("method", "Pareto front", "stability", "against none", "verdict"),
+        *(f"capability{chance}", "points lost", "broken", "perplexity"),
+    )
+    rows: list[tuple[str, ...]] = [head]
     for candidate, star in zip(calibration.candidates, front(calibration), strict=True):
         against, verdict, lost = "", "", ""
         if candidate is not calibration.none:

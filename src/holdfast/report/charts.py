@@ -1,10 +1,4 @@
-"""The charts of the page: curves by round, drawn by `templates/charts.svg.j2` in user units of its
-SVG, and how series look there.
-
-Colours come from the style sheet of the page, so they follow light and dark.
-"""
-
-from __future__ import annotations
+"""The charts of the page, in user units of `templates/charts.svg.j2`; colours are its CSS."""
 
 import itertools
 import json
@@ -209,9 +203,7 @@ def looks(series: Sequence[Series]) -> list[Curve]:
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart by round whose values can be read off; readings is JSON: per round, [colour, label,
-    value, interval, sd] of each series.
-    """
+    """A chart by round; readings, JSON: per round [colour, label, value, interval, sd]."""
 
     title: str
     meaning: str

@@ -1,7 +1,5 @@
 """The section of the page with the verdict of `holdfast check` on every prompt and rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -110,7 +108,6 @@ def _ordered(check: Check) -> list[PromptCheck]:
 
 
 def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
-    """A prompt, and behind it its rules."""
     counts = (len(checked.records), checked.decided_after, index)
     why = reason(checked, check.terms)
     if checked.fall is not None and why != fall_text(checked.fall):

@@ -1,8 +1,4 @@
-"""The sentences of `holdfast check`, for terminal, page and JUnit: verdicts, reasons and the worst
-conversations.
-"""
-
-from __future__ import annotations
+"""The sentences of `holdfast check`: verdicts, reasons and the worst conversations."""
 
 import math
 import textwrap
@@ -67,9 +63,7 @@ def percentage(share: float) -> str:
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
-    """The reason for the verdict on a prompt, and the conversations that it took: '(decided after
-    3 of 8 conversations)', or '(8 conversations)' where there is none or it took all of them.
-    """
+    """The reason for a verdict and what it took: '(decided after 3 of 8 conversations)'."""
     count = len(checked.records)
     early = f"decided after {checked.decided_after} of " if checked.decided_after < count else ""
     return f"{reason(checked, terms)} ({early}{count_of(count, 'conversation')})"
@@ -226,7 +220,6 @@ def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
 
 
 def _transcript(record: Record, probe: Record) -> list[str]:
-    """A conversation up to a probe, its reply and score."""
     lines = [f"conversation {record['conversation']}, up to the probe of round {probe['round']}:"]
     lines += _quoted("system", record["agent"].get("system_prompt", ""))
     for turn in record["turns"]:
@@ -237,14 +230,12 @@ def _transcript(record: Record, probe: Record) -> list[str]:
 
 
 def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
-    """Where a rule fell most."""
     return next(
         cell for cell in checked.cells if (cell.rule, cell.round) == (fall.rule, fall.round)
     )
 
 
 def _quoted(who: str, text: Any) -> list[str]:
-    """A turn, wrapped behind who speaks."""
     lines: list[str] = []
     for paragraph in str(text).splitlines() or [""]:
         lines += textwrap.wrap(paragraph, _WIDTH - 10) or [""]

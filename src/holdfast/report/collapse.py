@@ -1,7 +1,5 @@
 """Conversations that have broken down, in a sentence and as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from holdfast.analysis.collapse import (
@@ -77,9 +75,7 @@ def _shares(collapse: Collapse, limit: str) -> str:
 
 
 def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None:
-    """How many turns are cut or repeated, and stability with and without collapsed conversations;
-    None where few are.
-    """
+    """How many turns are cut or repeated, stability without collapsed dialogs; None if few."""
     counted = [count_turns(item.records) for item in series]
     if not any(counts.collapsed or counts.notable for counts in counted):
         return None
@@ -91,14 +87,8 @@ def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None
 
 
 _HEAD = (
-    "Series",
-    "Turns",
-    "Cut at the token limit",
-    "Repeat the other",
-    "Repeat their own",
-    "Loop",
-    "Conversations collapsed",
-    "From round",
+    *("Series", "Turns", "Cut at the token limit", "Repeat the other", "Repeat their own"),
+    *("Loop", "Conversations collapsed", "From round"),
 )
 
 
@@ -114,7 +104,6 @@ def _row(item: Series, counts: Collapse) -> tuple[str, ...]:
 
 
 def _readings(series: Sequence[Series], left: Sequence[Series]) -> Table:
-    """Stability of all conversations, and of those that have not collapsed."""
     last = max(item.rounds for item in series)
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
     for item, rest in zip(series, left, strict=True):

@@ -1,7 +1,5 @@
 """How much of a chat the model read, in sentences and as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from holdfast.analysis.context import Truncation, survivals_of, truncation_of

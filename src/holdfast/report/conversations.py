@@ -1,13 +1,10 @@
-"""The conversations as data for the page: a light index for the list, and the texts in chunks
-unpacked when one is opened.
-"""
-
-from __future__ import annotations
+"""Conversations as data for the page: an index, and texts unpacked when one is opened."""
 
 import base64
 import gzip
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +35,7 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
     series, number, prompts, scores by round and the round in which it ended early. One pair's
     conversations under several methods stand side by side, so that they share a chunk.
     """
+    prompt_of = itemgetter("id", "category", "system_prompt")
     prompts: dict[tuple[Any, ...], int] = {}
     questions: dict[str, int] = {}
     runs = list(dict.fromkeys(item.run for item in series))
@@ -52,7 +50,7 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
         item = series[at]
         record = item.records[row]
         agent, user = (
-            prompts.setdefault(_prompt(record[who]), len(prompts)) for who in ("agent", "user")
+            prompts.setdefault(prompt_of(record[who]), len(prompts)) for who in ("agent", "user")
         )
         stability, adoption = _numbers(item.stability[row]), _numbers(item.adoption[row])
         ended = record.get("ended", {}).get("round")
@@ -82,9 +80,7 @@ def script_json(value: Any) -> Markup:
 
 
 class Chunk(NamedTuple):
-    """The texts of some conversations, for an inert script element: JSON, or gzip in base64, whose
-    letters need no escape.
-    """
+    """Texts of some conversations for an inert script element: JSON, or gzip in base64."""
 
     text: Markup
     is_packed: bool
@@ -99,10 +95,6 @@ def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
     return [Chunk(Markup(base64.b64encode(data).decode("ascii")), True) for data in packed]
 
 
-def _prompt(person: dict[str, Any]) -> tuple[Any, ...]:
-    return person["id"], person["category"], person["system_prompt"]
-
-
 def _numbers(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else round(float(value), 3) for value in values]
 
@@ -112,29 +104,19 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
     reply, score, reason, mass, rule, note], and why the dialog ended early; a note says what became
     of a reply.
     """
+    spoken = itemgetter("round", "speaker", "text")
     summed = {(summary["view"], summary["rounds"][1]) for summary in record.get("summaries", ())}
     return {
         "turns": [
-            [
-                turn["round"],
-                turn["speaker"],
-                turn["text"],
-                _note(turn, turn["speaker"], summed),
-                _mass(turn),
-            ]
+            [*spoken(turn), _note(turn, turn["speaker"], summed), _mass(turn)]
             for turn in record["turns"]
         ],
         "probes": [
             [
-                probe["round"],
-                probe["kind"],
+                *(probe["round"], probe["kind"]),
                 questions.setdefault(probe["question"], len(questions)),
-                probe["reply"],
-                round(probe["score"], 4),
-                probe["reason"],
-                _mass(probe),
-                probe.get("rule"),
-                _note(probe, "agent", summed),
+                *(probe["reply"], round(probe["score"], 4), probe["reason"]),
+                *(_mass(probe), probe.get("rule"), _note(probe, "agent", summed)),
             ]
             for probe in record["probes"]
         ],

@@ -1,38 +1,16 @@
 """The page of one or several runs of the drift benchmark."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.analysis import estimates
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.check_file import Check, read_check
-from holdfast.analysis.estimates import (
-    accuracy_of,
-    baseline_of,
-    by_prompt,
-    category_rows,
-    difference,
-    row_of,
-    rule_differences,
-    rule_rows,
-)
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import RunData
+from holdfast.report import charts
 from holdfast.report.about import about_runs, conversation_kind, setting
-from holdfast.report.charts import (
-    CAPTIONS,
-    COLOURS,
-    CurveGroup,
-    Multiples,
-    groups_of,
-    looks,
-    multiples,
-    number_rows,
-    panel,
-    round_top,
-)
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse import collapse_lines, collapse_section
 from holdfast.report.context import read_whole, survival_lines, survival_table, truncation_lines
@@ -55,48 +33,44 @@ _NAMED = (
 
 
 def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
-    """Each series and its baseline with the difference of each kind of probe (None where they share
-    no pairs), and how far the axis goes to either side of 0; None for a single series.
-    """
+    """Each series, its baseline and their differences by kind, and the reach of the axis."""
     rows = [
-        (item, baseline, [difference(series, item, kind) for kind in KINDS])
+        (item, baseline, [estimates.difference(series, item, kind) for kind in KINDS])
         for item in series
-        if (baseline := baseline_of(series, item)) is not None
+        if (baseline := estimates.baseline_of(series, item)) is not None
     ]
     pairs = [pair for *_, there in rows for pair in there if pair]
     values = [value for pair in pairs for value in (pair.last, pair.mean)]
     ends = [end for value in values for end in (value.mean, value.low, value.high)]
-    reach = round_top([abs(end) for end in ends if end is not None])
+    reach = charts.round_top([abs(end) for end in ends if end is not None])
     return {"rows": rows, "reach": reach} if rows else None
 
 
-def accuracy_section(series: Sequence[Series]) -> Multiples | None:
+def accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
     """Both accuracies of the series that have them; None where none has."""
     groups = [
-        CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
+        charts.CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
         for item in series
-        for level, points in (accuracy_of(item) or {}).items()
+        for level, points in (estimates.accuracy_of(item) or {}).items()
     ]
-    return multiples(series, groups, "{} accuracy") if groups else None
+    return charts.multiples(series, groups, "{} accuracy") if groups else None
 
 
-def categories_section(series: Sequence[Series]) -> dict[str, Multiples]:
+def categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
     """By kind of probe, small charts by the category of the prompt that is scored."""
     blocks = {}
     for kind in KINDS:
-        rows = [row for item in series for row in category_rows(item, kind)]
+        rows = [row for item in series for row in estimates.category_rows(item, kind)]
         if rows:
-            groups = groups_of(sorted(rows, key=lambda row: row.group))
+            groups = charts.groups_of(sorted(rows, key=lambda row: row.group))
             spaced = [group._replace(name=group.name.replace("_", " ")) for group in groups]
-            blocks[kind] = multiples(series, spaced, CAPTIONS[kind][0] + ": {}")
+            blocks[kind] = charts.multiples(series, spaced, charts.CAPTIONS[kind][0] + ": {}")
     return blocks
 
 
 def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
-    """Every system prompt the agent had with the place of its series, least stable first, and lists
-    of the extremes of the first series; these are empty where too few were drawn often enough.
-    """
-    tables = [by_prompt(item) for item in series]
+    """Every prompt the agent had, least stable first, and the extremes of the first series."""
+    tables = [estimates.by_prompt(item) for item in series]
     drawn = [row for row in tables[0] if row.n >= LEAST_DRAWN]
     size = min(_EXTREMES, len(drawn) // 2)
     extremes = (("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size])) if size else ()
@@ -110,11 +84,7 @@ def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
 
 
 def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
-    """The HTML of the report.
-
-    Texts of models reach it as escaped text, or as inert JSON that the script writes into text
-    nodes.
-    """
+    """The HTML of the report; texts of models are escaped, or inert JSON."""
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
@@ -122,11 +92,11 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     checks = [read_check(run) for run in runs]
     baseline = baseline_beside(runs[0], series[0])
-    rules = rule_rows(series)
+    rules = estimates.rule_rows(series)
     agents = [record["agent"] for item in series for record in item.records]
     categories = sorted({agent["category"] for agent in agents if agent["category"]})
     one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
-    shown = list(zip(looks(series), series, strict=True))
+    shown = list(zip(charts.looks(series), series, strict=True))
     kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
     measured = {kind: there for kind, there in kinds.items() if there}
     first, *lines = _opening(runs[0], checks[0], series, baseline)
@@ -138,22 +108,22 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         facts=_facts(runs, series),
         series=series,
         rounds=max(item.rounds for item in series),
-        looks=looks(series),
-        colours={item: index % COLOURS for index, item in enumerate(series)},
+        looks=charts.looks(series),
+        colours={item: index % charts.COLOURS for index, item in enumerate(series)},
         measured=measured,
         scored=[kind for kind in KINDS if kind in measured],
-        panel=panel,
-        row_of=row_of,
-        number_rows=number_rows,
+        panel=charts.panel,
+        row_of=estimates.row_of,
+        number_rows=charts.number_rows,
         check=check_sections(checks, labels, series),
         accuracy=accuracy_section(series),
-        rules=multiples(series, groups_of(rules), "Keeps {}") if rules else None,
+        rules=charts.multiples(series, charts.groups_of(rules), "Keeps {}") if rules else None,
         rule_rows=rules,
-        rule_differences=rule_differences(series, rules),
+        rule_differences=estimates.rule_differences(series, rules),
         methods=methods_section(series),
         # a single category of no meaning would be the whole run again
         categories={} if one_category else categories_section(series),
-        CAPTIONS=CAPTIONS,
+        CAPTIONS=charts.CAPTIONS,
         shown_categories=SHOWN_CATEGORIES,
         baseline=baseline,
         judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
@@ -195,5 +165,4 @@ def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:
 
 
 def _name(value: object) -> str:
-    """The name of a model or suite, given as a name or as an object with one."""
     return str(value.get("name", "")) if isinstance(value, dict) else str(value or "")

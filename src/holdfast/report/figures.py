@@ -1,6 +1,4 @@
-"""Figures as SVG and PNG files by matplotlib, which is imported only when one is drawn: their
-style, their parts, and the figures of a drift run.
-"""
+"""Figures as SVG and PNG by matplotlib, imported when one is drawn; those of a drift run."""
 
 from __future__ import annotations
 
@@ -71,9 +69,6 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     return written
 
 
-# --- Parts of figures
-
-
 def panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure of `count` axes, each so many inches wide and high."""
     from matplotlib.figure import Figure
@@ -112,10 +107,7 @@ def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = N
 def legend_below(
     figure: Figure, handles: Sequence[Any], names: Sequence[str], note: str = "", columns: int = 2
 ) -> None:
-    """The legend under the figure, in as many columns and as large as fits.
-
-    A name too long for a line is cut, and the figure grows where the legend is high.
-    """
+    """The legend under the figure, as large as fits; long names are cut, the figure may grow."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     title = textwrap.fill(note, int(figure.get_figwidth() * _PER_INCH)) if note else None
@@ -133,9 +125,6 @@ def legend_below(
             figure.set_figheight(figure.get_figheight() + extra)
             return
         legend.remove()
-
-
-# --- A drift run
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:

@@ -1,7 +1,5 @@
 """How far judges agree with labelled replies, on the page of a run and in the terminal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ A failed verdict is a failure; an undecided one is an error, since a test that c
 passed. A prompt fails exactly when one of its tests does, so the file agrees with the exit code.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -45,11 +43,7 @@ class TestCase:
 def write_junit(
     checks: Sequence[PromptCheck], terms: Terms, suite: str, path: Path | str, seconds: float
 ) -> Path:
-    """Writes the verdicts as JUnit XML, whole or not at all.
-
-    The conversations of all prompts run side by side, so each prompt has a share of the seconds
-    that the check took by its number of conversations, in equal parts for its rules.
-    """
+    """Writes the verdicts as JUnit XML; the seconds are shared out by conversations."""
     cases: list[TestCase] = []
     conversations = sum(len(checked.records) for checked in checks)
     for checked in checks:
@@ -80,7 +74,6 @@ def write_cases(name: str, cases: Sequence[TestCase], path: Path | str, seconds:
 
 
 def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[TestCase]:
-    """The test of a prompt, or those of its rules."""
     of_suite = f"holdfast.{suite}"
     for rule in checked.rules:
         yield _rule_test(rule, checked, terms, f"{of_suite}.{checked.id}")

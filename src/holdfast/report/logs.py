@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Rows = Sequence[Adherence]
+
 _MOST_BROKEN = 50  # turns that the page shows of a rule
 _MOST_DRAWN = 12  # rules in a figure, those kept least
 _MOST_TOLD = 3  # turns that a test case shows
 
 
-def table(run: RunData, rows: Sequence[Adherence], bar: float | None) -> str:
+def table(run: RunData, rows: Rows, bar: float | None) -> str:
     """The text for the terminal: a row for each rule, under the sentences of the page's head."""
     compared = any(row.earlier for row in rows)
     head = ["rule", "kept [95 %]", "turns", "first to last turn", "half broken by"]
@@ -41,7 +43,7 @@ def table(run: RunData, rows: Sequence[Adherence], bar: float | None) -> str:
     return "\n".join([headline(run, rows), *lines(run, rows, bar), "", *aligned(cells)])
 
 
-def headline(run: RunData, rows: Sequence[Adherence]) -> str:
+def headline(run: RunData, rows: Rows) -> str:
     """The first line: the rule that is kept least."""
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
@@ -55,13 +57,13 @@ def headline(run: RunData, rows: Sequence[Adherence]) -> str:
     return f"Of {len(rows)} rules, {least.rule} is kept least: in {share}."
 
 
-def _least(rows: Sequence[Adherence]) -> Adherence:
+def _least(rows: Rows) -> Adherence:
     """The rule that is kept least, of those with enough dialogs to tell, if there are any."""
     enough = [row for row in rows if row.overall.n >= MIN_SAMPLES] or rows
     return min(enough, key=lambda row: row.overall.mean or 0)
 
 
-def lines(run: RunData, rows: Sequence[Adherence], bar: float | None) -> list[str]:
+def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
     """The lines under the headline: when that rule is lost, verdicts, and what was left out."""
     sentences = []
     if rows:
@@ -94,12 +96,11 @@ def lines(run: RunData, rows: Sequence[Adherence], bar: float | None) -> list[st
 
 
 def _cells(row: Adherence) -> tuple[str, str, str, str]:
-    """A rule, how well it is kept, in how many turns, and its change from first to last."""
     change = signed(row.change) if row.change.n else "–"
     return row.rule, plain(row.overall), f"{row.applied} of {row.turns}", change
 
 
-def _judged(rows: Sequence[Adherence]) -> bool:
+def _judged(rows: Rows) -> bool:
     return any(row.verdict for row in rows)
 
 
@@ -109,9 +110,7 @@ def _median(row: Adherence) -> str:
     return f"turn {row.survival.median}" if row.survival.median else "–"
 
 
-def write_logs_summary(
-    run: RunData, rows: Sequence[Adherence], bar: float | None, error: float
-) -> Path:
+def write_logs_summary(run: RunData, rows: Rows, bar: float | None, error: float) -> Path:
     """Writes `summary.json` into the run's folder."""
     results = {
         "min_adherence": bar,
@@ -162,7 +161,7 @@ def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> list[dict[str
     ]
 
 
-def write_logs_figures(rows: Sequence[Adherence], folder: Path) -> list[Path]:
+def write_logs_figures(rows: Rows, folder: Path) -> list[Path]:
     """Writes `by_turn`, `by_tokens` and `survival` as SVG and PNG; returns the files."""
     drawn = sorted(rows, key=lambda row: row.overall.mean or 0)[:_MOST_DRAWN]
     with styled():
@@ -178,7 +177,7 @@ def write_logs_figures(rows: Sequence[Adherence], folder: Path) -> list[Path]:
         )
 
 
-def _binned_figure(rows: Sequence[Adherence], name: str, bins: Sequence[int], label: str) -> Figure:
+def _binned_figure(rows: Rows, name: str, bins: Sequence[int], label: str) -> Figure:
     figure, (axis,) = panels(1, 1, 6.4, 3.6)
     last = 0
     for number, row in enumerate(rows):
@@ -205,7 +204,7 @@ def _bin_name(bins: Sequence[int], column: int) -> str:
     return str(start) if after == start + 1 else f"{start}–{after - 1}"
 
 
-def _survival_figure(rows: Sequence[Adherence]) -> Figure:
+def _survival_figure(rows: Rows) -> Figure:
     figure, (axis,) = panels(1, 1, 6.4, 3.6)
     end = max([2, *(turn for row in rows for turn in row.survival.turns)]) + 1
     for number, row in enumerate(rows):
@@ -223,9 +222,7 @@ def _survival_figure(rows: Sequence[Adherence]) -> Figure:
     return figure
 
 
-def _finish(
-    figure: Figure, axis: Axes, rows: Sequence[Adherence], x: str, y: str, note: str
-) -> None:
+def _finish(figure: Figure, axis: Axes, rows: Rows, x: str, y: str, note: str) -> None:
     from matplotlib.lines import Line2D
 
     axis.set(xlabel=x, ylabel=y, ylim=(-0.02, 1.02))
@@ -233,12 +230,8 @@ def _finish(
     legend_below(figure, handles, [row.rule for row in rows], note)
 
 
-def logs_page(
-    run: RunData, rows: Sequence[Adherence], shown: Sequence[Adherence], bar: float | None
-) -> str:
-    """The HTML of the page; `shown` are the rules of the headline and the figures, or the
-    categories of many.
-    """
+def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
+    """The HTML of the page; `shown` are the rules, or categories, of headline and figures."""
     folder = run.folder / "figures"
     head = ("rule", "kept", "turns it is for", "first to last turn", "first broken", "verdict")
     overview = [head]
@@ -277,7 +270,6 @@ def logs_page(
 
 
 def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:
-    """The turns that broke a rule, worst first, with what was said."""
     shown = []
     for index, number, score in row.broken[:_MOST_BROKEN]:
         record = run.records[index]
@@ -300,9 +292,7 @@ def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:
     return shown
 
 
-def write_logs_junit(
-    run: RunData, rows: Sequence[Adherence], path: Path | str, seconds: float
-) -> Path:
+def write_logs_junit(run: RunData, rows: Rows, path: Path | str, seconds: float) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
     suite, cases = run.manifest["identity"]["suite"], []
     for row in rows:

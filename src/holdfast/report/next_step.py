@@ -1,7 +1,5 @@
 """The one thing to do next, by what a run found."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Sequence
@@ -124,7 +122,6 @@ def _needed(value: Estimate, other: float) -> int | None:
 
 
 def _words(command: str) -> list[str]:
-    """The words of a command; none of a manifest whose command is no shell's."""
     try:
         return shlex.split(command)
     except ValueError:
@@ -143,7 +140,6 @@ def _options(words: Sequence[str], names: Sequence[str]) -> str:
 
 
 def _option(words: Sequence[str], name: str) -> str:
-    """The value of an option, given behind a space or an equals sign; "" where it has none."""
     for at, word in enumerate(words):
         if word.startswith(f"{name}="):
             return word.partition("=")[2]

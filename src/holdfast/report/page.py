@@ -5,8 +5,6 @@ What comes from records, models or command lines is text everywhere and is escap
 sheet, the scripts, and the data that this package packs for them are handed over as `Markup`.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib
@@ -92,9 +90,7 @@ def render_study(
     lines: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """The HTML of a page of a command other than `drift`, whose template is named after it. It ends
-    with how its runs, by name, were measured.
-    """
+    """The HTML of `{command}.html.j2`; it ends with how its runs, by name, were measured."""
     manifest = next(iter(runs.values())).manifest
     model = manifest.get("identity", {}).get("model")
     more = (f"model {model}" if model else "", str(manifest.get("created") or "")[:10])
@@ -121,21 +117,17 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    named = (plain, signed, signed_number, tell, other_prompts, minus, small, spark_path)
+    made.filters |= {function.__name__: function for function in named}
     made.filters |= {
-        "plain": plain,
-        "signed": signed,
-        "signed_number": signed_number,
-        "tell": tell,
-        "other_prompts": other_prompts,
-        "minus": minus,
         "whole": _whole,
-        "small": small,
-        "spark_path": spark_path,
         "counts": counts_text,
         "spaced": lambda name: name.replace("_", " "),
         "px": lambda number: f"{number:.1f}",
         "short": lambda number: f"{number:g}",
     }
+    sentences = (broken_text, default_prompt_sentence, fall)
+    made.globals |= {function.__name__: function for function in sentences}
     made.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
         "LASTING": LASTING,
@@ -145,9 +137,6 @@ def environment() -> Environment:
         "MIN_PROMPTS": MIN_PROMPTS,
         "MOST_ACROSS": MOST_ACROSS,
         "RESAMPLES": RESAMPLES,
-        "broken_text": broken_text,
-        "default_prompt_sentence": default_prompt_sentence,
-        "fall": fall,
         "file": _file,
         "hash_of": _hash_of,
         "version": __version__,
@@ -167,10 +156,8 @@ def _whole(text: str) -> Markup:
 
 
 def _file(*names: str) -> Markup:
-    """The style sheet, or scripts in a row."""
     return Markup("".join((_HERE / name).read_text(encoding="utf-8") for name in names))
 
 
 def _hash_of(script: str) -> str:
-    """The hash by which a page allows its own script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,7 +1,5 @@
 """The sentences of a drift run, which its page and the terminal share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
 
+Rows = Sequence[EstimateRow]
 MAX_WORDS = 25  # of the first sentence
 _MOST_NAMED = 4  # rules in one sentence
 
@@ -40,9 +39,7 @@ def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[
 # --- Rules
 
 
-def rules_headline(
-    item: Series, rules: Sequence[EstimateRow], baseline: Baseline | None
-) -> str | None:
+def rules_headline(item: Series, rules: Rows, baseline: Baseline | None) -> str | None:
     """The rules that the agent never follows or comes to follow less, in `MAX_WORDS` words."""
     never = [row for row in rules if row.never_followed]
     less = [row for row in rules if _is_lost(row) and not _is_uninformative(row, baseline)]
@@ -52,10 +49,7 @@ def rules_headline(
     return next((text for text in texts if len(text.split()) <= MAX_WORDS), texts[-1])
 
 
-def _rule_texts(
-    item: Series, never: Sequence[EstimateRow], less: Sequence[EstimateRow]
-) -> Iterator[str]:
-    """The sentence in every length, longest first."""
+def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
     where, fixed = _where(item), _with(item)
     who = f"{where.strip().capitalize()}{fixed} the agent"
     if len(less) == 1 and not never:
@@ -94,7 +88,7 @@ def _is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:
     return baseline is not None and baseline.is_uninformative(row.case, row.rule)
 
 
-def _uninformative_line(rules: Sequence[EstimateRow], baseline: Baseline | None) -> str | None:
+def _uninformative_line(rules: Rows, baseline: Baseline | None) -> str | None:
     """Names the rules that the first sentence leaves out; None where there are none."""
     rows = [row for row in rules if _is_uninformative(row, baseline)]
     if not rows:
@@ -106,7 +100,7 @@ def _uninformative_line(rules: Sequence[EstimateRow], baseline: Baseline | None)
     )
 
 
-def _names(rows: Sequence[EstimateRow], most: int) -> str:
+def _names(rows: Rows, most: int) -> str:
     """'“a”, “b” and 2 more', or '4 rules' where none is to be named."""
     if not most:
         return count_of(len(rows), "rule")
@@ -118,7 +112,7 @@ def _listing(names: Sequence[str], most: int = _MOST_NAMED) -> str:
     return _and([*names[:most], *([f"{more} more"] if more > 0 else [])])
 
 
-def baseline_hint(rows: Sequence[EstimateRow]) -> str:
+def baseline_hint(rows: Rows) -> str:
     """Of a run with rules whose baseline was not measured."""
     few = "Some rules" if len(rows) > 1 else "The rule"
     return (
@@ -131,9 +125,7 @@ def baseline_hint(rows: Sequence[EstimateRow]) -> str:
 
 
 def headline(row: EstimateRow) -> str:
-    """Whether the agent drifts from its first to its last round, in at most `MAX_WORDS` words; of
-    fewer conversations than a verdict takes, the two numbers.
-    """
+    """Whether the agent drifts, in `MAX_WORDS` words; of few conversations, the two numbers."""
     item, first, last = row.series, row.points[0], row.points[-1]
     who, where = f"{_with(item).strip()} the agent".strip(), _where(item)
     if last.mean is None or first.mean is None:
@@ -153,7 +145,7 @@ def headline(row: EstimateRow) -> str:
     return f"{who[0].upper()}{who[1:]} {does}{where}: it {numbers}."
 
 
-def _average(row: EstimateRow, rules: Sequence[EstimateRow]) -> str | None:
+def _average(row: EstimateRow, rules: Rows) -> str | None:
     """The mean over all rules, for a run whose headline names rules."""
     if row.change.mean is None:
         return None
@@ -175,7 +167,6 @@ def _shares(row: EstimateRow, of: str = "") -> str:
 
 
 def _change(row: EstimateRow) -> str | None:
-    """The change of the first sentence with its intervals."""
     moved = row.change
     if row.series.rounds == 1 or moved.mean is None or moved.n < MIN_SAMPLES:
         return None
@@ -204,7 +195,6 @@ def _few_prompts(first: Series) -> str | None:
 
 
 def _adoption(row: EstimateRow) -> str | None:
-    """Whether the agent comes to follow the other speaker's prompt."""
     first, last, moved = row.points[0], row.points[-1], row.change
     if first.mean is None or last.mean is None or row.series.rounds == 1 or moved.n < MIN_SAMPLES:
         return None
@@ -228,9 +218,7 @@ def _cut(first: Series) -> str | None:
 
 
 def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
-    """The best fix on the same conversations, and the rules that are lost with it as well; None
-    where nothing was compared.
-    """
+    """The best fix, and the rules lost with it as well; None where nothing was compared."""
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
@@ -364,9 +352,7 @@ def default_prompt_sentence(default: Mapping[str, Any]) -> str:
 
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
-    """The scores without a system prompt, and which measures (prompts with `by_case`, and rules
-    where prompts have several) are never followed, uninformative or undecided.
-    """
+    """Which prompts (`by_case`) or rules are never followed, uninformative or undecided."""
     by_case = by_case or baseline.by_rule
     every, rows = baseline.every, baseline.cases if by_case else baseline.measures
     few = every.n < MIN_SAMPLES

@@ -13,17 +13,7 @@ from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import front
 from holdfast.analysis.profile import Profile
 from holdfast.analysis.statistics import estimate, estimate_columns
-from holdfast.report.figures import (
-    COLOURS,
-    error_bars,
-    legend_below,
-    look,
-    means,
-    panels,
-    save,
-    styled,
-    whiskers,
-)
+from holdfast.report import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,20 +35,15 @@ _GROUPS = {
 }
 
 
-# --- calibrate
-
-
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
-    """Writes `trade_off`, stability against cost (Li et al. 2024, Figure 5), and `by_round`,
-    stability by round of each method at its setting closest to the budget (Figure 6).
-    """
-    with styled():
+    """Writes `trade_off` and `by_round` (Li et al. 2024, Figures 5 and 6) as SVG and PNG."""
+    with figures.styled():
         trade_off, by_round = _trade_off(calibration), _by_round(calibration, budget)
-        return save({"trade_off": trade_off, "by_round": by_round}, folder)
+        return figures.save({"trade_off": trade_off, "by_round": by_round}, folder)
 
 
 def _trade_off(calibration: Calibration) -> Figure:
-    figure, (axis,) = panels(1, 1, 6.4, 4.4)
+    figure, (axis,) = figures.panels(1, 1, 6.4, 4.4)
     none = calibration.none
     start = none.mean_stability()
     axis.axhline(start, color="#888888", linewidth=0.8, linestyle=":")
@@ -85,7 +70,7 @@ def _trade_off(calibration: Calibration) -> Figure:
         f"{len(none.stability)} conversations per setting; whiskers: 95 % bootstrap intervals of"
         " the paired difference to none"
     )
-    legend_below(figure, *axis.get_legend_handles_labels(), note)
+    figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
     _place_labels(figure, axis, labels)
     return figure
 
@@ -95,11 +80,14 @@ def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float)
     candidates = calibration.sweeps[number]
     drops = [calibration.drop(candidate) for candidate in candidates]
     gains = [calibration.gain(candidate) for candidate in candidates]
-    x, y = means(drops), means([estimate(candidate.stability) for candidate in candidates])
-    style = look(number + 1)
+    x, y = (
+        figures.means(drops),
+        figures.means([estimate(candidate.stability) for candidate in candidates]),
+    )
+    style = figures.look(number + 1)
     # the difference to none is what is measured, so the whiskers are those of the paired
     # differences, in both directions
-    error_bars(axis, x, y, style["color"], whiskers(gains), whiskers(drops))
+    figures.error_bars(axis, x, y, style["color"], figures.whiskers(gains), figures.whiskers(drops))
     label = _label(*calibration.names[number])
     dots: Any = {"marker": "o", "markersize": 4, "markevery": slice(1, None)}
     axis.plot([0, *x], [start, *y], linewidth=1.3, label=label, **style, **dots)
@@ -110,20 +98,20 @@ def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float)
 
 
 def _by_round(calibration: Calibration, budget: float) -> Figure:
-    figure, (axis,) = panels(1, 1, 6.4, 3.8)
+    figure, (axis,) = figures.panels(1, 1, 6.4, 3.8)
     plain = {"color": _DARK, "linestyle": "--"}
     shown: list[tuple[Candidate, dict[str, Any], str]] = [(calibration.none, plain, "none")]
     for number, (name, parameter) in enumerate(calibration.names):
         closest = calibration.closest(calibration.sweeps[number], budget)
         lost = f"{calibration.mean_drop(closest):+.1f} lost"
         label = f"{_label(name, parameter)}={closest.value} ({lost})"
-        shown.append((closest, look(number + 1), label))
+        shown.append((closest, figures.look(number + 1), label))
     for index, (candidate, style, label) in enumerate(shown):
         points = estimate_columns(candidate.by_round)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(shown) - 1) / 2)
-        there = ~np.isnan(means(points))
-        x, y = rounds[there], means(points)[there]
-        error_bars(axis, x, y, style["color"], whiskers(points)[:, there])
+        there = ~np.isnan(figures.means(points))
+        x, y = rounds[there], figures.means(points)[there]
+        figures.error_bars(axis, x, y, style["color"], figures.whiskers(points)[:, there])
         dots: Any = {"linewidth": 1.5, "marker": "o", "markersize": 3}
         axis.plot(x, y, label=label, **style, **dots)
     axis.set(
@@ -137,7 +125,7 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
         f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95 % bootstrap intervals"
         " over conversations"
     )
-    legend_below(figure, *axis.get_legend_handles_labels(), note)
+    figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
     return figure
 
 
@@ -156,8 +144,6 @@ def _short(calibration: Calibration) -> str:
 
 
 class _Label(NamedTuple):
-    """A text, the point that it belongs to, and its colour."""
-
     text: str
     x: float
     y: float
@@ -177,8 +163,8 @@ def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_Label]) -> None:
     taken = [Bbox.from_extents(x, y, x, y).padded(_DOT * figure.dpi / 72) for x, y in points]
     for label in sorted(labels, key=lambda label: (label.x, label.y)):
         anchor: Any = {"xy": (label.x, label.y), "textcoords": "offset points"}
-        look: Any = {"fontsize": 7, "color": label.colour, "va": "center"}
-        text = axis.annotate(label.text, xytext=(0, 0), **look, **anchor)
+        style: Any = {"fontsize": 7, "color": label.colour, "va": "center"}
+        text = axis.annotate(label.text, xytext=(0, 0), **style, **anchor)
         text.set_in_layout(False)
         for step, (across, up) in itertools.product(_STEPS, _WAYS):
             text.xyann = (across * step, up * step)
@@ -194,20 +180,15 @@ def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_Label]) -> None:
             axis.annotate("", xytext=text.xyann, arrowprops=line, **anchor).set_in_layout(False)
 
 
-# --- trace
-
-
 def write_trace_figures(
     trace: dict[str, Any], folder: Path, compared: Sequence[dict[str, Any]] = ()
 ) -> list[Path]:
-    """Writes `decay` (Li et al. 2024, Figures 4 and 8), `heads`, `mass_and_behaviour` and, with
-    `compared`, `models`, each as SVG and PNG, of traces as `analysis.decay.describe` returns them.
-    """
+    """Writes `decay` (Li et al. 2024, Figures 4, 8), `heads`, `mass_and_behaviour`, `models`."""
     layer, head = trace["shown_head"]
     curves = trace["curves"]
     last = f"drop from round 1 to {trace['rounds']}"
-    with styled():
-        figures = {
+    with figures.styled():
+        drawn = {
             "decay": _decay(
                 [
                     (f"head {layer}.{head}", curves["head"], None),
@@ -220,13 +201,13 @@ def write_trace_figures(
             "mass_and_behaviour": _behaviour(trace),
         }
         if compared:
-            figures["models"] = _decay(
+            drawn["models"] = _decay(
                 [
                     (model["model"], model["curves"]["average"], model["curves"]["uniform"])
                     for model in (trace, *compared)
                 ]
             )
-        return save(figures, folder)
+        return figures.save(drawn, folder)
 
 
 def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | None]]) -> Figure:
@@ -234,7 +215,7 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
     from matplotlib import colormaps
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = panels(len(shown), len(shown), 4.8, 3.2)
+    figure, axes = figures.panels(len(shown), len(shown), 4.8, 3.2)
     for axis, (title, rounds, uniform) in zip(axes, shown, strict=True):
         shades = colormaps["viridis_r"](np.linspace(0.1, 0.95, len(rounds)))
         for number, (curve, colour) in enumerate(zip(rounds, shades, strict=True)):
@@ -248,13 +229,12 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
         axis.set_ylim(bottom=0)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[-1].plot([], [], "--", color="#777777", linewidth=0.8, label="even attention")
-    legend_below(figure, *axes[-1].get_legend_handles_labels(), columns=5)
+    figures.legend_below(figure, *axes[-1].get_legend_handles_labels(), columns=5)
     return figure
 
 
 def _heat_maps(values_by_title: Mapping[str, Any]) -> Figure:
-    """Values by layer and head."""
-    figure, axes = panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
+    figure, axes = figures.panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
     for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
         values = np.array(rows)
         low, high = min(0.0, float(values.min())), float(values.max()) or 1.0
@@ -269,14 +249,14 @@ def _heat_maps(values_by_title: Mapping[str, Any]) -> Figure:
 
 def _behaviour(trace: dict[str, Any]) -> Figure:
     """The mean score of the probes in equally full bins of mass, by early and late rounds."""
-    figure, (axis,) = panels(1, 1, 5.2, 3.2)
+    figure, (axis,) = figures.panels(1, 1, 5.2, 3.2)
     probes, half = np.array(trace["behaviour"]["probes"]), trace["rounds"] // 2
     groups = (
         ("all rounds", probes),
         (_rounds(1, half), probes[probes[:, 0] <= half]),
         (_rounds(half + 1, trace["rounds"]), probes[probes[:, 0] > half]),
     )
-    for colour, (label, rows) in zip(COLOURS, groups, strict=False):
+    for colour, (label, rows) in zip(figures.COLOURS, groups, strict=False):
         parts = np.array_split(rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // 5)))
         x, y = np.array([part[:, 1:3].mean(0) for part in parts]).T
         axis.plot(x, y, marker="o", markersize=3.5, color=colour, label=label)
@@ -288,7 +268,7 @@ def _behaviour(trace: dict[str, Any]) -> Figure:
     )
     axis.set(title=note, ylabel="mean stability", ylim=(0, 1.02))
     axis.set_xlabel("mean mass on the system prompt, equally full bins")
-    legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
+    figures.legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
     return figure
 
 
@@ -296,33 +276,28 @@ def _rounds(first: int, last: int) -> str:
     return f"round {first}" if first == last else f"rounds {first} to {last}"
 
 
-# --- geometry
-
-
 def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states`, each as SVG and PNG, of a
-    geometry as `li2024.geometry.study` returns it; returns the files.
-    """
-    with styled():
+    """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states` as SVG and PNG."""
+    with figures.styled():
         norms = _norms(geometry["model"], geometry["embedding_norms"])
-        return save({"norms": norms, "hidden_states": _hidden_states(geometry)}, folder)
+        return figures.save({"norms": norms, "hidden_states": _hidden_states(geometry)}, folder)
 
 
 def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
     """Writes `norms` alone, as SVG and PNG."""
-    with styled():
-        return save({"norms": _norms(model, norms)}, folder)
+    with figures.styled():
+        return figures.save({"norms": _norms(model, norms)}, folder)
 
 
 def _norms(model: str, norms: Sequence[float]) -> Figure:
-    figure, (axis,) = panels(1, 1, 4.6, 3.0)
-    axis.hist(norms, bins=60, density=True, color=COLOURS[1])
+    figure, (axis,) = figures.panels(1, 1, 4.6, 3.0)
+    axis.hist(norms, bins=60, density=True, color=figures.COLOURS[1])
     axis.set(title=f"norms of the embeddings of {model}", xlabel="norm", ylabel="density")
     return figure
 
 
 def _hidden_states(geometry: dict[str, Any]) -> Figure:
-    figure, axes = panels(2, 2, 4.6, 3.2)
+    figure, axes = figures.panels(2, 2, 4.6, 3.2)
     rows = geometry["hidden_states"]
     rounds = [row["round"] for row in rows]
     titles = {
@@ -330,16 +305,13 @@ def _hidden_states(geometry: dict[str, Any]) -> Figure:
         "angle": "opening angle in radians (95 % of the tokens)",
     }
     for axis, (quantity, title) in zip(axes, titles.items(), strict=True):
-        for colour, (name, label) in zip(COLOURS, _GROUPS.items(), strict=False):
+        for colour, (name, label) in zip(figures.COLOURS, _GROUPS.items(), strict=False):
             values = [row[quantity][name] for row in rows]
             axis.plot(rounds, values, marker="o", markersize=3, color=colour, label=label)
         axis.set(title=title, xlabel="round", xticks=rounds)
         axis.set_ylim(bottom=0)
-    legend_below(figure, *axes[0].get_legend_handles_labels())
+    figures.legend_below(figure, *axes[0].get_legend_handles_labels())
     return figure
-
-
-# --- profile
 
 
 def write_heat_map(profile: Profile, folder: Path) -> list[Path]:
@@ -350,11 +322,13 @@ def write_heat_map(profile: Profile, folder: Path) -> list[Path]:
         grid[layer, head] = score - profile.unsteered
     widest = float(np.nanmax(np.abs(grid))) or 1.0
     by = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
-    with styled():
-        figure, (axis,) = panels(1, 1, max(4.6, 0.35 * heads + 2), max(3.0, 0.25 * layers + 1.2))
+    with figures.styled():
+        figure, (axis,) = figures.panels(
+            1, 1, max(4.6, 0.35 * heads + 2), max(3.0, 0.25 * layers + 1.2)
+        )
         image = axis.imshow(grid, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
         axis.set(title=f"{profile.method} on one head: change of the {by}")
         axis.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
         axis.grid(visible=False)
         figure.colorbar(image, ax=axis)
-        return save({"heads": figure}, folder)
+        return figures.save({"heads": figure}, folder)

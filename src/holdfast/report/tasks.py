@@ -1,16 +1,9 @@
 """The tables and pages of `holdfast tasks` and `holdfast profile`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.analysis.profile import (
-    count_distinct,
-    read_gains,
-    read_profile,
-    write_ranking,
-)
+from holdfast.analysis.profile import count_distinct, read_gains, read_profile, write_ranking
 from holdfast.analysis.tasks import (
     LEAST_FLUENCY,
     ZERO_SHOT,
@@ -30,9 +23,7 @@ _SHOWN = 5  # heads, of a profile
 
 
 def table(run: RunData) -> str:
-    """Every metric with its 95 % interval, the paired differences from zero-shot, fluency, and
-    what is excluded.
-    """
+    """Every metric with its 95 % interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
     lines: list[str] = []
@@ -67,7 +58,6 @@ def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def _rows(title: str, results: Sequence[Result], judged: bool) -> list[tuple[str, ...]]:
-    """One task's metrics with their intervals, a row per variant behind the head."""
     metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
     rows = [(title, *metrics, *(("fluency",) if judged else ()))]
     for result in results:
@@ -80,7 +70,6 @@ def _rows(title: str, results: Sequence[Result], judged: bool) -> list[tuple[str
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """Notes on one task's results, a line each."""
     lines = []
     for result in results:
         if len(result.draws) > 1:
@@ -143,13 +132,8 @@ def tasks_page(run: RunData) -> str:
     )
 
 
-# --- profile
-
-
 def write_profile(folder: Path) -> list[Path]:
-    """Writes `profile.json` and the heat map (SVG and PNG) into the folder of a profile; returns
-    the files.
-    """
+    """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
     return [write_ranking(folder), *write_heat_map(read_profile(folder), folder)]
 
 

@@ -1,19 +1,10 @@
 """The text that a run prints when it ends; its page has every table."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 
+from holdfast.analysis import estimates
 from holdfast.analysis.baseline import Baseline, baseline_beside
-from holdfast.analysis.estimates import (
-    EstimateRow,
-    accuracy_of,
-    difference,
-    row_of,
-    rule_differences,
-    rule_rows,
-)
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell
@@ -34,7 +25,7 @@ def table(run: RunData) -> str:
     """A run in short: its sentences, stability by round and method, and rule by method."""
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
-    rules = rule_rows(series)
+    rules = estimates.rule_rows(series)
     lines = [*truncation_lines(series), *opening(read_whole(series), baseline)]
     lines += [*collapse_lines(series, run), *survival_lines(series, run)]
     sentences = [part for line in lines for part in textwrap.wrap(line, WIDTH)]
@@ -68,16 +59,12 @@ def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
     return lines
 
 
-# --- By round
-
-
 def _means(series: Sequence[Series]) -> list[str]:
-    """Mean stability by round, a line per method."""
     rounds = max(item.rounds for item in series)
     numbers = range(1, rounds + 1) if rounds <= _MOST_ACROSS else numbered(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for item in series:
-        means = [_mean(point) for point in row_of(item, "stability").points]
+        means = [_mean(point) for point in estimates.row_of(item, "stability").points]
         means += ["–"] * (rounds - len(means))
         rows.append([item.method, *(f"{means[number - 1]:>4}" for number in numbers)])
     return [f"Stability by round, {counted(series)}:", *aligned(rows, "  ")]
@@ -90,7 +77,7 @@ def _by_round(item: Series) -> list[str]:
     head = (item.method, f"{len(item.records)} conversations")
     for kind in KINDS:
         if kind == "stability" or item.measured(kind):
-            points = row_of(item, kind).points
+            points = estimates.row_of(item, kind).points
             columns.append([*head, kind, *(plain(points[number - 1]) for number in shown)])
             head = ("", "")
     return _side_by_side(columns)
@@ -102,7 +89,7 @@ def _mean(value: Estimate) -> str:
 
 def _accuracies(item: Series) -> list[str]:
     """At the first and the last round, where all rules of a prompt are scored on one reply."""
-    if not (accuracy := accuracy_of(item)):
+    if not (accuracy := estimates.accuracy_of(item)):
         return []
     return [
         f"Accuracy, {item.method}, at round 1 and round {item.rounds}:",
@@ -113,15 +100,12 @@ def _accuracies(item: Series) -> list[str]:
     ]
 
 
-# --- Differences
-
-
 def _against_none(series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them cannot tell."""
     rows = [("", f"round {series[0].rounds}", "all rounds")]
     reasons, apart = [], []
     for item in series[1:]:
-        if (pair := difference(series, item, "stability")) is None:
+        if (pair := estimates.difference(series, item, "stability")) is None:
             apart.append(
                 f"{item.method} and {series[0].method} share no conversations, so they are not"
                 " compared."
@@ -148,11 +132,8 @@ def _against_none(series: Sequence[Series]) -> list[str]:
     ]
 
 
-# --- Rules
-
-
 def _rules_by_method(
-    series: Sequence[Series], rules: Sequence[EstimateRow], baseline: Baseline | None
+    series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
 ) -> list[str]:
     """A line per rule: the first method's first and last round, and the last of the others."""
     if not rules:
@@ -161,7 +142,7 @@ def _rules_by_method(
     write = plain if len(series) == 1 else _mean
     words = {
         pair.row: f" {tell(pair.last).word('higher', 'lower')}"
-        for pair in rule_differences(series, rules)
+        for pair in estimates.rule_differences(series, rules)
         if tell(pair.last).sign
     }
     columns = [["", "", *names]]

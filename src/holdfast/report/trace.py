@@ -1,8 +1,4 @@
-"""The lines and the page of `holdfast trace`: how the mass on the system prompt decays, and whether
-it goes with the score.
-"""
-
-from __future__ import annotations
+"""The lines and the page of `holdfast trace`: how the mass decays, and whether scores follow."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,7 +72,6 @@ def _judged(change: dict[str, Any], above: str, below: str) -> str:
 
 
 def _estimate(value: dict[str, Any]) -> Estimate:
-    """A change or a correlation as it stands in the JSON."""
     mean = value["mean"] if "mean" in value else value["r"]
     return Estimate(value["n"], mean, None, value["low"], value["high"], value.get("moved"))
 

@@ -1,7 +1,5 @@
 """Estimates as text: numbers with their intervals, as terminal, figures and pages write them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate
@@ -13,10 +11,7 @@ _MOST_DIGITS = 6
 def with_interval(
     value: Estimate, write: Callable[[float], str], fine: Callable[[float], str] | None = None
 ) -> str:
-    """'0.74 [0.69, 0.79]', '0.74' without an interval, '0.74 (all alike)' where it has no width.
-
-    `fine` writes the ends of an interval that excludes 0, so that none reads as 0.
-    """
+    """'0.74 [0.69, 0.79]', '0.74', '0.74 (all alike)'; `fine` writes ends that exclude 0."""
     if value.mean is None:
         return "–"
     text = write(value.mean)
@@ -39,9 +34,7 @@ def signed(value: Estimate) -> str:
 
 
 def with_verdict(value: Estimate, above: str, below: str) -> str:
-    """'-0.31 [-0.40, -0.22], falls; other prompts [-0.43, -0.19]', or '+0.02 [-0.02, +0.07], cannot
-    tell'.
-    """
+    """'-0.31 [-0.40, -0.22], falls; other prompts [-0.43, -0.19]', or '..., cannot tell'."""
     others = f"; {other_prompts(value)}" if value.other_prompts else ""
     return f"{signed(value)}, {tell(value).word(above, below)}{others}"
 
@@ -78,9 +71,7 @@ def percent(share: float) -> str:
 
 
 def points_apart(value: Estimate, more: str = "more", less: str = "less") -> str:
-    """'17 points more (95 % interval 10 to 26; for other prompts 8 to 28)', of a difference of
-    shares that excludes 0.
-    """
+    """'17 points more (95 % interval 10 to 26; ...)', of a difference that excludes 0."""
     assert value.mean is not None
     sign = 1 if value.mean > 0 else -1
     size = _points(abs(value.mean), exact=True)

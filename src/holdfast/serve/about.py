@@ -1,7 +1,5 @@
 """The routes that describe the server itself: its model, its methods, its state."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -68,7 +66,6 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _steering(service: Service) -> dict[str, Any]:
-    """The methods that this model can be steered by, and the server's limits."""
     offered, limits = service.model.offers, service.limits
     known = [
         method

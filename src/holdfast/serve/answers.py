@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol
+from typing import Any, Literal, NotRequired
 
+from transformers import PreTrainedTokenizerFast
 from typing_extensions import TypedDict
 
 from holdfast.serve.generation import Finish, Piece, Token
 from holdfast.serve.tool_calls import ParsedCall
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 _DIGITS = 4  # of masses
 _LOWEST = -9999.0  # in place of minus infinity, which JSON lacks; OpenAI's own number
@@ -151,22 +149,8 @@ class ErrorAnswer(TypedDict):
     error: ErrorBody
 
 
-class Shapes(Protocol):
-    """The difference between chat completions and completions."""
-
-    prefix: str  # of ids
-    whole: str  # kind of object
-    chunk: str
-
-    def choice(self, index: int, piece: Piece, details: Details) -> Any:
-        """A whole reply."""
-
-    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> Any:
-        """A piece of one."""
-
-
 class ChatShapes:
-    """`/v1/chat/completions`."""
+    """The names and the choices of `/v1/chat/completions`: whole, and pieces (`delta`) of them."""
 
     prefix, whole, chunk = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
@@ -200,6 +184,9 @@ class CompletionShapes:
         return self.choice(index, piece, details)
 
 
+Shapes = ChatShapes | CompletionShapes
+
+
 def _choice(index: int, piece: Piece, details: Details, logprobs: dict[str, Any] | None) -> _Choice:
     choice = _Choice(index=index, logprobs=logprobs, finish_reason=piece.finish_reason)
     if details.trace:
@@ -211,9 +198,7 @@ def _choice(index: int, piece: Piece, details: Details, logprobs: dict[str, Any]
 
 
 class Details:
-    """Per-token details of one choice, as they come: log-probabilities, of so many likeliest tokens
-    (`top`; None: none), and mass on the prompt (`trace`; "heads": of every head as well).
-    """
+    """Per-token details of a choice: `top` log-probabilities, and mass (`trace`, or "heads")."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: bool | str):
         self.top, self.trace = top, trace
@@ -243,9 +228,7 @@ class Details:
         return {"content": content, "refusal": None}
 
     def completion_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Log-probabilities as completions have them, None where none are wanted; of several tokens
-        with the same text the likeliest is listed.
-        """
+        """Log-probabilities as completions have them: of tokens with one text, the likeliest."""
         if self.top is None:
             return None
         offsets = []

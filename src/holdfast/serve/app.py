@@ -109,8 +109,6 @@ async def _file(file: PageFile, request: Request) -> Response:
 
 
 class _JsonRequest(Request):
-    """A request whose body was read and parsed."""
-
     def __init__(self, request: Request, value: Any):
         super().__init__(request.scope, request.receive)
         self._value = value

@@ -1,7 +1,4 @@
-"""The bodies of requests, as Pydantic models: what each route takes, and what it refuses by name.
-
-The published document is made from them (`app`).
-"""
+"""The bodies of requests, as Pydantic models, from which the OpenAPI document is made."""
 
 from __future__ import annotations
 
@@ -480,10 +477,9 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
         field = copy.copy(body.model_fields[name])
         field.metadata = [*field.metadata, most[name]]
         fields[name] = (field.annotation, field)
-    made: type[Model] = create_model(  # type: ignore[call-overload]
+    return create_model(  # type: ignore[call-overload]
         body.__name__, __base__=body, __doc__=body.__doc__, **fields
     )
-    return made
 
 
 def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:

@@ -5,8 +5,6 @@ loop, however many rows there are. Rendering and tokenizing happen in another th
 prompt does not keep the rows that run waiting.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading
@@ -29,9 +27,7 @@ _FAILURES = 3  # steps that fail without a reply in between, before the thread g
 
 
 class EngineThread:
-    """Answers requests of event loops, all in one batch; `queue` is how many are taken at most
-    beside those that there is room to run.
-    """
+    """Answers requests of event loops in one batch; takes `queue` more than run at once."""
 
     def __init__(self, model: LocalModel, queue: int = 64):
         self.model, self.queue = model, queue
@@ -187,14 +183,12 @@ class EngineThread:
                 self._drop(generation)
 
     def _drop(self, generation: LiveReply) -> None:
-        """Frees the row of a generation that nobody wants any more."""
         answer = self._answers.pop(generation, None)
         if answer is not None:
             self._session.cancel(answer)
             self._count_ended(1)
 
     def _end_all(self, error: Exception) -> None:
-        """Ends all open requests with an error."""
         parts = [(generation, Update(error=error)) for generation in self._answers]
         answers, self._answers = self._answers, {}
         for answer in answers.values():
@@ -252,7 +246,6 @@ def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Update:
 
 
 def _failure(error: BaseException) -> ModelError:
-    """The error of a request when an error concerns all."""
     failure = ModelError(
         f"The engine failed before it had answered ({type(error).__name__}: {error}); ask again,"
         " and look into the server's log."

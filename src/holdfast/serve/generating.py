@@ -1,7 +1,5 @@
 """Replies to one request: submitted together, sent whole or as they are drawn."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import secrets
@@ -162,7 +160,6 @@ class Exchange:
         }
 
     def _usage(self) -> Usage:
-        """Tokens, as OpenAI counts them: each prompt once."""
         prompts = self._generations[:: self.submission.body.n]
         read = sum(len(generation.prompt_ids) for generation in prompts)
         generated = sum(watch.tokens for watch in self._stopwatches)

@@ -6,18 +6,16 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tokenizers.decoders import DecodeStream
 from torch import Tensor
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.errors import ModelError
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply
 from holdfast.serve.tool_calls import CallParser, ParsedCall
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,7 @@ class Update:
 
 
 class LiveReply:
-    """A reply while it is generated; of one event loop, to be read by one task at a time. `give_up`
-    frees its row.
-    """
+    """A reply while it is generated, for one task of one event loop; `give_up` frees its row."""
 
     def __init__(
         self,
@@ -86,9 +82,7 @@ class LiveReply:
             raise self._latest.error
 
     async def reply(self) -> Reply:
-        """The whole reply, once it has ended; raises its own error, or a `ModelError` if it was
-        cancelled.
-        """
+        """The whole reply, once it has ended; raises its error, or `ModelError` if cancelled."""
         await self._ended.wait()
         if self._latest.error is not None:
             raise self._latest.error
@@ -97,9 +91,7 @@ class LiveReply:
         return self._latest.reply
 
     def cancel(self) -> None:
-        """Gives the reply up, with the tokens that nobody has taken yet; its row is free within a
-        step. One that has ended stays as it is.
-        """
+        """Gives up an unfinished reply and its untaken tokens; its row is free within a step."""
         if not self.done:
             self._cancelled = True
             self._tokens.clear()
@@ -140,9 +132,7 @@ class Piece:
 
 
 class Speech:
-    """Takes tokens as they are drawn, and gives those whose text is certain; `stops` are texts that
-    end the reply, and with `special`, special tokens are text too.
-    """
+    """Takes tokens, gives those whose text is certain; `special`: special tokens are text too."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False
@@ -162,9 +152,7 @@ class Speech:
         return self._release() if text else ()
 
     def finish(self, reply: str) -> tuple[Token, ...]:
-        """The rest of `reply`, the text of all tokens; bytes that never became a character
-        are in it as replacement characters.
-        """
+        """The rest of `reply`, the whole text; bytes of no character become U+FFFD."""
         if (missing := reply[self._characters :]) and self._pending:
             last = self._pending.pop()
             self._pending.append(replace(last, text=last.text + missing))
@@ -210,8 +198,8 @@ async def speak(
     stops: Sequence[str],
     parser: CallParser | None = None,
 ) -> AsyncIterator[Piece]:
-    """A reply piece by piece, the last one with the reason of its end; raises its own error. With a
-    parser, the text has the special tokens of tool calls, and the last piece the calls.
+    """A reply piece by piece, the last one with why it ended (and, with a parser, the tool calls);
+    raises its own error.
     """
     text = ""
     async for piece in _spoken(generation, tokenizer, stops, parser is not None):

@@ -1,7 +1,5 @@
 """In front of every route: the key, the host, errors in OpenAI's shape, headers for browsers."""
 
-from __future__ import annotations
-
 import hmac
 import logging
 import time
@@ -64,9 +62,7 @@ class AccessRules:
 
 
 class Guard:
-    """The middleware around all routes, whose errors it answers; of paths that are not in `paths`,
-    the metrics say "other".
-    """
+    """The middleware around all routes; metrics count paths not in `paths` as "other"."""
 
     def __init__(self, app: ASGIApp, gate: AccessRules, metrics: Metrics, paths: frozenset[str]):
         self.app, self.gate, self.metrics, self.paths = app, gate, metrics, paths
@@ -117,7 +113,6 @@ class _Sender:
 
 
 def _refusal(error: Exception) -> Refusal:
-    """The refusal that answers an error."""
     match error:
         case Refusal():
             return error
@@ -151,6 +146,5 @@ def _refusal(error: Exception) -> Refusal:
 
 
 def _host(header: str) -> str:
-    """The name in a Host header, without its port."""
     name = header.lower()
     return name[1:].split("]")[0] if name.startswith("[") else name.split(":")[0]

@@ -1,7 +1,5 @@
 """Prometheus metrics at `/metrics`; each server has a registry of its own."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,9 +17,7 @@ _ROUNDS = 16  # later ones share a label, so that no client can make labels with
 
 
 class Stopwatch:
-    """Times the tokens of one choice, and adds up their mass; `first`, `gap` and `mass` are None
-    where nothing was measured.
-    """
+    """Times the tokens of one choice and adds up their mass; None where nothing was measured."""
 
     def __init__(self, arrived: float):
         self.tokens = 0

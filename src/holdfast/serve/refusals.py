@@ -3,8 +3,6 @@
 {"error": {"message": SENTENCE, "type": KIND, "param": FIELD or null, "code": WORD or null}}
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,13 +1,12 @@
 """Bodies as requests for the engine: what is drawn, and which methods steer it."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.common.sampling import Sampling
@@ -23,21 +22,11 @@ from holdfast.methods import (
     spell,
 )
 from holdfast.models.requests import Request
+from holdfast.serve import bodies
 from holdfast.serve.answers import AppliedSteering
-from holdfast.serve.bodies import (
-    ChatBody,
-    CompletionBody,
-    GeneratingBody,
-    SpanFields,
-    TokenizeBody,
-    plain_tools,
-)
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.service import Limits
 from holdfast.serve.tool_calls import CallParser
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,7 @@ class Steering:
 class Submission:
     """A body, and the requests that it makes."""
 
-    body: ChatBody | CompletionBody
+    body: bodies.ChatBody | bodies.CompletionBody
     # one per choice, in the order of their index; those of a prompt follow one another
     requests: tuple[Request, ...]
     steering: Steering
@@ -78,7 +67,7 @@ class Submission:
 
 
 def read_chat(
-    body: ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
+    body: bodies.ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
 ) -> Submission:
     """The requests of a chat completion; `default` is the server's steering."""
     if body.parses_calls and parser.template is None:
@@ -89,7 +78,7 @@ def read_chat(
             " none to get them as text, or leave tools out.",
             "no_response_template",
         )
-    tools = plain_tools(body.tools)
+    tools = bodies.plain_tools(body.tools)
     messages = [parser.without_calls(message, tools) for message in body.chat]
     request = _request(messages, body, _sampling(body, limits), limits, tools=tools)
     steering = _choose_methods(body, default, has_prompt(messages) or bool(request.emphasis))
@@ -102,7 +91,7 @@ def read_chat(
 
 
 def read_completion(
-    body: CompletionBody,
+    body: bodies.CompletionBody,
     default: Sequence[Method],
     limits: Limits,
     tokenizer: PreTrainedTokenizerFast,
@@ -122,7 +111,8 @@ def read_completion(
         messages = [{"role": "user", "content": text}]
         first = _request(messages, body, sampling, limits, plain=True)
         steering = _choose_methods(body, default, bool(first.emphasis))
-        chat_only = next(filter(_works_on_messages, steering.methods), None)
+        on_messages = (Kind.MESSAGES, Kind.STREAM)
+        chat_only = next((m for m in steering.methods if kind_of(m) in on_messages), None)
         if body.steering is None and chat_only is not None:
             why = f"{chat_only.name} works on the messages of a chat, and this is none"
             steering = Steering((), why)
@@ -131,11 +121,11 @@ def read_completion(
     return Submission(body, tuple(requests), steering)
 
 
-def read_tokens(body: TokenizeBody, limits: Limits, parser: CallParser) -> Request:
+def read_tokens(body: bodies.TokenizeBody, limits: Limits, parser: CallParser) -> Request:
     """The chat or text whose tokens a body of `/tokenize` wants."""
     if (body.messages is None) == (body.prompt is None):
         raise refused_field("messages", "Give messages or a prompt, one of the two.")
-    tools = plain_tools(body.tools)
+    tools = bodies.plain_tools(body.tools)
     messages = [parser.without_calls(m.plain(), tools) for m in body.messages or ()]
     if body.prompt is not None:
         messages = [{"role": "user", "content": body.prompt}]
@@ -170,7 +160,9 @@ def check_model(name: str | None, served: str) -> None:
         raise Refusal(message, "model", "model_not_found", 404)
 
 
-def _choose_methods(body: GeneratingBody, default: Sequence[Method], has_span: bool) -> Steering:
+def _choose_methods(
+    body: bodies.GeneratingBody, default: Sequence[Method], has_span: bool
+) -> Steering:
     """The methods of a request, whose chat has something to hold on to or has not."""
     if body.steering is None:
         if not default:
@@ -196,10 +188,6 @@ def _needs_span(chosen: Sequence[Method]) -> bool:
     return not all(affects_pre_span([method]) for method in chosen)
 
 
-def _works_on_messages(method: Method) -> bool:
-    return kind_of(method) in (Kind.MESSAGES, Kind.STREAM)
-
-
 def _edited(request: Request) -> list[int]:
     """The messages, from 0, that the model is not shown as they were sent."""
     shown = edit_messages(request.messages, request.methods, request.editing_seed)
@@ -207,7 +195,7 @@ def _edited(request: Request) -> list[int]:
     return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
 
 
-def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody) -> Request:
+def _steer(request: Request, steering: Steering, seed: int, body: bodies.GeneratingBody) -> Request:
     try:
         return replace(request, methods=steering.methods, seed=seed, trace=bool(body.trace))
     except HoldfastError as error:
@@ -216,7 +204,7 @@ def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody
 
 def _request(
     messages: list[Message],
-    body: SpanFields,
+    body: bodies.SpanFields,
     sampling: Sampling,
     limits: Limits,
     plain: bool = False,
@@ -244,16 +232,15 @@ def _request(
     return request
 
 
-def _sampling(body: GeneratingBody, limits: Limits) -> Sampling:
+def _sampling(body: bodies.GeneratingBody, limits: Limits) -> Sampling:
     return Sampling(body.temperature, body.top_p, body.token_limit or limits.tokens)
 
 
-def _seed(body: GeneratingBody) -> int:
+def _seed(body: bodies.GeneratingBody) -> int:
     return secrets.randbits(62) if body.seed is None else body.seed
 
 
 def _text_of(ids: list[int], tokenizer: PreTrainedTokenizerFast) -> str:
-    """The text that is tokenized to these ids."""
     text = str(tokenizer.decode(ids)) if max(ids) < len(tokenizer) else ""
     for known in (text, text.removeprefix(str(tokenizer.bos_token))):
         if known and list(tokenizer(known).input_ids) == ids:

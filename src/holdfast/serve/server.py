@@ -51,10 +51,8 @@ def is_loopback(host: str) -> bool:
 def run(
     app: ASGIApp, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
 ) -> None:
-    """Serves until a signal ends it, and closes the engine.
-
-    The first SIGTERM or SIGINT lets what runs finish and refuses what is new; a second one ends
-    at once. `tell` takes a line for the operator.
+    """Serves until a signal ends it, and closes the engine; `tell` takes a line.
+    The first SIGTERM or SIGINT refuses what is new and lets the rest finish; a second ends all.
     """
     config = uvicorn.Config(
         app,
@@ -82,8 +80,6 @@ async def _serve(
 
 
 class _Ending:
-    """Handles signals."""
-
     def __init__(self, server: uvicorn.Server, engine: EngineThread, tell: Callable[[str], None]):
         self._server, self._engine, self._tell = server, engine, tell
         self._draining: asyncio.Task[None] | None = None

@@ -1,7 +1,5 @@
 """The state that all routes of one server share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

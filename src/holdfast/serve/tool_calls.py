@@ -35,9 +35,7 @@ class CallParser:
 
     @cached_property
     def template(self) -> dict[str, Any] | None:
-        """The response template of the tokenizer, or the one that transformers has for models of
-        this type; None where there is none, and nothing can be parsed.
-        """
+        """The tokenizer's response template, or transformers' for the model type; else None."""
         template: dict[str, Any] | None = getattr(self.model.tokenizer, "response_template", None)
         if template is None and (hf_model := getattr(self.model, "hf_model", None)) is not None:
             try:
@@ -60,9 +58,7 @@ class CallParser:
         return calls
 
     def without_calls(self, message: Message, tools: Sequence[Tool]) -> Message:
-        """A message of the assistant, as clients send back an answer: its content has the calls as
-        the model wrote them, and `tool_calls` the same parsed. The template writes the second.
-        """
+        """A message of the assistant without calls in its content that `tool_calls` has, too."""
         if not message.get("tool_calls") or not message["content"] or self.template is None:
             return message
         beside, functions = self._read(message["content"], "", tools)

@@ -1,7 +1,5 @@
 """JSON in and out, server-sent events, and the end of work whose client has left."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping

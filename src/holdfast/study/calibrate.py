@@ -6,14 +6,12 @@ dialogs of that run: behind the rounds before `ask_at`, under the same methods. 
 the records, `stability` and `capability`; both resume.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast import drift
+from holdfast import drift, records
 from holdfast import methods as steering
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.drift.benchmark import COMPATIBILITY as OF_DRIFT
@@ -25,16 +23,6 @@ from holdfast.models.capabilities import offers
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.served import same_served
-from holdfast.records import (
-    Compatibility,
-    RunData,
-    batches,
-    open_run,
-    read_run,
-    refuse_another,
-    resume,
-    superset,
-)
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
 from holdfast.study.questions import ask_questions
@@ -43,12 +31,12 @@ from holdfast.study.questions import ask_questions
 def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
     """The sweeps of this command, where they have every setting of those in the folder."""
     swept = ([name for sweep in sweeps for name in sweep["methods"]] for sweeps in (there, here))
-    return None if superset(*swept) is None else list(here)
+    return None if records.superset(*swept) is None else list(here)
 
 
-COMPATIBILITY = Compatibility(
+COMPATIBILITY = records.Compatibility(
     defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
-    joins={"model_fingerprint": same_served, "methods": superset, "sweeps": _wider},
+    joins={"model_fingerprint": same_served, "methods": records.superset, "sweeps": _wider},
     reasons={
         "settings.conversations": "the questions are shared out among the conversations",
         "plan.draws": "the questions are shared out among the conversations",
@@ -63,7 +51,7 @@ def calibrate(
     out: Path | str,
     plan: Plan = Plan(),
     running: drift.Running = drift.Running(),
-) -> tuple[RunData, RunData]:
+) -> tuple[records.RunData, records.RunData]:
     """Measures stability and capability without any method and at every point of the sweeps;
     resumes what `out` holds.
 
@@ -91,13 +79,13 @@ def calibrate(
     methods = {steering.spell(setting): setting for setting in settings}
     identity = {**stability.manifest["identity"], "methods": list(methods), **asked_for}
     about = {"command": "calibrate", "argv": running.command, **told_of(model)}
-    with open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
-        groups = batches(range(min(count, len(capability.items))), plan.batch)
+    with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
+        groups = records.batches(range(min(count, len(capability.items))), plan.batch)
         dialogs = {(row["method"], row["conversation"]): row for row in stability.records}
         pending = (
             batch
             for name in methods
-            for batch in resume(run, name, groups, alone=model.independent)
+            for batch in records.resume(run, name, groups, alone=model.independent)
         )
         ask_batches(
             model,
@@ -110,15 +98,13 @@ def calibrate(
             running.progress,
             record_of=lambda name: (name[0], name[1] % count),
         )
-    return stability, read_run(Path(out) / "capability")
+    return stability, records.read_run(Path(out) / "capability")
 
 
 def check_folder(
     out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
 ) -> dict[str, Any]:
-    """Refuses a folder that holds anything but this calibration, or its beginning with fewer
-    settings; writes nothing. Returns what tells this calibration from others.
-    """
+    """Refuses a folder with anything but this calibration; returns what identifies it."""
     refuse_other_command(out, "calibrate")
     asked_for = {
         "prompts": [case.id for case in suite.cases],
@@ -139,15 +125,13 @@ def check_folder(
     chats = settled(suite, settings_for(suite, plan), plan.user_turns)
     known = {"settings": {"conversations": chats.conversations}}
     known |= identity_of_given(plan.user_turns)
-    refuse_another(Path(out) / "stability", known, COMPATIBILITY)
-    refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
+    records.refuse_another(Path(out) / "stability", known, COMPATIBILITY)
+    records.refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
     return asked_for
 
 
 def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
-    """The units of progress of `calibrate`: rounds of all conversations, and one for the questions
-    of each.
-    """
+    """Units of progress of `calibrate`: rounds, and one for the questions of a conversation."""
     chats = conversations(suite, plan)
     return len(plan.settings) * (chats * plan.rounds + min(chats, len(capability.items)))
 

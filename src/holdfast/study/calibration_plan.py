@@ -1,7 +1,5 @@
 """Sizes and readings of a calibration, the prompts that it takes, and their conversations."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random
@@ -146,17 +144,13 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
 
 
 def pairs_of(suite: drift.Suite) -> int:
-    """How many conversations a draw is: all ordered pairs of prompts; of a single prompt, one with
-    every persona, or with a user model that has no prompt.
-    """
+    """The conversations of a draw: ordered pairs, or of a single prompt one per persona."""
     count = len(suite.cases)
     return count * (count - 1) if count > 1 else max(1, len(suite.personas))
 
 
 def conversations(suite: drift.Suite, plan: Plan) -> int:
-    """How many conversations every setting has; fewer than four are refused, as settings are chosen
-    on one half and reported on the other, and an interval needs two.
-    """
+    """How many conversations every setting has; fewer than four are refused."""
     if plan.conversations is not None:
         return plan.conversations
     count = pairs_of(suite) * plan.draws
@@ -171,9 +165,7 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
 
 
 def usual_draws(suite: drift.Suite, out: Path | str) -> int:
-    """The draws where none are given: those of the calibration in the folder, if there is one, so
-    that it goes on; else 5, or as many as make 60 conversations.
-    """
+    """The draws of the calibration in the folder; else 5, or as many as make 60 conversations."""
     folder = Path(out) / "stability"
     if (folder / MANIFEST).is_file():
         settings = read_manifest(folder)["identity"].get("settings", {})
@@ -184,9 +176,7 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
 
 
 def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
-    """Why a calibration of this size can recommend nothing, and which size can; "" where this one
-    can.
-    """
+    """Why a calibration of this size can recommend nothing, and which can; "" if this can."""
     option, enough = "--conversations", DECIDES
     if plan.conversations is None:
         option, enough = "--draws", math.ceil(DECIDES / pairs_of(suite))

@@ -9,8 +9,6 @@ lm-eval:TASK       the questions of a multiple-choice task or group of lm-evalua
                    name or YAML file, where that package is installed
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random
@@ -33,9 +31,7 @@ _FIELDS = ("subject", "question", "choices", "answer")
 
 @dataclass(frozen=True)
 class Item:
-    """A question or a text to put to a model: the user's message, the replies to score, and the
-    place of the right one (None for a text).
-    """
+    """A question or text: the user's message, replies to score, the right one (None: a text)."""
 
     question: str
     replies: tuple[str, ...]
@@ -64,9 +60,7 @@ class Capability:
 
 
 def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capability:
-    """Loads a capability: one of `KINDS`, of which at most so many questions (of a text, passages
-    of 64 words) are drawn by the seed.
-    """
+    """Loads one of `KINDS`, at most so many questions (or passages of 64 words), drawn by seed."""
     ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")
     if spec == "knowledge":
@@ -107,7 +101,6 @@ def _mmlu(row: dict[str, Any]) -> Item:
 
 
 def _mmlu_rows(where: str) -> list[dict[str, Any]]:
-    """The rows: subject, question, four choices, and the answer's place."""
     if where == "hub":
         return _mmlu_hub()
     path = _mmlu_file(Path(where))
@@ -182,7 +175,6 @@ def _passages(path: Path) -> list[Item]:
 
 
 def _harness(task: str) -> list[Item]:
-    """The questions of a harness task, or of all tasks of a group, as it words them."""
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:

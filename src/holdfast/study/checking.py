@@ -5,8 +5,6 @@ own ones are drawn alike and independently, as `analysis.sequential` asks. Which
 depends on the verdicts; what they hold does not.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,7 +112,6 @@ def looks(budget: int) -> list[int]:
 
 
 def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
-    """How many conversations a prompt is to have, as far as is known now."""
     if checked.undecided_rules(terms):
         return terms.budget
     if checked.verdict == FAIL and not terms.all_rules:
@@ -125,9 +122,7 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
 
 
 def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
-    """The conversations of an earlier run by the prompts of a suite, in the order of their numbers;
-    where the run does not have the method, those of its only one.
-    """
+    """An earlier run's conversations by prompt, under the method or, without it, its only one."""
     run = read_run(folder)
     there = list(dict.fromkeys(record["method"] for record in run.records))
     if method not in there and len(there) != 1:

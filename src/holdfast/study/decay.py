@@ -1,6 +1,4 @@
-"""Self-chats whose attention mass on the system prompt is kept at every generated token (Li et al.
-2024, section 4).
-"""
+"""Self-chats with the attention mass at every generated token (Li et al. 2024, section 4)."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ def hold(
     methods: Sequence[Method] = (),
     running: drift.Running = drift.Running(),
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
-    """Holds self-chats, or takes up those in the folder `out`; returns their records and, in the
-    same order, what attention did in them.
-    """
+    """Holds self-chats, or resumes those in `out`; returns records, and their attention."""
     check(model)
     running = replace(running, traces=True)
     run = drift.run(model, suite, out, settings, [methods], running=running)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.replicas import Keep
 from holdfast.models.requests import Reply, Request
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
@@ -49,11 +50,9 @@ def ask_questions(
     model: ChatModel,
     batch: tuple[tuple[Method, ...], Sequence[Mapping[str, Any]]],
     failures: Failures,
-    keep: Callable[[Any], None],
+    keep: Keep,
 ) -> None:
-    """Asks the questions of a batch, a setting and the records of some of its dialogs, of which the
-    run has `count`.
-    """
+    """Asks the questions of a batch: a setting, and records of some of the `count` dialogs."""
     setting, dialogs = batch
     for record in Questioner(model, setting, capability, plan, count, failures).ask(dialogs):
         keep(record)
@@ -71,10 +70,7 @@ class Questioner:
     failures: Failures  # of the run; a question that is not answered is reported there
 
     def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The records of these conversations; one with an unanswered question has none.
-
-        Items that share a dialog share what was computed for it.
-        """
+        """Records of these conversations, whose items share work; none where one is unanswered."""
         began = time.monotonic()
         questions = [question for dialog in dialogs for question in self._of(dialog)]
         answers = self._answers(questions)
@@ -91,9 +87,7 @@ class Questioner:
         ]
 
     def _reply_scores(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The log-probability of each dialog's last reply before the questions under the model
-        without methods; nothing where the model cannot tell, or there is no such reply.
-        """
+        """Log-probabilities of each dialog's last reply without methods, where there is one."""
         scores: list[dict[str, Any]] = [{} for _ in dialogs]
         histories = [_history(dialog, self.plan) for dialog in dialogs]
         some = [
@@ -214,7 +208,6 @@ def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
 
 
 def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dict[str, Any]:
-    """An answer under both readings."""
     item, written = question.item, answers.written.get(question.number)
     scored = answers.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities

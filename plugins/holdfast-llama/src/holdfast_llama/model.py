@@ -152,7 +152,7 @@ class LlamaModel(Generates):
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Scored:
-        """The log-probabilities of given replies to one chat; see `GivenReplies.score`."""
+        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
         request = Request(messages, methods, emphasis=emphasis, marks=marks)
         return self.session().score([request], [replies])[0]
 

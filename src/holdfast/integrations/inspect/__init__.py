@@ -1,14 +1,10 @@
-"""The task and the models that Inspect loads from Holdfast, through the entry point `holdfast` of
-the group `inspect_ai`. Importing this registers names and loads no model, nor torch.
-"""
+"""Names that Inspect loads by the entry point `holdfast`; importing this loads no torch."""
 
 from __future__ import annotations
 
 from inspect_ai.model import ModelAPI, modelapi
 
 from holdfast.integrations.inspect.drift import drift, self_chat, stability_and_adoption
-
-__all__ = ["drift", "holdfast", "self_chat", "stability_and_adoption"]
 
 
 @modelapi(name="holdfast")

@@ -7,19 +7,31 @@ scorer gives stability and adoption in every round. Prompts, pairs and seeds are
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import anyio
+import numpy as np
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, ModelOutput, get_model, model_roles
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelOutput,
+    get_model,
+    model_roles,
+)
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
+from holdfast.analysis.series import KINDS, probe_means
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import USER_VIEW, Dialog, record_of
@@ -27,8 +39,7 @@ from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
 from holdfast.drift.selfchat import opening
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
-from holdfast.errors import RequestFailed
-from holdfast.integrations.inspect.messages import messages_of, score_of
+from holdfast.errors import RequestFailed, cut
 from holdfast.integrations.inspect.speaking import Speaker, as_text, in_one_sentence, read_settings
 from holdfast.methods import Method, parse
 from holdfast.models.protocol import Job
@@ -36,6 +47,7 @@ from holdfast.models.requests import Reply, Request
 
 RECORD = "holdfast_record"  # where a sample's store keeps the conversation
 USER = "user"  # the role of another model that plays the user
+_LONGEST = 300  # characters of a reply in the list of probes
 
 
 @task
@@ -94,9 +106,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def stability_and_adoption(rounds: int = 8) -> Scorer:
-    """Whether the agent follows its own system prompt (stability) and the user's (adoption), over
-    all rounds and in each.
-    """
+    """Stability (the agent follows its own prompt) and adoption (the user's), by round too."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return score_of(state.store.get(RECORD), rounds)
@@ -105,9 +115,7 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
 
 
 async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
-    """Asks a job and all that follow from it, each as soon as it can be; the first error ends all
-    of them.
-    """
+    """Asks a job and all that follow, each as soon as it can be; the first error ends all."""
     try:
         async with anyio.create_task_group() as group:
 
@@ -160,7 +168,6 @@ def _of_epoch(settings: Settings, epoch: int) -> Settings:
 
 
 def _speakers(sampling: Sampling) -> tuple[Speaker, Speaker]:
-    """The agent and the user, as the evaluation has them."""
     agent = Speaker(get_model())
     if USER not in model_roles():
         return agent, Speaker(agent.model, steering="none")
@@ -173,3 +180,52 @@ def _sampled(sampling: Sampling) -> GenerateConfig:
     return GenerateConfig(
         temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_new_tokens
     )
+
+
+def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]:
+    """The dialog of a record as the agent saw it, with the mass of each of the agent's turns."""
+    prompt = record["agent"]["system_prompt"]
+    shown: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
+    for turn in record["turns"]:
+        if turn["speaker"] == "user":
+            shown.append(ChatMessageUser(content=turn["text"], metadata={"round": turn["round"]}))
+        else:
+            details = {name: turn.get(name) for name in ("round", "stop_reason", "mass")}
+            shown.append(
+                ChatMessageAssistant(content=turn["text"], model=model or None, metadata=details)
+            )
+    return shown
+
+
+def score_of(record: Mapping[str, Any], rounds: int) -> Score:
+    """Stability and adoption of a conversation, in every round of the run and over all of them.
+
+    The values are named `stability`, `stability_round_1` and so on, NaN where nothing was asked;
+    the explanation has every probe with its reply, the measure's reason and the mass.
+    """
+    values: dict[str, float] = {}
+    for kind in KINDS:
+        probes = [probe for probe in record["probes"] if probe["kind"] == kind]
+        row = probe_means([{**record, "probes": probes}], rounds, lambda probe: True)[0]
+        values[kind] = math.nan if np.isnan(row).all() else float(np.nanmean(row))
+        for number, value in enumerate(row, 1):
+            values[f"{kind}_round_{number}"] = float(value)
+    kept = {name: record[name] for name in ("probes", "ended", "unanswered") if name in record}
+    return Score(value=values, explanation=_listed(record), metadata=kept)
+
+
+def _listed(record: Mapping[str, Any]) -> str:
+    entries = []
+    for probe in record["probes"]:
+        mass = "" if probe.get("mass") is None else f", mass {probe['mass']:.3f}"
+        entries.append(
+            f"- **Round {probe['round']}, {probe['kind']} {probe['score']:.2f}**"
+            f" ({_line(probe['reason'])}{mass})\n"
+            f"    - {_line(probe['question'])}\n"
+            f"    - {_line(probe['reply'])}"
+        )
+    return "\n".join(entries)
+
+
+def _line(text: str) -> str:
+    return " ".join(cut(text, _LONGEST).split())

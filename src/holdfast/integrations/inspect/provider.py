@@ -147,9 +147,7 @@ class HoldfastAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answers a chat, beside all others that are asked at the same time; one that leaves no
-        room for a reply is answered with the stop reason `model_length`.
-        """
+        """Answers a chat beside all others; `model_length` is one without room for a reply."""
         began = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)
         engine, generations = self._running(), list[LiveReply]()
@@ -186,7 +184,6 @@ class HoldfastAPI(ModelAPI):
     async def _choice(
         self, submission: Submission, request: Request, generation: LiveReply
     ) -> tuple[ChatCompletionChoice, int]:
-        """A reply, and the number of its tokens."""
         tokens, finish, masses = list[Token](), "stop", list[float]()
         async for piece in speak(generation, self.model.tokenizer, submission.body.stops):
             tokens += piece.tokens
@@ -258,9 +255,7 @@ def read_call(
 
 
 def tokens_of(token_ids: Sequence[int], text: str, model: LocalModel) -> dict[str, Any]:
-    """Metadata with the token ids of a message, so that a dialog goes on from those that the model
-    wrote; nothing where they spell another text, as in front of a stop text.
-    """
+    """The token ids of a message as metadata; {} where they spell another text."""
     if model.tokenizer.decode(list(token_ids), skip_special_tokens=True) != text:
         return {}
     return {TOKENS: {"model": model.fingerprint, "ids": list(token_ids)}}
@@ -289,7 +284,6 @@ def _fields(config: GenerateConfig) -> dict[str, Any]:
 
 
 def _plain(message: ChatMessage) -> Message:
-    """A message with a role and a text."""
     if message.role == "tool" or getattr(message, "tool_calls", None):
         raise UsageError(
             f"holdfast models call no tools, and the chat holds a message of the role"

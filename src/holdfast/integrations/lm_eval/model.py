@@ -192,7 +192,6 @@ class HoldfastLM(TemplateLM):
         return replies
 
     def _chat(self, context: str) -> tuple[Message, ...] | None:
-        """The chat of a context; None of a plain text."""
         chat = read_chat(context)
         if self.methods and context and not any(m["role"] == "system" for m in chat or ()):
             raise UsageError(

@@ -29,10 +29,7 @@ Event = tuple[str, tuple[Any, ...]]  # the name of a field of `Listener`, or "er
 
 @dataclass(frozen=True)
 class Specification:
-    """Which model an actor loads; the arguments of `holdfast.load`.
-
-    Nothing is downloaded: a name on the hub is taken from the cache of the actor's machine.
-    """
+    """Which model an actor loads, from its own cache; the arguments of `holdfast.load`."""
 
     name: str = "default"
     device: str | None = None
@@ -162,9 +159,7 @@ class Shares:
         return [self._left.popleft() for _ in range(min(math.ceil(size), len(self._left)))]
 
     def lose(self, unfinished: Sequence[int]) -> list[int]:
-        """Takes back the unfinished part of a lost actor's share, of which the first units were
-        under way; returns the units that are given up.
-        """
+        """Takes back a lost actor's unfinished share; returns the units that are given up."""
         under_way = unfinished[: self._together]
         self._losses.update(under_way)
         self._left.extendleft(n for n in reversed(unfinished) if self._losses[n] < _TOGETHER)

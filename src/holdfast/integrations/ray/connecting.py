@@ -129,7 +129,6 @@ def _silence() -> None:
 def _resources(
     nodes: list[Resources], wants_gpus: bool, replicas: int | None, address: str
 ) -> tuple[Resources, int]:
-    """The resources of an actor, and how many actors there are."""
     if wants_gpus:
         gpus = sum(node.gpus for node in nodes)
         if (count := replicas or gpus) > gpus:

@@ -128,8 +128,7 @@ class RayModel(Generates):
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, by one of the actors."""
-        replies: list[Reply] = self.ask(operator.methodcaller("generate_batch", list(requests)))
-        return replies
+        return self.ask(operator.methodcaller("generate_batch", list(requests)))
 
     def session(self) -> Session:
         """Raises a `ModelError`: actors do whole units of work."""
@@ -186,7 +185,6 @@ class RayModel(Generates):
         return [replica for replica in self._replicas if replica.description]
 
     def _fill_up(self) -> None:
-        """Requests as many actors as are missing."""
         import ray
 
         remote = ray.remote(Actor).options(
@@ -248,7 +246,6 @@ class RayModel(Generates):
                 round_.lost_in_a_row = 0
 
     def _lose(self, replica: Replica, error: Exception, round_: Round | None) -> None:
-        """Gives the units of an actor that was lost to others."""
         import ray
 
         ray.kill(replica.handle)  # which may only have been out of reach
@@ -294,9 +291,7 @@ class RayModel(Generates):
 
 
 def give_up(round_: Round, unfinished: Sequence[int], why: str) -> None:
-    """Hands out again what an actor was lost with, and reports the units that are given up; too
-    many in a row are a `ModelError`.
-    """
+    """Hands lost units out again; too many given up in a row are a `ModelError`."""
     for number in round_.shares.lose(unfinished):
         round_.lost_in_a_row += 1
         if round_.lost_in_a_row >= MOST_IN_A_ROW:
@@ -339,8 +334,7 @@ def cause_of(error: Any, node: str) -> Exception:
             f"The work cannot be read on {node} ({last}); put modules of your own, as measures"
             " have, where every machine's Python finds them."
         )
-    cause: Exception = error.cause
-    return cause
+    return error.cause
 
 
 def reason_of(error: Exception) -> str:

@@ -1,13 +1,9 @@
 """Figures 3 to 9 of Li et al. 2024, on any model, with the paper's claims judged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from holdfast.papers.findings import publish
 from holdfast.papers.li2024.figures import SCALES, Li2024Setup, check, make_figures
-
-__all__ = ["SCALES", "Li2024Setup", "check", "reproduce"]
 
 
 def reproduce(setup: Li2024Setup) -> Path:

@@ -31,12 +31,8 @@ from holdfast.models.protocol import ChatModel
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run, pngs
 from holdfast.papers.li2024.geometry import embedding_norms
 from holdfast.records import RunData, read_run
+from holdfast.report import study_figures
 from holdfast.report.figures import write_figures
-from holdfast.report.study_figures import (
-    write_calibration_figures,
-    write_norms,
-    write_trace_figures,
-)
 from holdfast.study import decay
 from holdfast.study.calibrate import calibrate, units_of
 from holdfast.study.calibration_plan import Plan, choose_prompts
@@ -182,7 +178,6 @@ def _figure_9(setup: Li2024Setup) -> Figure:
 
 
 def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
-    """The claim that stability or adoption rises (+1) or falls (-1)."""
     values = series.values(kind)
     if values.shape[1] < 2 or np.isnan(values).all():
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
@@ -198,7 +193,7 @@ def _figure_4(setup: Li2024Setup) -> Figure:
         "4",
         "attention to the system prompt over a conversation",
         "One line per round; dashed: attention spread evenly over the tokens in view.",
-        pngs(write_trace_figures(trace, setup.figures("4")), "decay"),
+        pngs(study_figures.write_trace_figures(trace, setup.figures("4")), "decay"),
         (
             *_decay_claims(f"head {layer}.{head}, whose mass falls most", trace["head"]),
             *_decay_claims("the average over heads", trace["average"]),
@@ -207,7 +202,6 @@ def _figure_4(setup: Li2024Setup) -> Figure:
 
 
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
-    """The decay of the masses in a model's self-chats."""
     settings = decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
     with setup.watch(step, settings.conversations * settings.rounds) as progress:
@@ -247,7 +241,7 @@ def _figure_7(setup: Li2024Setup) -> Figure:
         f" concentrated, from {_WIDE} on not). Their scale has no meaning in a model that"
         " normalises its input.",
     )
-    images = pngs(write_norms(setup.model.name, norms, setup.figures("7")))
+    images = pngs(study_figures.write_norms(setup.model.name, norms, setup.figures("7")))
     return Figure(
         "7", "norms of the embedding vectors", "Every token of the vocabulary.", images, (claim,)
     )
@@ -272,7 +266,7 @@ def _figure_8(setup: Li2024Setup) -> Figure:
         "8",
         title,
         f"{setup.base.name} and {setup.model.name}, the same pairs of prompts.",
-        pngs(write_trace_figures(chat, setup.figures("8"), [base]), "models"),
+        pngs(study_figures.write_trace_figures(chat, setup.figures("8"), [base]), "models"),
         (
             claim_that(raises, more, +1, less),
             claim_that(
@@ -312,7 +306,7 @@ def _figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
         running = drift.Running(progress=progress)
         calibrate(setup.model, suite, capability, out, plan, running)
     calibration = read_calibration(out)
-    images = write_calibration_figures(calibration, _BUDGET, setup.figures("5-and-6"))
+    images = study_figures.write_calibration_figures(calibration, _BUDGET, setup.figures("5-and-6"))
     return [_figure_5(setup, calibration, images), _figure_6(calibration, images)]
 
 

@@ -85,16 +85,13 @@ def _measure(model: LocalModel, record: dict[str, Any], seed: int) -> Iterator[t
         groups = {group: _tokens_of(owners, number, group) for group in ("all", *_ALIKE)}
         for layer in hidden:
             for group, tokens in groups.items():
-                draws = [tokens] if group == "all" else _draws(tokens, least, rng)
+                draws = [tokens]
+                if group != "all":  # so many tokens of each; one draw where there are no more
+                    times = _DRAWS if len(tokens) > least else 1
+                    draws = [rng.choice(tokens, least, replace=False) for _ in range(times)]
                 for quantity, measure in _MEASURES.items():
                     value = float(np.mean([measure(layer[draw]) for draw in draws]))
                     yield (number, quantity, group), value
-
-
-def _draws(tokens: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Subsamples of so many tokens; one where there are no more."""
-    draws = _DRAWS if len(tokens) > count else 1
-    return [rng.choice(tokens, count, replace=False) for _ in range(draws)]
 
 
 def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
@@ -125,7 +122,6 @@ def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray,
 
 
 def _owners(prompt: Prompt, turns: Sequence[dict[str, Any]]) -> list[Owner]:
-    """Whose each token of a rendered dialog is."""
     owners = [Owner(0, "system" if inside else "template") for inside in prompt.span_mask]
     end = 0  # of the text before
     for turn in turns:
@@ -180,8 +176,7 @@ def lines(geometry: dict[str, Any], dialogs: int) -> list[str]:
 def embedding_norms(model: LocalModel) -> list[float]:
     """The norm of every token's embedding (Figure 7)."""
     weight: Any = model.hf_model.get_input_embeddings().weight
-    norms: list[float] = weight.detach().float().norm(dim=-1).tolist()
-    return norms
+    return weight.detach().float().norm(dim=-1).tolist()
 
 
 def hidden_geometry(

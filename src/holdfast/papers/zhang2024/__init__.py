@@ -21,20 +21,3 @@ from holdfast.papers.zhang2024.settings import (
     variants_of,
 )
 from holdfast.papers.zhang2024.settings import TaskSettings as Settings
-
-__all__ = [
-    "BASELINES",
-    "CATALOGUE",
-    "SYNTHETIC",
-    "Data",
-    "Running",
-    "Sample",
-    "Settings",
-    "Task",
-    "draw_samples",
-    "load_data",
-    "request_of",
-    "run",
-    "spans_of",
-    "variants_of",
-]

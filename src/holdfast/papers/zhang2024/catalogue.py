@@ -14,8 +14,6 @@ Where the released code differs from the paper, the docstring says what is done 
   in Meng et al. 2022.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

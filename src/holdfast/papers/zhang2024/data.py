@@ -1,7 +1,5 @@
 """Tasks, their samples, and the biographies and changed facts that samples are made of."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,13 +84,9 @@ def change_pronouns(text: str) -> str:
 
 
 _PLURAL = {
-    "she": "they",
-    "he": "they",
-    "him": "them",
-    "his": "their",
-    "hers": "theirs",
-    "herself": "themselves",
-    "himself": "themselves",
+    **dict.fromkeys(("she", "he"), "they"),
+    **{"him": "them", "his": "their", "hers": "theirs"},
+    **dict.fromkeys(("herself", "himself"), "themselves"),
 }
 _NOT_OWNED = frozenset(
     """a an the and or but to for from in on at by with of about as that which who when where

@@ -1,7 +1,5 @@
 """Runs tasks on a model: each baseline and each steering method on the same samples."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast import records
 from holdfast.chat.messages import Message
 from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import Running
@@ -19,7 +18,7 @@ from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import offers
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, told_of
-from holdfast.models.replicas import BatchWork, ask_batches
+from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.catalogue import fluency
@@ -33,17 +32,6 @@ from holdfast.papers.zhang2024.settings import (
     request_of,
     user_message,
     variants_of,
-)
-from holdfast.records import (
-    Compatibility,
-    PendingBatch,
-    RunData,
-    batches,
-    open_run,
-    read_run,
-    refuse_early,
-    resume,
-    union,
 )
 
 _SIGNS = {"marked": "*", "quoted": '"'}
@@ -59,13 +47,7 @@ class TaskBatch:
     samples: Mapping[int, Sample]
 
 
-def _ask(
-    generate: bool,
-    model: Any,
-    batch: TaskBatch,
-    failures: Failures,
-    keep: Callable[[dict[str, Any]], None],
-) -> None:
+def _ask(generate: bool, model: Any, batch: TaskBatch, failures: Failures, keep: Keep) -> None:
     """Asks the samples of a batch; one that is not answered has no record, but a failure."""
     task = CATALOGUE[batch.task]
     last = time.monotonic()
@@ -144,13 +126,13 @@ def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 5)
 
 
-COMPATIBILITY = Compatibility(
+COMPATIBILITY = records.Compatibility(
     defaults={"settings": dataclasses.asdict(TaskSettings())},
     joins={
         "model_fingerprint": same_served,
-        "variants": union,
-        "settings.tasks": union,
-        "settings.baselines": union,
+        "variants": records.union,
+        "settings.tasks": records.union,
+        "settings.baselines": records.union,
         "settings.draws": max,
     },
     reasons={"settings.samples": "demonstrations and made-up data are drawn for a number of them"},
@@ -164,7 +146,7 @@ def run(
     settings: TaskSettings = TaskSettings(),
     methods: Sequence[Sequence[Method]] = (),
     running: Running = Running(),
-) -> RunData:
+) -> records.RunData:
     """Asks every sample under every baseline and method and records the answers in the folder
     `out`; resumes what is there.
 
@@ -203,20 +185,22 @@ def run(
         **_identity(data, settings),
     }
     about = {"command": "tasks", "argv": running.command, **told_of(model)}
-    with open_run(Path(out), identity, about, COMPATIBILITY) as record:
-        groups = batches(range(settings.samples), settings.batch)
+    with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
+        groups = records.batches(range(settings.samples), settings.batch)
         pending = (
-            batch for key in whole for batch in resume(record, key, groups, alone=model.independent)
+            batch
+            for key in whole
+            for batch in records.resume(record, key, groups, alone=model.independent)
         )
 
-        def material(batch: PendingBatch) -> TaskBatch:
+        def material(batch: records.PendingBatch) -> TaskBatch:
             every = whole[batch.name]
             some = {number: every.samples[number] for number in batch.again}
             return dataclasses.replace(every, samples=some)
 
         work = BatchWork(functools.partial(_ask, settings.generate), "sample")
         ask_batches(model, work, pending, material, running.progress)
-    return read_run(out)
+    return records.read_run(out)
 
 
 def _check(
@@ -225,7 +209,6 @@ def _check(
     variants: Sequence[Variant],
     samples: dict[str, list[Sample]],
 ) -> None:
-    """Refuses what cannot be asked, before anything is written."""
     choosing = [task.name for task in tasks if task.chooses]
     if choosing and not offers(model, Ability.REPLY_SCORES):
         raise ModelError(
@@ -243,11 +226,10 @@ def _check(
 def check_folder(data: Data, out: Path | str, settings: TaskSettings, command: str = "") -> None:
     """Refuses a folder that holds something other than `run` would write, before any loading."""
     about = {"command": "tasks", "argv": command}
-    refuse_early(out, _identity(data, settings), about, COMPATIBILITY)
+    records.refuse_early(out, _identity(data, settings), about, COMPATIBILITY)
 
 
 def _identity(data: Data, settings: TaskSettings) -> dict[str, Any]:
-    """As far as it is known without a model."""
     return {
         "settings": dataclasses.asdict(settings),
         "data": data.name,

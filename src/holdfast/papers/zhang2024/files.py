@@ -5,8 +5,6 @@ Rows have the field names of Bias in Bios's release (https://github.com/microsof
 it is read; here its records are read from JSON, JSON lines or CSV.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io
@@ -21,16 +19,7 @@ from typing import Any
 from holdfast.common.files import read_json_lines, read_text
 from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError, shortened
-from holdfast.papers.zhang2024.data import (
-    BIOGRAPHIES,
-    FACTS,
-    OCCUPATIONS,
-    SPLITS,
-    Biography,
-    ChangedFact,
-    Data,
-    change_pronouns,
-)
+from holdfast.papers.zhang2024 import data
 
 
 @dataclass(frozen=True)
@@ -72,11 +61,11 @@ def format_of(row: Any, path: Path) -> tuple[str, Callable[[DataRow], Iterable[t
     """The kind of items in a file, by the fields of its first row, and the reader of a row."""
     fields = set(row) if isinstance(row, Mapping) else set()
     if "requested_rewrite" in fields:
-        return FACTS, _rome
+        return data.FACTS, _rome
     if {"relation", "true_target"} & fields:
-        return FACTS, _core
+        return data.FACTS, _core
     if "raw" in fields:
-        return BIOGRAPHIES, _biography
+        return data.BIOGRAPHIES, _biography
     raise UsageError(
         f"{path} holds neither CounterFact nor Bias in Bios (its first row has"
         f" {', '.join(sorted(map(str, fields))[:6]) or 'no fields'}); give requested_rewrite and"
@@ -85,7 +74,7 @@ def format_of(row: Any, path: Path) -> tuple[str, Callable[[DataRow], Iterable[t
     )
 
 
-def _rome(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
+def _rome(row: DataRow) -> Iterable[tuple[str, data.ChangedFact]]:
     subject = row.text("requested_rewrite.subject")
     texts = row.get("paraphrase_prompts")
     if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
@@ -96,15 +85,15 @@ def _rome(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
     relation = _relation(row, "requested_rewrite.prompt")
     old = row.text("requested_rewrite.target_true.str")
     new = row.text("requested_rewrite.target_new.str")
-    yield subject, ChangedFact(subject, relation, old, new, tuple(t.strip() for t in texts))
+    yield subject, data.ChangedFact(subject, relation, old, new, tuple(t.strip() for t in texts))
 
 
-def _core(row: DataRow) -> Iterable[tuple[str, ChangedFact]]:
+def _core(row: DataRow) -> Iterable[tuple[str, data.ChangedFact]]:
     """The core lists each fact with its true target (label 1) and with a false one (label 0)."""
     subject, relation = row.text("subject"), _relation(row, "relation")
     new, old = row.text("target"), row.text("true_target")
     if row.number("label") == 0:
-        yield subject, ChangedFact(subject, relation, old, new)
+        yield subject, data.ChangedFact(subject, relation, old, new)
 
 
 def _relation(row: DataRow, name: str) -> str:
@@ -117,7 +106,7 @@ def _relation(row: DataRow, name: str) -> str:
     return relation
 
 
-def _biography(row: DataRow) -> Iterable[tuple[str, Biography]]:
+def _biography(row: DataRow) -> Iterable[tuple[str, data.Biography]]:
     text, start = row.get("raw"), row.number("start_pos")
     if not isinstance(text, str) or not text[:start].strip() or start > len(text):
         raise UsageError(
@@ -130,13 +119,13 @@ def _biography(row: DataRow) -> Iterable[tuple[str, Biography]]:
     # the release takes texts that begin with the name
     name = str(name).strip() if name else text.split()[0].strip(",.")
     whole = text.strip()
-    yield text, Biography(name, occupation, first.strip(), whole, change_pronouns(whole))
+    yield text, data.Biography(name, occupation, first.strip(), whole, data.change_pronouns(whole))
 
 
 def _occupation(row: DataRow) -> str:
     value = row.get("title")
     wanted = str(value).strip().lower().replace("_", " ")
-    if wanted not in OCCUPATIONS:
+    if wanted not in data.OCCUPATIONS:
         raise UsageError(
             f"{row.where}: 'title' is {shortened(value)}, which is none of the 28 occupations of"
             " Bias in Bios."
@@ -161,13 +150,13 @@ _VALIDATION = dict.fromkeys(("dev", "valid", "val"), "validation")
 _SPLIT_NAMES = {"train": "train", **_VALIDATION, "test": "test"}
 
 
-def load_files(where: str, seed: int = 0) -> Data:
+def load_files(where: str, seed: int = 0) -> data.Data:
     """Reads a file or a folder of files; `seed` draws the order of each split.
 
     Files whose names say train, dev, valid or test are those splits; the rows of others are divided
     1 : 1 : 5 by whom they are about (the paper's proportions, Table 6).
     """
-    items: dict[str, list[Any]] = {split: [] for split in SPLITS}
+    items: dict[str, list[Any]] = {split: [] for split in data.SPLITS}
     kind, digest = "", hashlib.sha256()
     for path in _files(Path(where)):
         rows = _read(path)
@@ -187,16 +176,12 @@ def load_files(where: str, seed: int = 0) -> Data:
             at = f"{path}, row {number}"
             refuse_surrogates(row, at)
             for key, item in parse(DataRow(row, at)):
-                items[split or _split_of(key)].append(item)
+                # where the file does not say, by whom the row is about
+                items[split or data.SPLITS[min(seed_of("split", key) % 7, 2)]].append(item)
         digest.update(path.read_bytes())
-    for split in SPLITS:
+    for split in data.SPLITS:
         random.Random(seed_of("order", seed, split)).shuffle(items[split])
-    return Data(where, digest.hexdigest()[:16], {kind: items}, OCCUPATIONS)
-
-
-def _split_of(key: str) -> str:
-    """The split of what a row is about, where its file does not say."""
-    return SPLITS[min(seed_of("split", key) % 7, 2)]
+    return data.Data(where, digest.hexdigest()[:16], {kind: items}, data.OCCUPATIONS)
 
 
 def _files(path: Path) -> list[Path]:

@@ -1,7 +1,5 @@
 """The settings of a run, the rows of its table, and the samples that it draws."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ Names are divided among the splits, so no text is in two of them. What training 
 (cities, foods, ...) leaves out the values that the rest of the default model's training holds out;
 validation and test draw from all of them, and each has sentences of its own."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re
@@ -147,8 +145,6 @@ def _of_split(templates: Sequence[str], split: str) -> list[str]:
 
 
 def _fill(rng: random.Random, template: str, split: str, without: str = "") -> str:
-    """Draws the values of a sentence; its pronouns stay open."""
-
     def drawn(slot: re.Match[str]) -> str:
         if slot[1] not in POOLS:
             return slot[0]
@@ -158,7 +154,6 @@ def _fill(rng: random.Random, template: str, split: str, without: str = "") -> s
 
 
 def _say(sentence: str, who: str) -> str:
-    """The sentence with its pronouns and verbs for she, he or they."""
     forms = dict(PRONOUNS[who])
     sentence = re.sub(r"\[(\w+)\|(\w+)\]", lambda verb: verb[1 if who == "they" else 2], sentence)
     forms |= {name.upper(): form.capitalize() for name, form in forms.items()}

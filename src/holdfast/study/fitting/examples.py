@@ -1,7 +1,5 @@
 """Examples that a method learns from, files of one's own, and the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +33,7 @@ class Triplet:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two chats, of which the first asks for what the reply is to be distinguished by, as with a
-    system prompt.
-    """
+    """Two chats, the first of which asks for what a reply is to show, as by a system prompt."""
 
     prompted: tuple[Message, ...]
     plain: tuple[Message, ...]

@@ -5,8 +5,6 @@ relevant question and H- behind an irrelevant one give Omega+ = H^T H+ / n and O
 PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, of values too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -83,9 +81,7 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
 def _read(
     model: LocalModel, examples: Sequence[Triplet], done: Progress
 ) -> tuple[tuple[int, ...], dict[Site, _Sums]]:
-    """The layers, and the sums by site; refuses models without keys to be had, and examples none of
-    which has the same tokens in all three prompts.
-    """
+    """The layers, and the sums by site; refuses models without keys, and unusable examples."""
     sites = sites_of(model.hf_model)
     layers = tuple(sorted(set(sites.places[Site.KEYS]) & set(sites.places[Site.VALUES])))
     if not layers or not sites.key_heads:

@@ -5,8 +5,6 @@ question and none the irrelevant one. Contrasts are for methods that edit hidden
 states: a question under a system prompt, and without.
 """
 
-from __future__ import annotations
-
 import itertools
 
 from holdfast.study.fitting.examples import Contrast, Triplet

@@ -5,8 +5,6 @@ vectors (arXiv 2507.21509): the difference of the means. Capping (arXiv 2601.103
 vector, and percentiles of projections on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,8 +29,6 @@ _CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46
 
 @dataclass(frozen=True)
 class _ReadChat:
-    """A chat, and the reply that was drawn to it."""
-
     stream: Stream
     reply: tuple[int, ...]
 
@@ -88,7 +84,8 @@ def _hidden(
         side = []
         for read in _replies(model, chats):
             seen = _forward(model, read)
-            side.append(torch.stack([_layer(seen, layer)[-len(read.reply) :] for layer in layers]))
+            states = torch.stack([seen[layer][0].double().cpu() for layer in layers])
+            side.append(states[:, -len(read.reply) :])
             done(1)
         sides.append(side)
     if not all(sides):
@@ -100,11 +97,6 @@ def _without_prompt(chat: tuple[Message, ...]) -> tuple[Message, ...]:
     """A chat in which a template inserts no system prompt of its own."""
     prompted = any(message["role"] == "system" for message in chat)
     return chat if prompted else ({"role": "system", "content": ""}, *chat)
-
-
-def _layer(seen: dict[int, Tensor], layer: int) -> Tensor:
-    """The states of the one row, float64 on the host."""
-    return seen[layer][0].double().cpu()
 
 
 def _means(replies: Sequence[Tensor]) -> Tensor:
@@ -138,7 +130,6 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
 
 @torch.inference_mode()
 def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
-    """The hidden states by layer in a pass over a chat and its reply."""
     reading = StreamState(replace(read.stream, methods=()), list(read.reply))
     device = model.runner.device
     batch = batch_of([reading], [0], spans_of([reading], device), device)

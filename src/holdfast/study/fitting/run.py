@@ -1,7 +1,5 @@
 """One method fitted on one model."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +20,7 @@ from holdfast.study.fitting.replies import learn_capping, learn_vector
 
 @dataclass(frozen=True)
 class _Learning:
-    """How a method learns: the function, the examples that ship, those of a file, and how often it
-    reports each example.
-    """
+    """How a method learns: the function, examples (shipped, or of a file), reports of each."""
 
     learn: Callable[[LocalModel, Any, Progress], Learned]
     ships: Callable[[], Sequence[Any]]
@@ -53,9 +49,7 @@ def fit(
     *,
     watch: Watch = unwatched,
 ) -> Fitted:
-    """Learns on a model what a method needs, and writes it into a .safetensors file; from the
-    examples that ship, or a file of them.
-    """
+    """Learns what a method needs from examples, the shipped or a file, into a .safetensors."""
     if method not in _LEARNING:
         raise UnknownName("method that is fitted", method, _LEARNING)
     require_layers(model, f"hidden states and weights, on which {method} is fitted")
@@ -88,9 +82,7 @@ def fit(
 
 
 def write_control_vector(fitted: Fitted, out: Path) -> None:
-    """Writes a fitted vector as a control vector of llama.cpp: at scale 1 it does there what
-    `vector:file=FILE` does here, with the default factor and layer.
-    """
+    """Writes a fitted vector for llama.cpp, where scale 1 does as `vector:file=FILE` does here."""
     from gguf import GGUFWriter
 
     vector = Vector(fitted)

@@ -15,14 +15,3 @@ from holdfast.papers.zhang2024.profiling.samples import (
     Samples,
     read_samples,
 )
-
-__all__ = [
-    "BY",
-    "Choice",
-    "ProfilingPlan",
-    "Question",
-    "Samples",
-    "check_folder",
-    "profile",
-    "read_samples",
-]

@@ -76,9 +76,7 @@ class ColumnRange:
 
 @dataclass(frozen=True)
 class Group:
-    """Prompts side by side that end at the same column, in rows or runs of rows; continuations
-    without their last token stand behind, hidden from each other.
-    """
+    """Prompts side by side that end at one column, their continuations behind, apart."""
 
     ids: Tensor
     positions: Tensor
@@ -194,9 +192,7 @@ KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
 class HeadPasses:
-    """Passes over the layers of a copy of a model that shares its weights; `forwarded` counts
-    tokens by the share of layers they went through. Refuses models whose layers are not one list.
-    """
+    """Passes over the layers of a copy that shares weights; `forwarded` counts their tokens."""
 
     def __init__(self, hf_model: Any):
         config = hf_model.config.get_text_config()
@@ -225,9 +221,7 @@ class HeadPasses:
     def scores(
         self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, Sequence[ShiftsAttention]]
     ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
-        """Log-probabilities of each prompt's continuations, unsteered (None), then by head; the
-        prompts are one group of `groups`, and each head's methods touch it alone.
-        """
+        """Log-probabilities of each prompt's continuations, unsteered (None), then by head."""
         group = lay_out(prompts, self.device)
         caches: list[Any] = [DynamicLayer() for _ in self._layers]
         entering: list[Tensor] = []  # each layer

@@ -1,7 +1,5 @@
 """Profiles heads, recording each sample as soon as its group is scored."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from dataclasses import dataclass, field, replace
@@ -110,7 +108,6 @@ def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command
 def _prepare(
     model: LocalModel, scoring: Scoring
 ) -> tuple[dict[str, Any], list[Head], list[list[int]]]:
-    """The identity of a run, the heads that are scored, and the groups of samples."""
     scorer, samples = scoring.scorer(model), scoring.samples
     identity = {
         "model": model.name,

@@ -1,8 +1,4 @@
-"""How heads are profiled, on which samples (from Python, a file or PASTA's tasks), and how a model
-reads them.
-"""
-
-from __future__ import annotations
+"""How heads are profiled, on samples from Python, a file or PASTA's tasks."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -139,7 +135,6 @@ def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | l
 
 
 def _chat_of(sample: Sample) -> tuple[tuple[Message, ...], tuple[Part, ...]]:
-    """The first prompt as a chat, and its emphasis."""
     prompt = sample.prompts[0]
     return (user_message(prompt),), tuple((0, *span) for span in spans_of(prompt, sample.emphasis))
 

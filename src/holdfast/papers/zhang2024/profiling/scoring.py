@@ -1,10 +1,6 @@
 """Scores samples, by their numbers, under every head.
-
-A scorer divides samples into groups whose members do not depend on what is done already, and scores
-a group unsteered and under each head; `score` also returns how many tokens it forwarded.
+A scorer divides samples into groups; `score` also returns the tokens it forwarded.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,6 +42,9 @@ class SampleScores:
         return {"scores": self.scores, **({"replies": names} if names else {})}
 
 
+_Scored = tuple[list[SampleScores], int]  # of samples, and the tokens forwarded
+
+
 @dataclass(frozen=True)
 class SharedPasses:
     """Choices whose heads share what steering one of them cannot change."""
@@ -57,9 +56,7 @@ class SharedPasses:
         prompts = [self.material.prompts[number] for number in numbers]
         return [[numbers[index] for index in group] for group in self.passes.groups(prompts)]
 
-    def score(
-        self, numbers: Sequence[int], heads: Sequence[Head]
-    ) -> tuple[list[SampleScores], int]:
+    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
         before = self.passes.forwarded
         prompts = [self.material.prompts[number] for number in numbers]
         methods = {head: self.material.plan.steering(head) for head in heads}
@@ -76,9 +73,7 @@ class PlainPasses:
     def groups(self, numbers: Sequence[int]) -> list[list[int]]:
         return self.material.by_rows(numbers)
 
-    def score(
-        self, numbers: Sequence[int], heads: Sequence[Head]
-    ) -> tuple[list[SampleScores], int]:
+    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
         methods = self.material.methods(heads)
         passes = (
             (head, _plain_scores(self.material, numbers, steering))
@@ -118,7 +113,6 @@ def _find_passes(material: Material) -> HeadPasses | None:
 def _plain_scores(
     material: Material, numbers: Sequence[int], steering: tuple[ShiftsAttention, ...]
 ) -> list[_Options]:
-    """Of each sample, the log-probabilities of its continuations."""
     requests = [replace(material.requests[number], methods=steering) for number in numbers]
     continuations = [_choice(material, number).continuations for number in numbers]
     scored = material.model.session().score(requests, continuations)
@@ -156,9 +150,7 @@ class Replies:
     def groups(self, numbers: Sequence[int]) -> list[list[int]]:
         return self.material.by_rows(numbers)
 
-    def score(
-        self, numbers: Sequence[int], heads: Sequence[Head]
-    ) -> tuple[list[SampleScores], int]:
+    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
         scored, tokens = [SampleScores() for _ in numbers], 0
         model, rows = self.material.model, list(self._rows(numbers, heads))
         scheduler = model.scheduler()

@@ -1,19 +1,10 @@
 """Tables and figures of Zhang et al. 2024 (PASTA), on any model, with the paper's claims judged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from holdfast.papers.findings import publish
 from holdfast.papers.zhang2024.reproduction.figures import figure_2, figure_3
-from holdfast.papers.zhang2024.reproduction.study import (
-    SCALES,
-    TASKS,
-    Scale,
-    Setup,
-    Study,
-    check,
-)
+from holdfast.papers.zhang2024.reproduction.study import SCALES, TASKS, Scale, Setup, Study, check
 from holdfast.papers.zhang2024.reproduction.tables import (
     table_1,
     table_4,
@@ -23,8 +14,6 @@ from holdfast.papers.zhang2024.reproduction.tables import (
     table_14,
 )
 from holdfast.report.tasks import write_profile
-
-__all__ = ["SCALES", "TASKS", "Scale", "Setup", "check", "reproduce"]
 
 
 def reproduce(setup: Setup) -> Path:

@@ -1,7 +1,5 @@
 """Figures 2 to 6 of the paper: single heads, layers and all heads; numbers of heads; alphas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,16 +111,9 @@ def _draw_single_heads(
             dots: dict[str, Any] = {"markersize": 4, "alpha": 0.6}
             across = np.repeat(places, single.shape[1])
             axis.plot(across, single.ravel(), "o", color=COLOURS[2], label="a single head", **dots)
-        axis.errorbar(
-            places + 0.15,
-            means(layers),
-            whiskers(layers),
-            fmt="s",
-            markersize=5,
-            color=COLOURS[3],
-            elinewidth=0.8,
-            label="an entire layer",
-        )
+        squares: Any = {"fmt": "s", "markersize": 5, "color": COLOURS[3], "elinewidth": 0.8}
+        squares["label"] = "an entire layer"
+        axis.errorbar(places + 0.15, means(layers), whiskers(layers), **squares)
         title, change = f"{task}: which heads are steered", "change against zero-shot"
         axis.set(title=title, xlabel="layer", ylabel=change, xticks=places)
         legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
@@ -143,34 +134,23 @@ def _how_many_heads(study: Study, name: str) -> _Drawn:
     titles = f"{name}: how many heads are steered", f"{name}: how strongly they are steered"
     folder = study.setup.out / "figures"
     images = (
-        *_draw_curves(titles[0], "heads", sizes, folder / f"3-{name}" / "sizes"),
-        *_draw_curves(titles[1], "alpha", strengths, folder / f"3-{name}-alpha" / "alphas"),
+        *_curves(titles[0], "heads", sizes, folder / f"3-{name}" / "sizes"),
+        *_curves(titles[1], "alpha", strengths, folder / f"3-{name}-alpha" / "alphas"),
     )
     metric = next(iter(answers[ZERO_SHOT].scores))
     claims = [*_size_claims(name, by_size, metric), _alpha_claim(name, by_alpha, metric)]
     return images, judged(claims, beyond_reach(name, *map(values_of, answers.values())))
 
 
-def _draw_curves(
-    title: str, label: str, results: Mapping[str, Result], out: Path
-) -> tuple[Path, ...]:
-    """Each metric, and fluency where there is one, of these results in their order."""
+def _curves(title: str, label: str, results: Mapping[str, Result], out: Path) -> tuple[Path, ...]:
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.6)
         places = np.arange(len(results))
         for number, metric in enumerate(next(iter(results.values())).scores):
             scores = [estimate(result.scores[metric]) for result in results.values()]
-            axis.errorbar(
-                places,
-                means(scores),
-                whiskers(scores),
-                marker="o",
-                markersize=4,
-                elinewidth=0.8,
-                linewidth=1.3,
-                color=COLOURS[number + 1],
-                label=metric,
-            )
+            dots: Any = {"marker": "o", "markersize": 4, "elinewidth": 0.8, "linewidth": 1.3}
+            dots |= {"color": COLOURS[number + 1], "label": metric}
+            axis.errorbar(places, means(scores), whiskers(scores), **dots)
         axis.set(title=title, xlabel=label, ylabel="share of the samples", ylim=(-0.03, 1.03))
         axis.set_xticks(places, list(results))
         axes = [axis]

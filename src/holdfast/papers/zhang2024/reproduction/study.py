@@ -1,14 +1,10 @@
-"""The scales of the reproduction, and the runs that its tables share: profiles, choices made on
-validation samples, and answers to test samples.
-"""
-
-from __future__ import annotations
+"""The scales of the reproduction, and the profiles, choices and answers its tables share."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +25,10 @@ from holdfast.methods import (
     union,
 )
 from holdfast.models.capabilities import require_layers
+from holdfast.models.local import LocalModel
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.zhang2024.profiling import ProfilingPlan, Samples, profile
 from holdfast.papers.zhang2024.profiling.samples import task_samples
-
-if TYPE_CHECKING:
-    from holdfast.models.local import LocalModel
 
 TASKS = tuple(tasks.CATALOGUE)
 STRATEGIES = ("multi-task", "task-agnostic", "task-specific", "union")
@@ -304,5 +298,4 @@ class Study:
 def values_of(result: Result) -> np.ndarray:
     """[sample]: the mean of the metrics that it has."""
     rows = np.array(list(result.scores.values()))
-    means: np.ndarray = np.nanmean(rows, axis=0)
-    return means
+    return np.nanmean(rows, axis=0)

@@ -1,7 +1,5 @@
 """Tables 1, 4, 5, 7, 11 and 14 of the paper: their differences, claims and cells."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,8 +45,7 @@ def average(study: Study, row: str) -> np.ndarray | None:
         if result is None or result.excluded:
             return None
         values.append(values_of(result))
-    means: np.ndarray = np.mean(values, axis=0)
-    return means
+    return np.mean(values, axis=0)
 
 
 def difference(study: Study, first: str, second: str) -> Estimate:
@@ -217,7 +214,6 @@ def table_7(study: Study) -> Figure:
 
 
 def _share(study: Study, name: str, count: int) -> Estimate:
-    """The share of heads that multi-task PASTA takes for a task."""
     options = study.candidates("multi-task", name)
     values = [study.validated[name][pasta_on(heads)] for heads in options]
     return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
