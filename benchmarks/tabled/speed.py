@@ -75,7 +75,11 @@ def speed_table() -> str:
 
 def real_speed_table() -> str:
     """The drift loop and a decode step on real models, beside their peers and the machine."""
-    step, lines = read("decode_step"), ["| what | measured |", "| --- | --- |"]
+    step = read("decode_step")
+    lines = ["| what | measured | processor |", "| --- | --- | --- |"]
+
+    def processor(record: dict) -> str:
+        return str(record["measured_on"]["machine"]).partition(",")[0]
 
     def ratios(values: list[float]) -> str:
         return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
@@ -93,13 +97,13 @@ def real_speed_table() -> str:
         lines.append(
             f"| {words.format(**loop)}: times as fast per token as lock-step `generate`,"
             f" {loop['conversations']} conversations of {loop['rounds']} rounds |"
-            f" {ratios(values)} |"
+            f" {ratios(values)} | {processor(loop)} |"
         )
     vllm = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/loop.json").read_text())
     lines.append(
         f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, start-up apart,"
         f" {vllm['conversations']} conversations of {vllm['rounds']} rounds |"
-        f" {ratios(vllm['ratios'])} |"
+        f" {ratios(vllm['ratios'])} | {processor(vllm)} |"
     )
     for row in step["steps"]:
         steered = " and ".join(
@@ -107,16 +111,17 @@ def real_speed_table() -> str:
         )
         lines += [
             f"| SmolLM2: a decode step of {row['rows']} rows over the least that the machine allows"
-            f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) |",
-            f"| the same, every head of every row steered, over none | {steered} |",
+            f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor(step)} |",
+            f"| the same, every head of every row steered, over none | {steered} | the same |",
         ]
     share, held = step["share"], step["memory"]
     lines += [
         f"| SmolLM2: share of a drift run's time in products, in attention, elsewhere |"
-        f" {share['products']:.0%}, {share['attention']:.0%}, {share['elsewhere']:.0%} |",
+        f" {share['products']:.0%}, {share['attention']:.0%}, {share['elsewhere']:.0%}"
+        " | the same |",
         f"| SmolLM2: peak memory beyond the weights over the keys and values live at once,"
         f" {held['conversations']} conversations of {held['rounds']} rounds |"
-        f" {held['ratio']:.1f} ({held['peak_bytes'] / 1e9:.1f} GB) |",
+        f" {held['ratio']:.1f} ({held['peak_bytes'] / 1e9:.1f} GB) | the same |",
     ]
     return "\n".join(lines)
 
