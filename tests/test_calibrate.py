@@ -516,7 +516,7 @@ metric_list: [{{metric: {metric}}}]
 
 
 def test_tasks_of_the_harness_are_asked(tmp_path):
-    """Not run by CI, which does not install the harness."""
+    """Run by `make integrations`, which installs the harness."""
     pytest.importorskip("lm_eval")
     data, row = tmp_path / "towns.jsonl", {"choices": ["rain", " bread", "town"]}
     data.write_text("\n".join(json.dumps({**row, "number": n, "answer": n % 3}) for n in range(6)))
