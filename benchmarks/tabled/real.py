@@ -11,7 +11,7 @@ from tabled.reading import interval, markdown, points, read
 
 from holdfast import methods
 
-BEST = 6  # settings of the exploring half that its page shows
+BEST = 3  # settings of the exploring half that its page shows
 FEW = 10  # conversations, with fewer of which a category has no interval
 SIDES = {
     "scripted": "scripted messages",
@@ -316,7 +316,9 @@ def window_table() -> str:
                 f"{100 * keeps['mean']:.0f} % [{100 * keeps['low']:.0f}, {100 * keeps['high']:.0f}]"
             )
             rows.append(cells)
-        lines += ["", f"`{model['model']}`:", "", *markdown(rows)]
+        change = interval(model["change_of_keeps"])
+        lines += ["", f"`{model['model']}`, whose last column changes by {change}:", ""]
+        lines += markdown(rows)
     return "\n".join(lines)
 
 

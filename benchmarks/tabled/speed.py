@@ -26,6 +26,25 @@ UNITS = {
 }
 VLLM_PROMPT = "4 sentences"
 SCALING_GPU = "H100 80 GB SXM"
+ASSUMED = "\n".join(
+    (
+        "- **Tokens** counted conversation by conversation. The default model's small "
+        "vocabulary overestimates prompts somewhat.",
+        "- **Operations**: two per weight and token (Kaplan et al. 2020, section 2.1), and "
+        "four per layer, width and visible token for attention; models have the shape of "
+        "Llama 3.1 in bfloat16.",
+        "- **A step** takes as long as its operations, or as reading the weights once and the "
+        "keys and values of every row, whichever is longer (the roofline model of Williams et "
+        "al. 2009). The batch is as large as fits into the 90 % of memory that vLLM takes by "
+        "default.",
+        "- **Bounds**: 60 % of the operations and 80 % of the bandwidth at best, 30 % and 40 "
+        "% at worst; several GPUs give 90 % or 70 % of their sum. They are chosen from "
+        "published numbers: Llama 3 was trained at 38 to 43 % of the operations (Grattafiori "
+        "et al. 2024, Table 4), and a single stream of the 8 B model under vLLM on an A100 "
+        "read at 77 % of the bandwidth (J. Musgrave, “vLLM throughput-latency sweep on NVIDIA "
+        "A100”).",
+    )
+)
 
 
 def speed_table() -> str:
@@ -270,7 +289,8 @@ def scaling_table(gpu: str | None = None) -> str:
 
 def scaling_page() -> str:
     """All estimates."""
-    return f"# What ten thousand conversations cost\n\n{scaling_table()}\n"
+    assumed = f"## What the estimate assumes\n\n{ASSUMED}"
+    return f"# What ten thousand conversations cost\n\n{scaling_table()}\n\n{assumed}\n"
 
 
 def excess_line() -> str:
