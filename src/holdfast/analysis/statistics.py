@@ -1,4 +1,6 @@
-"""Means over conversations and their uncertainty; matrices are [conversation, round], or NaN."""
+"""Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation
+are not independent. Matrices are [conversation, round], with NaN where a round was not measured.
+"""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -92,7 +94,9 @@ def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
 
 
 def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
-    """The estimate of values, [n] by conversation (or NaN); with prompts, also for other ones."""
+    """The estimate of one value per conversation, [n], NaN where not measured; with the prompt of
+    each conversation, the interval for other prompts stands beside.
+    """
     values = np.asarray(values, dtype=float)
     summary = estimate_columns(values[:, None])[0]
     if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:
@@ -101,7 +105,9 @@ def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estima
 
 
 def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
-    """The interval where prompts, [n], are resampled with their conversations; values are [n]."""
+    """The interval where prompts, [n], are resampled, each with all of its conversations (the
+    cluster bootstrap); values are [n], NaN where not measured.
+    """
     measured = ~np.isnan(values)
     drawn, owner = np.unique(prompts[measured], return_inverse=True)
     count = len(drawn)

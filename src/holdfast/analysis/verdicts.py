@@ -70,7 +70,9 @@ def all_of(*verdicts: str) -> str:
 
 
 def within(value: Estimate, low: float, high: float, least: float, most: float) -> str:
-    """Whether an estimate, from `least` to `most`, certainly lies within `low` to `high` or not."""
+    """Whether the estimate, of values from `least` to `most`, supports or contradicts that it lies
+    from `low` to `high`: its whole interval must lie between them, or beyond one of them.
+    """
     if too_few(value) or value.low is None or value.high is None:
         return UNDECIDED
     lower, upper = bounds(value, least, most)

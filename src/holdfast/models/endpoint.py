@@ -64,7 +64,9 @@ class EndpointModel(Generates):
             server.check(methods)
 
     def reach(self) -> None:
-        """Asks servers that were unsure what they offer again; a `ModelError` if one is silent."""
+        """Asks servers that may steer, and did not, once more what they offer; a `ModelError` if
+        one still does not answer.
+        """
         for server in self.servers:
             server.reach()
 
@@ -107,7 +109,9 @@ class EndpointModel(Generates):
             server.warn_of_seeds()
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` takes its text by pieces. A broken answer is not repeated."""
+        """Answers one chat; `tell` takes the text piece by piece, as it arrives, and all pieces are
+        the reply. An answer that breaks off is not asked for again.
+        """
         server = self._available()[0]
         try:
             return server.stream(request, tell)
