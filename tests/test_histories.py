@@ -59,7 +59,7 @@ def test_keys_made_under_one_steering_serve_no_other(first, second):
     request = second_turn(session, METHODS[first], METHODS[second])
     scored = session.score([request], [REPLIES])[0]
     stream, options = session.spell([request], [REPLIES])[0]
-    asked, _ = session.score.__self__._read([request], [REPLIES])
+    asked, _ = session._read_replies([request], [REPLIES])
     fresh = tuple(replace(stream, prefix=None) for stream in asked[0].row.streams)
     runner = Runner(tiny.hf_model, batched=False)
     alone = score_rows(runner, [Row(fresh, asked[0].row.processors)], [options], 1)[0][0]
