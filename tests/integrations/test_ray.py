@@ -277,7 +277,7 @@ def test_a_cluster_that_does_not_start_here_is_not_looked_for_elsewhere(monkeypa
 
 def test_ray_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(connecting_module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"needs ray.*pip install 'holdfast\[ray\]'"):
+    with pytest.raises(UsageError, match=r"needs ray.*pip install 'holdfast-llm\[ray\]'"):
         connect(EXACT)
 
 
