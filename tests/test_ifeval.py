@@ -41,6 +41,7 @@ def test_no_text_makes_an_instruction_raise(text):
 RUNS = ["<<" * 20_000, "*" * 40_000, "[" * 40_000, "```" * 10_000, '"' * 40_000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", RUNS)
 def test_no_text_takes_long(text):
     for id, arguments, *_ in TABLE:

@@ -270,6 +270,7 @@ def test_awkward_strings(text):
         check(measure, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS, ids=ascii)
 def test_very_long_replies_take_no_time_that_grows_with_the_square(run):
     text = run * (LONG // len(run))
@@ -279,6 +280,7 @@ def test_very_long_replies_take_no_time_that_grows_with_the_square(run):
         assert time.process_time() - began < 8, measure  # one that squares took 100 s and more
 
 
+@pytest.mark.slow
 def test_a_reply_of_a_megabyte_takes_seconds():
     text = "".join(run * (HOSTILE // len(HOSTILE_RUNS) // len(run)) for run in HOSTILE_RUNS)
     for measure in MEASURES:

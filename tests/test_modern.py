@@ -145,6 +145,7 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
         assert forwarded[0] < forwarded[1] * (0.5 if kind in KINDS else 0.6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (*KINDS, *STATES))
 def test_scores_behind_a_kept_thread_equal_those_of_the_whole_chat(kind):
     tiny = double(kind)

@@ -31,6 +31,7 @@ def process():
     started.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", (0.2, 1.5))
 def test_a_signal_while_the_model_is_loaded_ends_it_at_once(process, seconds):
     assert process.stdout.readline() == "holdfast: loading default ...\n"

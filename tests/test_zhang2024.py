@@ -141,6 +141,7 @@ def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():
     assert "PASTA is excluded" in claim.evidence and "fluency 2.05, under 3" in claim.evidence
 
 
+@pytest.mark.slow
 def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):
     out = tmp_path / "run"
     command = ["reproduce", "zhang2024", "--scale", "smallest", "--task", "counterfact"]
