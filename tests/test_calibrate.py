@@ -624,6 +624,7 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
             methods.parse(str(path))
 
 
+@pytest.mark.slow
 def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]

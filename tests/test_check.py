@@ -494,6 +494,7 @@ def prompts(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, capsys):
     words = ["check", str(prompts), *SHORT]
     out, junit = tmp_path / "run", tmp_path / "junit.xml"

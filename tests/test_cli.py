@@ -222,6 +222,7 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code", "told"), STOPS)
 def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
     folder, suite, tmp_path, sent, code, told

@@ -327,6 +327,7 @@ class Terminal:
         return read
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_completes_compares_and_stops(folder):
     long = ("--model", str(folder), "--system", SYSTEM, "--temperature", "0")  # 400 tokens at times
     with Terminal(*long) as terminal:

@@ -22,7 +22,7 @@ from holdfast.models.requests import Reply, Request
 from holdfast.records import read_run
 from holdfast.serve.service import Limits
 
-LONG = drift.Settings(rounds=7, conversations=3, sampling=Sampling(max_new_tokens=24), seed=4)
+LONG = drift.Settings(rounds=7, conversations=2, sampling=Sampling(max_new_tokens=24), seed=4)
 
 
 class Narrow(Scripted):
