@@ -15,7 +15,8 @@ medians over repetitions of (peer's seconds per generated token) / (ours). Repli
 their lengths differ; the ratio per conversation is reported too.
 
 The peers' model is a plain transformers model with the weights, dtype and stop tokens of ours. With
---busy N, as many other processes keep the processors busy meanwhile.
+--busy N, as many other processes keep the processors busy meanwhile. The record is written after
+each repetition, and the same command goes on from there.
 
     python benchmarks/drift_loop.py --out benchmarks/results/drift_loop.json
     python benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7
@@ -244,8 +245,19 @@ def main() -> None:
     others = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.busy)
     ]
-    rows = []
-    for index in range(arguments.repetitions):
+    result = {
+        "benchmark": "drift_loop",
+        "model": arguments.model,
+        "dtype": str(model.hf_model.dtype).removeprefix("torch."),
+        "busy": arguments.busy,
+        "max_new_tokens": sampling.max_new_tokens,
+        "measured_on": measured_on(model),
+        "conversations": arguments.conversations,
+        "rounds": arguments.rounds,
+        "threads": arguments.threads,
+    }
+    rows = begun(arguments.out, result)
+    for index in range(len(rows), arguments.repetitions):
         seed = arguments.seeds[index % len(arguments.seeds)]
         settings = drift.Settings(
             rounds=arguments.rounds,
@@ -259,30 +271,36 @@ def main() -> None:
         row = repetition(model, suite, settings, answers, slice_)
         rows.append({"seed": seed, **row})
         print(json.dumps(rows[-1]), flush=True)
+        if arguments.out:
+            write(arguments.out, result, rows)
     for other in others:
         other.kill()
-    result = {
-        "benchmark": "drift_loop",
-        "model": arguments.model,
-        "dtype": str(model.hf_model.dtype).removeprefix("torch."),
-        "busy": arguments.busy,
-        "max_new_tokens": sampling.max_new_tokens,
-        "measured_on": measured_on(model),
-        "conversations": arguments.conversations,
-        "rounds": arguments.rounds,
-        "threads": arguments.threads,
-        "repetitions": rows,
-        "medians": {},
-    }
-    for name in answers:
-        result["medians"][name] = {
+
+
+def begun(out: Path | None, settings: dict) -> list[dict]:
+    """The repetitions that an interrupted run of the same code and settings has written."""
+    record = json.loads(out.read_text()) if out and out.exists() else {}
+    same = all(record.get(name) == value for name, value in settings.items())
+    return record["repetitions"] if same else []
+
+
+def write(out: Path, settings: dict, rows: list[dict]) -> None:
+    """The record of the repetitions so far, with their medians."""
+    peers = [
+        name for name, value in rows[0].items() if isinstance(value, dict) and "ratio" in value
+    ]
+    medians = {
+        name: {
             key: statistics.median(row[name][key] for row in rows)
             for key in ("ratio", "ratio_per_token")
         }
-        print(name, {key: round(value, 2) for key, value in result["medians"][name].items()})
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        for name in peers
+    }
+    for name, ratios in medians.items():
+        print(name, {key: round(value, 2) for key, value in ratios.items()}, flush=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    record = {**settings, "repetitions": rows, "medians": medians}
+    out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,15 @@ RECORDS = (
     Record(
         "drift_loop_smollm2",
         "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --rounds 3 --repetitions 2 --out {out}",
+        " --max-new-tokens 60 --peers lock_step --repetitions 2 --out {out}",
+        False,
+        80,
+    ),
+    Record(
+        "drift_loop_busy",
+        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2 --busy 2"
+        " --repetitions 2 --out {out}",
         False,
         10,
     ),
@@ -119,6 +127,7 @@ RECORDS = (
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
+    Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 40),
     Record("cluster", "benchmarks/cluster.py --out {out}", False, 1),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 15),
