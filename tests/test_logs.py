@@ -320,10 +320,10 @@ def test_an_id_with_a_slash_is_no_rule_of_another(tmp_path, short):
 
 def test_other_logs_are_another_run(tmp_path, short):
     run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
-    path = tmp_path / "b.jsonl"
-    path.write_text(lines_of(chats(4, lambda n: 9)))
+    (path := tmp_path / "b.jsonl").write_text(lines_of(chats(4, lambda n: 9)))
+    suite = load_suite(str(short), probed=False)
     with pytest.raises(AnotherRun, match="logs"):
-        score_logs(read_logs([path]), load_suite(str(short), probed=False), run.folder)
+        score_logs(read_logs([path]), suite, run.folder, command="holdfast logs b.jsonl")
 
 
 def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):

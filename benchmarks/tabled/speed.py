@@ -20,8 +20,8 @@ LLAMA_WAYS = (
     "holdfast, bfloat16",
 )
 UNITS = {
-    "conversations": "conversations of 2 rounds",
-    "rounds": "rounds of 16 conversations",
+    "conversations": "conversations of {held}",
+    "rounds": "rounds of {held}",
     "context": "tokens of context under split-softmax",
 }
 VLLM_PROMPT = "4 sentences"
@@ -105,7 +105,6 @@ def real_speed_table() -> str:
 
     for name, words in (
         ("drift_loop_smollm2", "SmolLM2"),
-        ("drift_loop_few", "SmolLM2"),
         ("drift_loop_busy", "SmolLM2, while {busy} other processes keep both processors busy"),
         ("drift_loop_gemma", "Gemma 3 270M, 15 of whose 18 layers see 512 tokens"),
     ):
@@ -321,16 +320,22 @@ def ray_table() -> str:
 
 
 def growth_line() -> str:
-    """The exponents with which time and memory grow."""
-    parts = []
-    for row in read("growth")["series"]:
-        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
-        slopes = row["exponents"]
-        parts.append(
-            f"from {first:,} to {last:,} {UNITS[row['varied']]}, time per token"
-            f" {slopes['seconds_per_token']:+.2f} and memory {slopes['bytes']:+.2f}"
-        )
-    return f"Exponents: {'; '.join(parts)} ([record](RESULTS/growth.json))."
+    """The exponents with which time and memory grow, on the default model and on SmolLM2."""
+    lines = []
+    for name, model in (("growth", "The default model"), ("growth_smollm2", "SmolLM2")):
+        if not (RESULTS / f"{name}.json").exists():
+            continue
+        parts = []
+        for row in read(name)["series"]:
+            first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
+            slopes = row["exponents"]
+            parts.append(
+                f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)},"
+                f" time per token {slopes['seconds_per_token']:+.2f}"
+                f" and memory {slopes['bytes']:+.2f}"
+            )
+        lines.append(f"{model}: {'; '.join(parts)} ([record](RESULTS/{name}.json)).")
+    return "\n\n".join(lines)
 
 
 def modern_table() -> str:

@@ -25,7 +25,7 @@ class OtherPrompts:
 
     @property
     def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
+        return self.low > _NOISE or self.high < -_NOISE
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class Estimate:
     @property
     def excludes_zero(self) -> bool:
         """Whether the interval exists and does not include 0."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+        if self.low is None or self.high is None:
+            return False
+        return self.low > _NOISE or self.high < -_NOISE
 
     @property
     def alike(self) -> bool:

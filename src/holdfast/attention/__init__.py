@@ -9,6 +9,7 @@ steered layer; docs/how.md introduces the other files.
 
 from __future__ import annotations
 
+from holdfast.attention.checks import cache_of
 from holdfast.attention.extent import Starts
 from holdfast.attention.layers import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.patching import install
@@ -21,6 +22,7 @@ __all__ = [
     "PassState",
     "Starts",
     "SteeringSpec",
+    "cache_of",
     "check_methods",
     "holdfast_attention",
     "install",

@@ -24,6 +24,7 @@ from transformers import PreTrainedModel
 
 from holdfast.attention.checks import (
     CacheOrigin,
+    cache_of,
     check_padding,
     check_pass,
     claim_cache,
@@ -191,14 +192,15 @@ class OpenModel:
         if self._is_of_decode_loop():
             return plain(*args, **kwargs)
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        begun, model, cache = self._next_pass(), self._running_model(), given.get("past_key_values")
+        begun, model, cache = self._next_pass(), self._running_model(), cache_of(given)
         edits = self._checked(begun, given, model)
         token = PASS.set(begun)
         self._count(begun.block, 1)
         try:
             with edited(model, edits):
                 output = plain(*args, **kwargs)
-                self._finish(begun, getattr(output, "past_key_values", cache))
+                filled = cache_of(output)
+                self._finish(begun, cache if filled is None else filled)
         finally:
             PASS.reset(token)
             self._count(begun.block, -1)
@@ -210,7 +212,7 @@ class OpenModel:
         """Checks that a pass fits the block; returns its edits."""
         block, state = begun.block, begun.state
         origin = None if block is None else block.origin
-        continues = claim_cache(given.get("past_key_values"), origin, self.name)
+        continues = claim_cache(cache_of(given), origin, self.name)
         if block is None or state is None:
             return []
         config = model.config.get_text_config()

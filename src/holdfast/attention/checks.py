@@ -41,6 +41,13 @@ class CacheOrigin:
         return torch.equal(self.span[:, :width], other.span[:, :width]) and not any(beyond)
 
 
+def cache_of(given: Any) -> Any:
+    """The cache among the arguments of a model, or in its output: transformers 5.24 renamed it."""
+    named = dict(given.items()) if isinstance(given, Mapping) else {}
+    cache = named.get("cache")
+    return named.get("past_key_values") if cache is None else cache
+
+
 def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     """Marks a cache as steered by `origin`; whether it was. A `UsageError` if steered otherwise."""
     if not hasattr(cache, "__dict__"):
@@ -95,7 +102,7 @@ def check_pass(
         return 0
     tokens, width = ids.shape[1], state.spec.span.shape[1]
     step = continues and tokens == 1  # the cache is not asked, which may wait for the device
-    before = 0 if step else cached_tokens(given.get("past_key_values"))
+    before = 0 if step else cached_tokens(cache_of(given))
     mask = given.get("attention_mask")
     mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
     if not step and not (continues and before):

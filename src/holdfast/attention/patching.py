@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
-from holdfast.attention.checks import CacheOrigin, claim_cache
+from holdfast.attention.checks import CacheOrigin, cache_of, claim_cache
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.layers import (
@@ -173,7 +173,7 @@ def _refuse_steered_cache(module: torch.nn.Module, args: Any, kwargs: dict[str, 
         return  # a model with no other inside it: its pass has not begun yet
     current = PASS.get()
     if current is None or (current.model is not None and module not in current.model.modules):
-        claim_cache(kwargs.get("past_key_values"), None, type(module).__name__)
+        claim_cache(cache_of(kwargs), None, type(module).__name__)
 
 
 def _restore(

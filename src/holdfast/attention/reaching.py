@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.checks import cached_tokens
+from holdfast.attention.checks import cache_of, cached_tokens
 from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, PassState, SteeringSpec
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import NeedsWarmup, ShiftsAttention
@@ -148,7 +148,7 @@ def _forward(
     token = PASS.set(Pass(state))  # not that of a block around this one
     try:
         output = model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=use_cache)
-        return output.logits.float(), getattr(output, "past_key_values", None)
+        return output.logits.float(), cache_of(output)
     finally:
         PASS.reset(token)
 

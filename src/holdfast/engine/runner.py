@@ -11,19 +11,24 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, LinearAttentionLayer
 
-from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
+from holdfast.attention import IMPLEMENTATION, SteeringSpec, cache_of, steered
 from holdfast.common.threads import is_small
 from holdfast.engine.batch import Batch, StreamState, batch_of, spans_of
 from holdfast.engine.cache import Slots
 from holdfast.engine.slot_layers import DummyLayer
 from holdfast.engine.state_layers import RECURRENT
+from holdfast.errors import ModelError
 from holdfast.states import edited
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+# what models call their cache: from transformers 5.24 on, before, and before where nothing attends
+CACHES = ("cache", "past_key_values", "cache_params")
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class Runner:
         if state is not None and batch.trace:
             mass = torch.stack([layer.float() for layer in state.seen], 1)
             uniform = torch.stack(list(state.uniform.values()), 1)
-        cache = getattr(output, "past_key_values", None)
+        cache = cache_of(output)
         return Output(output.logits[:, -batch.logits :], mass, cache, uniform)
 
     def call(
@@ -169,9 +174,14 @@ class Runner:
         options = {
             "position_ids": positions,
             "logits_to_keep": logits,
-            "past_key_values": cache,
-            "cache_params": cache,  # the same, where there is no attention
+            **dict.fromkeys(CACHES, cache),
         }
+        if cache is not None and self.accepts.isdisjoint(CACHES):
+            raise ModelError(
+                f"{type(self.hf_model).__name__} takes no cache by the name of {', '.join(CACHES)};"
+                f" transformers {transformers.__version__} may be newer than this Holdfast knows,"
+                " so install an earlier one."
+            )
         return self.hf_model(
             attention_mask=mask,
             use_cache=True,

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def score_logs(
     suite: Suite,
     out: Path | str,
     judging: Judging | None = None,
-    command: Sequence[str] = (),
+    command: str = "",
 ) -> RunData:
     """Scores logs into a run folder; what is there already is not scored again.
 
@@ -45,7 +45,7 @@ def score_logs(
     about = {
         "command": METHOD,
         "version": __version__,
-        "argv": list(command),
+        "argv": command,
         "dialogs": len(logs.dialogs),
         "unmatched": len(matched) - len(scored),
         "formats": dict(logs.formats),

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from holdfast.attention import install, layers_with_attention
+from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import read_template
 from holdfast.common import ranges
 from holdfast.engine.state_layers import ATTENDING, HELD
@@ -346,5 +346,5 @@ def _makes_plain_cache(model: PreTrainedModel) -> bool:
         output = model(input_ids=token, use_cache=True)
     except ValueError:  # transformers counts no tokens where it takes no layer for attention
         return False
-    made = getattr(output, "past_key_values", None) or getattr(output, "cache_params", None)
-    return type(made) is DynamicCache
+    made = cache_of(output)
+    return type(vars(output).get("cache_params") if made is None else made) is DynamicCache

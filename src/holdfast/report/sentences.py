@@ -179,6 +179,8 @@ def _change(row: EstimateRow) -> str | None:
 def _chance(moved: Estimate) -> str:
     """'-10 points (95 % interval -28 to +8) could be chance'."""
     why = tell(moved).why
+    if moved.excludes_zero:
+        return f"{points(moved)} rests on too little: {why}"
     because = "" if why == INCLUDES_ZERO else f": {why}"
     return f"{points(moved)} could be chance{because}"
 
