@@ -107,6 +107,14 @@ RECORDS = (
         80,
     ),
     Record(
+        "drift_loop_few",
+        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2"
+        " --repetitions 2 --out {out}",
+        False,
+        3,
+    ),
+    Record(
         "drift_loop_busy",
         "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
         " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2 --busy 2"

@@ -96,7 +96,7 @@ def test_a_single_reply_is_refused_where_a_method_has_nothing_to_hold_on_to(meth
     for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
         with pytest.raises(UsageError, match="and this chat has neither; add a message"):
             tiny.generate(bare, [method], LONG)
-        with pytest.raises(UsageError, match="holds on to a system prompt or to emphasis"):
+        with pytest.raises(UsageError, match="needs a system prompt or emphasis"):
             tiny.stream(Request(bare, method, LONG), print)
         assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None
 

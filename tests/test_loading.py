@@ -217,7 +217,7 @@ def test_a_dtype_that_models_do_not_have_is_refused(folder, dtype, words):
 @pytest.mark.parametrize(
     ("instructions", "dtype", "why"),
     [
-        (True, torch.bfloat16, "runs in bfloat16: this processor multiplies bfloat16"),
+        (True, torch.bfloat16, "runs in bfloat16: this processor has bfloat16 instructions"),
         (False, torch.float32, "runs in float32: this processor has no bfloat16 instructions"),
     ],
 )

@@ -42,7 +42,7 @@ def test_work_that_is_refused_says_nothing_of_its_size(capsys):
 def test_what_an_earlier_call_recorded_says_nothing_about_the_speed():
     bar = Bar(100)
     bar(50)
-    assert "nothing new done" in bar.line()
+    assert "nothing new finished" in bar.line()
     bar.started -= 10
     bar(10, 1000)
     left = re.search(r"about (.+) left", bar.line())[1]
@@ -52,7 +52,7 @@ def test_what_an_earlier_call_recorded_says_nothing_about_the_speed():
 def test_the_first_line_needs_no_speed():
     bar = Bar(100)
     bar.started -= 20
-    assert bar.line() == "0 of 100 rounds (0%), nothing new done in 20 seconds"
+    assert bar.line() == "0 of 100 rounds (0%), nothing new finished for 20 seconds"
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [*DURATIONS, (7000, "1.9 hours")])

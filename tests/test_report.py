@@ -401,10 +401,10 @@ HELPS = replace(FIXED, helps=True)
         (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),
         (MODEL, {"drifts": True}, "search for one: holdfast calibrate --model m --suite bot"),
         (MODEL, {"drifts": True, "endpoint": True}, "--method repetition:probability=1"),
-        (FIXED, {"needed": 90}, "--conversations 90; about so many would tell whether this"),
+        (FIXED, {"needed": 90}, "--conversations 90; that should be enough to tell whether this"),
         (FIXED, {}, "try other methods"),
         (MODEL, {"is_steady": True}, "--rounds 16, or hold the prompts to a bar: holdfast check"),
-        (MODEL, {"needed": 50}, "--conversations 50; about so many would tell whether it drifts"),
+        (MODEL, {"needed": 50}, "--conversations 50; that should be enough to tell whether it"),
     ],
 )
 def test_the_next_step_fits_what_was_found(found, changed, said):

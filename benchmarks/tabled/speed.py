@@ -105,6 +105,7 @@ def real_speed_table() -> str:
 
     for name, words in (
         ("drift_loop_smollm2", "SmolLM2"),
+        ("drift_loop_few", "SmolLM2"),
         ("drift_loop_busy", "SmolLM2, while {busy} other processes keep both processors busy"),
         ("drift_loop_gemma", "Gemma 3 270M, 15 of whose 18 layers see 512 tokens"),
     ):

@@ -305,7 +305,7 @@ def test_the_end_of_the_context_is_an_answer(model):
         ({"top_k": 5}, "holdfast models take no top_k, and it is 5; leave it out."),
         ({"frequency_penalty": 0.5}, "take no frequency_penalty, and it is 0.5"),
         ({"reasoning_effort": "high"}, "take no reasoning_effort, and it is 'high'"),
-        ({"extra_body": {"steerin": "none"}}, "'steerin', unknown here; did you mean 'steering'?"),
+        ({"extra_body": {"steerin": "none"}}, "'steerin'; did you mean 'steering'?"),
         ({"extra_body": {"steering": "bost:factor=2"}}, "no method 'bost'; did you mean 'boost'?"),
         ({"top_p": 2.0}, "top_p has to be a number above 0 to 1, not 2.0."),
     ],

@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
 def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     made = _Parser(
         prog="holdfast",
-        description="Measure how a chat model drifts from its system prompt, and keep it there.",
+        description="Measure how a chat model drifts from its system prompt, see why, and stop it.",
         epilog="Try: holdfast drift",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

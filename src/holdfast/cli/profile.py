@@ -213,7 +213,7 @@ COMMAND = Command(
 )
 FIT = Command(
     "fit",
-    "learn on a model what a method needs",
+    "learn the directions that a method adds, from examples",
     run_fit,
     (_FitOptions, options.LocalModelOptions, options.PlacementOptions),
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"

@@ -100,7 +100,7 @@ class Bar:
         if fresh := self.done - self.recorded:
             parts.append(f"about {duration((self.total - self.done) * seconds / fresh)} left")
         else:
-            parts.append(f"nothing new done in {duration(seconds)}")
+            parts.append(f"nothing new finished for {duration(seconds)}")
         return ", ".join(parts)
 
     def _print_recorded(self) -> None:

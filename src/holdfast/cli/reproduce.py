@@ -94,7 +94,7 @@ def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path:
 
 COMMAND = Command(
     "reproduce",
-    "make a paper's figures on your model, each with its claims judged",
+    "reproduce a paper's figures on your model, and judge its claims",
     run,
     (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions),
     description=(

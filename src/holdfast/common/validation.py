@@ -89,7 +89,7 @@ def _sentence(
         case "extra_forbidden":
             known = _schema_at(schema, path[:-1], value).get("properties", ())
             cure = nearest(str(path[-1]), known)
-            return f"{name(path[:-1])} has a field {shortened(path[-1])}, unknown here; {cure}"
+            return f"{name(path[:-1])} has an unknown field {shortened(path[-1])}; {cure}"
         case "missing":
             taken = expected(_schema_at(schema, path, value), schema)
             return f"{name(path)} is missing; give {taken}."

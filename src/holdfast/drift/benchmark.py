@@ -38,8 +38,8 @@ COMPATIBILITY = records.Compatibility(
     },
     reasons={
         "settings.rounds": (
-            "finished dialogs are recorded as text, and cannot go on with the very "
-            "tokens that a run of other rounds would have"
+            "finished dialogs are recorded as text, so they cannot go on with exactly the "
+            "tokens of a run of other rounds"
         )
     },
 )

@@ -67,7 +67,10 @@ class Placement:
             return replace(self, dtype=torch.float32)
         dtype, why = torch.float32, "has no bfloat16 instructions, so that would be slower"
         if multiplies_bfloat16():
-            dtype, why = torch.bfloat16, "multiplies bfloat16; float32 is slower and more exact"
+            dtype, why = (
+                torch.bfloat16,
+                "has bfloat16 instructions; float32 is larger but more exact",
+            )
         chosen = str(dtype).removeprefix("torch.")
         size = f"{parameters / 1e6:,.0f} million parameters"
         warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=3)

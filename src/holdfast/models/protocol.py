@@ -38,7 +38,7 @@ class Generates(Protocol):
         """Answers one chat; see `Request` for what may be said of it, and `generate_batch`.
 
         Raises:
-            UsageError: a method holds on to a system prompt or to emphasis, and there is neither.
+            UsageError: a method needs a system prompt or emphasis, and a request has neither.
         """
         request = Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)
         request.check_span()

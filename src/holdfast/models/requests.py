@@ -196,7 +196,7 @@ class Request:
         before = f"{name}: " if name else ""
         for method in filter(holds_span, self.methods):
             raise UsageError(
-                f"{before}{spell([method])} holds on to a system prompt or to emphasis, and this"
+                f"{before}{spell([method])} needs a system prompt or emphasis, and this"
                 " chat has neither; add a message with the role 'system', or give emphasis."
             )
 

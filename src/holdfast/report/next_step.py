@@ -77,7 +77,7 @@ def next_step(finding: Finding) -> str:
     if finding.needed is None:
         return "Next: try other methods; holdfast methods lists them."
     what = "whether this fix helps" if finding.drifts else "whether it drifts"
-    return f"Next: {more.format(finding.needed)}; about so many would tell {what}."
+    return f"Next: {more.format(finding.needed)}; that should be enough to tell {what}."
 
 
 def finding_of(run: RunData, series: Sequence[Series]) -> Finding:

@@ -176,7 +176,7 @@ def _choose_methods(
     if not has_span and _needs_span(chosen):
         raise refused_field(
             "steering",
-            f"steering {spell(chosen)} holds on to a system prompt or to emphasis, and there is"
+            f"steering {spell(chosen)} needs a system prompt or emphasis, and there is"
             " neither; add one, or ask for steering none.",
             "nothing_to_hold",
         )
