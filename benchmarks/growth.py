@@ -1,7 +1,7 @@
 """How time and memory grow: with conversations, with rounds, and with the length of the context.
 
 Each point is a process of its own, so that its peak memory is its own, and the points of a
-repetition run in an order drawn anew. Time is per token that went through the model; memory is the
+repetition run in an order drawn anew; the record is written after each repetition. Time is per token that went through the model; memory is the
 peak above what the process held once the model was loaded. An exponent is the slope of a straight
 line through the logarithms of the points: 0 is constant, 1 is linear.
 
@@ -147,33 +147,26 @@ def exponent(values: list[int], measured: list[float]) -> float:
     return round(float(np.polyfit(np.log(values), np.log(measured), 1)[0]), 3)
 
 
-def series(name: str, kind: str, repetitions: int, most: int | None) -> dict:
+def series(name: str, kind: str, taken: dict[int, list[dict]]) -> dict:
     """All points of one kind, with their exponents."""
-    table = DEFAULT if of_default(name) else REAL
-    values = [value for value in table[kind] if most is None or value <= most]
-    taken: dict[int, list[dict]] = {value: [] for value in values}
-    for _ in range(repetitions):
-        for value in random.sample(values, len(values)):
-            taken[value].append(apart(name, kind, value))
     points = []
-    for value in values:
-        each = [run["seconds"] / run["tokens"] for run in taken[value]]
+    for value, runs in taken.items():
+        each = [run["seconds"] / run["tokens"] for run in runs]
         point = {
             kind: value,
-            "tokens": taken[value][0]["tokens"],
+            "tokens": runs[0]["tokens"],
             "seconds_per_token": statistics.median(each),
             "range": [min(each), max(each)],
-            "bytes": statistics.median(run["bytes"] for run in taken[value]),
+            "bytes": statistics.median(run["bytes"] for run in runs),
         }
         if kind == "context":
-            steps = [run["decode_seconds_per_token"] for run in taken[value]]
+            steps = [run["decode_seconds_per_token"] for run in runs]
             point["decode_seconds_per_token"] = statistics.median(steps)
         points.append(point)
-        print(kind, value, point, flush=True)
     exponents = {
-        name: exponent(values, [point[name] for point in points])
-        for name in ("seconds_per_token", "bytes", "decode_seconds_per_token")
-        if name in points[0]
+        measured: exponent(list(taken), [point[measured] for point in points])
+        for measured in ("seconds_per_token", "bytes", "decode_seconds_per_token")
+        if measured in points[0]
     }
     held = HELD[kind].format(side_by_side(name))
     return {"varied": kind, "held": held, "points": points, "exponents": exponents}
@@ -194,17 +187,26 @@ def main() -> None:
         return
     import holdfast
 
+    name, table = arguments.model, DEFAULT if of_default(arguments.model) else REAL
     result = {
         "benchmark": "growth",
-        "model": arguments.model,
-        "measured_on": measured_on(holdfast.load(arguments.model)),
-        "series": [
-            series(arguments.model, kind, arguments.repetitions, arguments.most)
-            for kind in ([arguments.only] if arguments.only else DEFAULT)
-        ],
+        "model": name,
+        "measured_on": measured_on(holdfast.load(name)),
     }
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    kinds = [arguments.only] if arguments.only else list(DEFAULT)
+    most = arguments.most or max(map(max, table.values()))
+    taken: dict[str, dict[int, list[dict]]] = {
+        kind: {value: [] for value in table[kind] if value <= most} for kind in kinds
+    }
+    points = [(kind, value) for kind in kinds for value in taken[kind]]
+    for number in range(1, arguments.repetitions + 1):
+        for kind, value in random.sample(points, len(points)):
+            taken[kind][value].append(apart(name, kind, value))
+            print(number, kind, value, taken[kind][value][-1], flush=True)
+        result["repetitions"] = number
+        result["series"] = [series(name, kind, taken[kind]) for kind in kinds]
+        if arguments.out:
+            arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
