@@ -1,9 +1,10 @@
 """How time and memory grow: with conversations, with rounds, and with the length of the context.
 
 Each point is a process of its own, so that its peak memory is its own, and the points of a
-repetition run in an order drawn anew; the record is written after each repetition. Time is per token that went through the model; memory is the
-peak above what the process held once the model was loaded. An exponent is the slope of a straight
-line through the logarithms of the points: 0 is constant, 1 is linear.
+repetition run in an order drawn anew; the record is written after each repetition. Time is per
+token that went through the model; memory is the peak above what the process held once the model was
+loaded. An exponent is the slope of a straight line through the logarithms of the points: 0 is
+constant, 1 is linear.
 
     python benchmarks/growth.py --out benchmarks/results/growth.json
     python benchmarks/growth.py --model smollm2 --out benchmarks/results/growth_smollm2.json
