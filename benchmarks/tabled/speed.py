@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 
-from tabled.reading import RESULTS, ROOT, markdown, read, versions
+from tabled.reading import ROOT, markdown, read, versions
 
 # the rows that the pages show; the records have more
 CLUSTER_SIZES = (1, 4, 16, 64)
@@ -101,23 +101,26 @@ def real_speed_table() -> str:
         return str(record["measured_on"]["machine"]).partition(",")[0]
 
     def ratios(values: list[float]) -> str:
-        return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+        spread = f"{min(values):.2f} to {max(values):.2f}" if values[1:] else "one run"
+        return f"{statistics.median(values):.2f} ({spread})"
 
     for name, words in (
-        ("drift_loop_smollm2", "SmolLM2"),
-        ("drift_loop_few", "SmolLM2"),
-        ("drift_loop_busy", "SmolLM2, while {busy} other processes keep both processors busy"),
-        ("drift_loop_gemma", "Gemma 3 270M, 15 of whose 18 layers see 512 tokens"),
+        (
+            "drift_loop_smollm2",
+            "SmolLM2: times as fast per token as lock-step `generate`, {conversations}"
+            " conversations of {rounds} rounds",
+        ),
+        ("drift_loop_few", "the same, {conversations} conversations of {rounds} rounds"),
+        ("drift_loop_busy", "the same, while {busy} other processes keep both processors busy"),
+        (
+            "drift_loop_gemma",
+            "Gemma 3 270M, 15 of whose 18 layers see 512 tokens: the same, {conversations}"
+            " conversations of {rounds} rounds",
+        ),
     ):
-        if not (RESULTS / f"{name}.json").exists():
-            continue
         loop = read(name)
         values = [row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]]
-        lines.append(
-            f"| {words.format(**loop)}: times as fast per token as lock-step `generate`,"
-            f" {loop['conversations']} conversations of {loop['rounds']} rounds |"
-            f" {ratios(values)} | {processor(loop)} |"
-        )
+        lines.append(f"| {words.format(**loop)} | {ratios(values)} | {processor(loop)} |")
     vllm = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/loop.json").read_text())
     lines.append(
         f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, start-up apart,"
@@ -321,22 +324,26 @@ def ray_table() -> str:
 
 
 def growth_line() -> str:
-    """The exponents with which time and memory grow, on the default model and on SmolLM2."""
-    lines = []
-    for name, model in (("growth", "The default model"), ("growth_smollm2", "SmolLM2")):
-        if not (RESULTS / f"{name}.json").exists():
-            continue
-        parts = []
-        for row in read(name)["series"]:
-            first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
-            slopes = row["exponents"]
-            parts.append(
-                f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)},"
-                f" time per token {slopes['seconds_per_token']:+.2f}"
-                f" and memory {slopes['bytes']:+.2f}"
-            )
-        lines.append(f"{model}: {'; '.join(parts)} ([record](RESULTS/{name}.json)).")
-    return "\n\n".join(lines)
+    """The exponents with which time and memory grow, on SmolLM2 and on the default model."""
+    parts = []
+    for row in read("growth_smollm2")["series"]:
+        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
+        parts.append(
+            f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)}, time per token"
+            f" {row['exponents']['seconds_per_token']:+.2f}"
+        )
+    default = read("growth")["series"]
+    largest = {row["varied"]: row["points"][-1][row["varied"]] for row in default}
+    time, memory = (
+        max(row["exponents"][name] for row in default) for name in ("seconds_per_token", "bytes")
+    )
+    return (
+        f"SmolLM2: {'; '.join(parts)} ([record](RESULTS/growth_smollm2.json), whose memory includes"
+        f" loading). The default model, to {largest['conversations']:,} conversations,"
+        f" {largest['rounds']} rounds or"
+        f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
+        f" {memory:+.2f} ([record](RESULTS/growth.json))."
+    )
 
 
 def modern_table() -> str:
