@@ -85,7 +85,7 @@ def test_messages_are_edited_here_and_what_is_repeated_is_emphasised_too(serve):
 def test_without_a_prompt_to_hold_on_to_a_method_is_refused_as_locally(serve):
     model, server = serve()
     plain = CHAT[1:]
-    with pytest.raises(UsageError, match=r"boost:factor=2 holds on to a system prompt"):
+    with pytest.raises(UsageError, match=r"boost:factor=2 needs a system prompt"):
         model.generate_batch([Request(plain, "boost:factor=2", trace=True)])
     model.generate_batch([Request(plain, "boost:factor=2", emphasis=["Hello"])])
     assert sent(server, "steering") == {"steering": "boost:factor=2"}

@@ -81,11 +81,11 @@ def test_a_batch_refuses_a_method_without_a_span_and_names_the_row():
     tiny = model()
     talks = chat("talk about cheese", "hello"), chat("", "hello")
     asked = [Request(talk, "boost:factor=2") for talk in talks]
-    says = r"^Request 2 of 2: boost:factor=2 holds on to a system prompt"
+    says = r"^Request 2 of 2: boost:factor=2 needs a system prompt"
     for owner in (tiny, tiny.session()):
         with pytest.raises(UsageError, match=says):
             owner.generate_batch(asked)
-    with pytest.raises(UsageError, match=r"^boost:factor=2 holds on to"):
+    with pytest.raises(UsageError, match=r"^boost:factor=2 needs"):
         tiny.generate_batch(asked[1:])
     assert len(tiny.generate_batch([asked[0], Request(chat("", "hello"))])) == 2
 

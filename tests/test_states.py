@@ -351,7 +351,7 @@ def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tm
     own = made("llama")
     bare = chat("", "the old town")
     seka, vector = steerer(own, tmp_path, "seka"), steerer(own, tmp_path, "vector", factor=6.0)
-    with pytest.raises(UsageError, match=r"seka.* holds on to a system prompt"):
+    with pytest.raises(UsageError, match=r"seka.* needs a system prompt"):
         own.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
     stream = rendered(own, bare)
     wanted = eager_logits(own, stream, vector)[-1].argmax()

@@ -58,7 +58,7 @@ def measured(monkeypatch, tmp_path):
         with contextlib.ExitStack() as stack:
             server = stack.enter_context(Server(answer))
             model = connect(server.url, "tiny", max_retries=0, timeout=10)
-            settings = drift.Settings(8, 24, sampling=SAMPLING, canary=canary, **more)
+            settings = drift.Settings(8, 12, sampling=SAMPLING, canary=canary, **more)
             return drift.run(model, SUITE, tmp_path / "run", settings)
 
     return run
@@ -68,12 +68,12 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     run = measured(truncating())
     (series,) = read_series(run)
     cut = truncation_of(series)
-    assert set(cut.cut_from.values()) == {6} and len(cut.cut_from) == 24
+    assert set(cut.cut_from.values()) == {6} and len(cut.cut_from) == 12
     assert cut.verdict == "prompt lost" and cut.limit <= LIMIT
     assert (cut.canary_before.mean, cut.canary_after.mean) == (1, 0)
     text = " ".join(table(run).split())
     assert "The server stopped reading the system prompt in round 6" in text
-    assert "in 24 of 24 conversations" in text and "not drift" in text
+    assert "in 12 of 12 conversations" in text and "not drift" in text
     assert "drifts" not in text and "100 % of probes in round 5" in text
     assert next_line(run).startswith("Next: raise the server's context (Ollama:")
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
@@ -156,7 +156,7 @@ def test_only_compaction_loses_a_rule_that_its_summary_does_not_say(measured, co
     stays = "the system prompt stays" if context == "summarise" else "takes the system prompt's"
     assert stays in text
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["summarised"]
-    assert [row["rule"] for row in told] == [None, "bread"] and told[0]["after"]["n"] == 24
+    assert [row["rule"] for row in told] == [None, "bread"] and told[0]["after"]["n"] == 12
     shown = [p.get("left_out", 0) for p in run.records[0]["probes"]]
     rounds = [p["round"] for p in run.records[0]["probes"]]
     assert all(n - left <= 4 for n, left in zip(rounds, shown, strict=True)) and max(shown) >= 4
