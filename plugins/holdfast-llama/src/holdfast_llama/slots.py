@@ -126,6 +126,9 @@ class Slots:
         # not at the end of the process, when contexts may be gone
         weakref.finalize(self, pool.give_back, self._places).atexit = False
 
+    def expect(self, rows: int, columns: int) -> None:
+        """Nothing is to be made: llama.cpp has its cells from the start."""
+
     def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row that has computed these tokens, or none."""
         self._saved.append(computed)
