@@ -350,4 +350,6 @@ def _makes_plain_cache(model: PreTrainedModel) -> bool:
     except ValueError:  # transformers counts no tokens where it takes no layer for attention
         return False
     made = cache_of(output)
-    return type(vars(output).get("cache_params") if made is None else made) is DynamicCache
+    if made is None:  # a model without attention, before transformers 5.24
+        made = getattr(output, "__dict__", {}).get("cache_params")
+    return type(made) is DynamicCache

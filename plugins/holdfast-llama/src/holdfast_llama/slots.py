@@ -127,7 +127,7 @@ class Slots:
         weakref.finalize(self, pool.give_back, self._places).atexit = False
 
     def expect(self, rows: int, columns: int) -> None:
-        """Nothing is to be made: llama.cpp has its cells from the start."""
+        """Makes nothing: llama.cpp has its cells from the start."""
 
     def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row that has computed these tokens, or none."""
