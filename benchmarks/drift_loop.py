@@ -278,7 +278,7 @@ def main() -> None:
 
 
 def begun(out: Path | None, settings: dict) -> list[dict]:
-    """The repetitions that an interrupted run of the same code and settings has written."""
+    """The repetitions in an interrupted run's record, if its commit and settings are these."""
     record = json.loads(out.read_text()) if out and out.exists() else {}
     same = all(record.get(name) == value for name, value in settings.items())
     return record["repetitions"] if same else []

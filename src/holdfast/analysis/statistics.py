@@ -15,6 +15,10 @@ _CELLS = 2_000_000  # resampling weights held at once
 _NOISE = 1e-9  # what the order of sums may do to a score
 
 
+def _excludes_zero(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and (low > _NOISE or high < -_NOISE)
+
+
 @dataclass(frozen=True)
 class OtherPrompts:
     """The 95 % interval of a mean for prompts like those of a run that drew so many."""
@@ -25,7 +29,7 @@ class OtherPrompts:
 
     @property
     def excludes_zero(self) -> bool:
-        return self.low > _NOISE or self.high < -_NOISE
+        return _excludes_zero(self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,7 @@ class Estimate:
     @property
     def excludes_zero(self) -> bool:
         """Whether the interval exists and does not include 0."""
-        if self.low is None or self.high is None:
-            return False
-        return self.low > _NOISE or self.high < -_NOISE
+        return _excludes_zero(self.low, self.high)
 
     @property
     def alike(self) -> bool:
