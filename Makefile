@@ -17,7 +17,7 @@ demo: .venv/ready
 
 # The same on a published chat model, SmolLM2-135M-Instruct, which is downloaded first (93 MB).
 demo-real: .venv/ready
-	$(BIN)/python benchmarks/real_models.py smollm2
+	$(BIN)/python -m holdfast.models.install smollm2
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model smollm2 --dtype bfloat16 --suite examples/small-model.yaml --pairs balanced --user-turns everyday --conversations 48 --rounds 8 --temperature 0.7 --max-new-tokens 60 --method none --method split-softmax:exponent=0.7,heads=20-29.0-8 --out runs/demo-real --report report-real.html
 
 # The default model behind an OpenAI-compatible server, with the playground at its address.
@@ -26,7 +26,7 @@ serve: .venv/ready
 
 # Two real models, 330 MB, into ~/.cache/holdfast/models: --model smollm2 and gemma-3-270m.
 real-models: .venv/ready
-	$(BIN)/python benchmarks/real_models.py
+	$(BIN)/python -m holdfast.models.install
 
 # Whole files are shared out to WORKERS processes, in the order of tests/conftest.py; each computes
 # with one thread.

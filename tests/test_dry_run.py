@@ -73,24 +73,24 @@ def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, ca
     out = tmp_path / "run"
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
     told, progress = capsys.readouterr()
-    assert "holdfast: --dry-run: 8 of 10 conversations" in progress
-    assert read_run(out).manifest["identity"]["settings"]["conversations"] == 8
-    assert told.splitlines()[1].split()[-3:] == ["10", "2", "70"]  # 10 x (3 turns + 4 probes)
+    assert "holdfast: --dry-run: 5 of 10 conversations" in progress
+    assert read_run(out).manifest["identity"]["settings"]["conversations"] == 5
+    assert told.splitlines()[1].split()[-3:] == ["10", "5", "70"]  # 10 x (3 turns + 4 probes)
     assert "conversations asked without a prompt" in told and "Time left: about" in told
-    assert f"Measured on 8 of the conversations of 2 rounds, recorded in {out}." in told
+    assert f"Measured on 5 of the conversations of 2 rounds, recorded in {out}." in told
     piece = (out / "records.jsonl").read_bytes()
-    assert piece.count(b"\n") == 8 and not (out / "report.html").exists()
+    assert piece.count(b"\n") == 5 and not (out / "report.html").exists()
     assert main([*words, "--out", str(out)]) == 0
     assert (out / "records.jsonl").read_bytes().startswith(piece)
     assert len(read_run(out).records) == 10
-    assert "holdfast: 8 of 10 conversations already done" in capsys.readouterr().err
+    assert "holdfast: 5 of 10 conversations already done" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--dry-run"]) == 0
     assert "are recorded in" in capsys.readouterr().out
     assert len(read_run(out).records) == 10
 
 
 def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys):
-    settings = drift.Settings(rounds=5, conversations=2)
+    settings = drift.Settings(rounds=5, conversations=4)
     plan = DriftRun(Scripted(context=4), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     estimate_run(asked(), plan)
     said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"

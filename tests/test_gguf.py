@@ -317,7 +317,7 @@ def test_a_folder_of_gguf_files_names_the_file(whole, tmp_path):
 @pytest.mark.parametrize("name", REAL_MODELS)
 def test_a_real_model_that_is_not_installed_names_the_command(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(ModelError, match=rf"'{name}' is not installed; run `make real-models`"):
+    with pytest.raises(ModelError, match=f"python -m holdfast.models.install {name}` downloads"):
         find_source(name)
 
 
@@ -332,7 +332,7 @@ def test_the_command_line_reads_a_header_before_torch(whole, tmp_path):
 @pytest.fixture(scope="module")
 def smollm2():
     if not (real_models_folder() / REAL_MODELS["smollm2"]).exists():
-        pytest.skip("smollm2 is not installed; `make real-models` installs it")
+        pytest.skip("smollm2 is not installed; `python -m holdfast.models.install` downloads it")
     return load("smollm2", dtype="float32")
 
 

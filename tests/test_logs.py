@@ -322,7 +322,7 @@ def test_other_logs_are_another_run(tmp_path, short):
     run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
     (path := tmp_path / "b.jsonl").write_text(lines_of(chats(4, lambda n: 9)))
     suite = load_suite(str(short), probed=False)
-    with pytest.raises(AnotherRun, match="logs"):
+    with pytest.raises(AnotherRun, match="the scores of other logs"):
         score_logs(read_logs([path]), suite, run.folder, command="holdfast logs b.jsonl")
 
 

@@ -150,7 +150,7 @@ def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_ll
     assert len(texts) == REQUESTS and not wrong
 
 
-# Of the real model, where `make real-models` installed it
+# Of the real model, where `python -m holdfast.models.install` installed it
 
 REAL = real_models_folder() / REAL_MODELS["smollm2"]
 
@@ -158,7 +158,7 @@ REAL = real_models_folder() / REAL_MODELS["smollm2"]
 @pytest.fixture(scope="module")
 def smollm2():
     if not REAL.exists():
-        pytest.skip("make real-models installs it")
+        pytest.skip("python -m holdfast.models.install installs it")
     return load("smollm2", batch_size=2, context=1024)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
 import shlex
 import sys
@@ -50,6 +51,8 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; without a command, prints the help."""
     limit_spinning()
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # bars of libraries, which would fill a log file
     words = list(sys.argv[1:] if argv is None else argv)
     made, commands = _parsers()
     if not words:

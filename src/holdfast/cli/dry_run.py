@@ -16,7 +16,9 @@ from holdfast.drift.work import count_replies, missing_numbers
 from holdfast.errors import UsageError
 from holdfast.report.wording import aligned, count_of
 
-LOCAL, REMOTE = 8, 2  # conversations that are run: of a model in this process, of an endpoint
+# most conversations that are run, of a model in this process and of an endpoint; half of what is
+# left at most
+LOCAL, REMOTE = 8, 2
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
     by_name = {methods.spell(setting): setting for setting in run.methods}
     missing = missing_numbers(run.out, list(by_name), count)
     name = next((name for name in by_name if missing[name]), "")
-    numbers = missing.get(name, [])[: REMOTE if is_url(arguments.model) else LOCAL]
+    left = sum(map(len, missing.values()))
+    most = min(REMOTE if is_url(arguments.model) else LOCAL, (left + 1) // 2)
+    numbers = missing.get(name, [])[:most]
     records, began = [], time.monotonic()
     if numbers:
         piece = replace(run.settings, conversations=numbers[-1] + 1)
@@ -65,7 +69,7 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
     part = WorkItem(
         f"{kind} of {count_of(rounds, 'round')}{times}",
         len(by_name) * count,
-        sum(map(len, missing.values())),
+        left,
         len(by_name) * count_replies(run.suite, run.settings, given, range(count)),
     )
     if getattr(arguments, "baseline", False):

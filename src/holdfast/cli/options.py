@@ -124,7 +124,7 @@ OutFolder = Annotated[Path, Arg(action=RunFolder)]
 EngineOptions = Annotated[list[str] | None, Arg("NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
-SuiteName = Annotated[str, Arg("starter|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml")]
+SuiteName = Annotated[str, Arg("starter|everyday|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml")]
 
 
 class PlacementOptions(Options):
@@ -160,9 +160,9 @@ class _NamedModel(Options):
     model: Annotated[
         str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL|llama:FILE.gguf")
     ] = "default"
-    """the chat model (default: the one in the package; after `make real-models` also smollm2 and
-    gemma-3-270m); of several servers of one model, each has a part of the conversations; vllm: and
-    llama: run it in vLLM or llama.cpp, in process"""
+    """the chat model (default: the one in the package; after `python -m holdfast.models.install`
+    also smollm2 and gemma-3-270m); of several servers of one model, each has a part of the
+    conversations; vllm: and llama: run it in vLLM or llama.cpp, in process"""
     engine: EngineOptions = None
     """with vllm:MODEL or llama:FILE: an option of the engine, as in max_model_len=4096; repeat for
     more"""

@@ -28,7 +28,7 @@ class Rule:
             function from the reply's text to a number, or a spec such as "one_sentence".
         follows: replies that keep to the rule; the measure must score them high.
         breaks: replies that do not; the measure must score them low.
-        when: the turns of a log that it is for; probes are scored whatever it says.
+        when: the turns of a log that it applies to; probes are scored whatever it says.
 
     Raises:
         UsageError: no probes, or no measure.

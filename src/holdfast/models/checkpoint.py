@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
-# Real chat models that `make real-models` installs, by their names and files.
+# Real chat models that holdfast/models/install.py downloads, by their names and files.
 REAL_MODELS = {
     "smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
     "gemma-3-270m": "gemma-3-270m-q4_k_m.gguf",
@@ -63,8 +63,8 @@ def find_source(name: str) -> Source:
         location = str(real_models_folder() / REAL_MODELS[name])
         if not os.path.exists(location):
             raise ModelError(
-                f"{name!r} is not installed; run `make real-models` in a checkout of Holdfast,"
-                f" which puts it in {real_models_folder()}."
+                f"{name!r} is not installed; `python -m holdfast.models.install {name}` downloads"
+                f" it to {real_models_folder()}."
             )
     if location.lower().endswith(".gguf") or _begins_as_gguf(location):
         return Source(name, location, read_gguf(location))
@@ -76,7 +76,7 @@ def find_source(name: str) -> Source:
 
 
 def real_models_folder() -> Path:
-    """Where `make real-models` puts models: a folder in the user's cache."""
+    """Where `python -m holdfast.models.install` puts models: a folder in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast" / "models"
 
 

@@ -179,7 +179,7 @@ def load(
 
     Args:
         name_or_path: "default" (the model in this package), a folder, a GGUF file, a name on the
-            hub, or "smollm2" and "gemma-3-270m" after `make real-models`.
+            hub, or "smollm2" and "gemma-3-270m" after `python -m holdfast.models.install`.
         device: where it runs; None takes CUDA if there is one. Weights are read straight to it
             where accelerate is installed.
         dtype: "float16", "bfloat16", "float32" or "float64". None or "auto" on the CPU: bfloat16

@@ -129,6 +129,10 @@ def _another_run(
             f" {folder}{seen}; choose another folder with --out, or undo the change to resume that"
             " run."
         )
+    if name in ("logs", "rules"):
+        return AnotherRun(
+            f"{folder} holds the scores of other {name}; choose another folder with --out{repeat}."
+        )
     parts = name.split(".")
     setting = parts[-1] if parts[0] in ("settings", "plan") else name
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""

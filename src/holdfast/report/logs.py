@@ -31,7 +31,7 @@ _MOST_TOLD = 3  # turns that a test case shows
 def table(run: RunData, rows: Rows, bar: float | None) -> str:
     """The text for the terminal: a row for each rule, under the sentences of the page's head."""
     compared = any(row.earlier for row in rows)
-    head = ["rule", "kept [95 %]", "turns", "first to last turn", "half broken by"]
+    head = ["rule", "kept [95 %]", "turns", "first to last turn", "median first break"]
     cells = [[*head, *(["against"] if compared else []), *(["verdict"] if _judged(rows) else [])]]
     for row in rows:
         line = [*_cells(row), _median(row)]
@@ -51,7 +51,7 @@ def headline(run: RunData, rows: Rows) -> str:
     share = f"{100 * (low.mean or 0):.0f} %"
     if low.low is not None and low.high is not None and not low.alike:
         share += f" (95 % interval {100 * low.low:.0f} to {100 * low.high:.0f})"
-    share += f" of the turns it is for, over {count_of(low.n, 'dialog')}"
+    share += f" of the turns it applies to, over {count_of(low.n, 'dialog')}"
     if len(rows) == 1:
         return f"The rule {least.rule} is kept in {share}."
     return f"Of {len(rows)} rules, {least.rule} is kept least: in {share}."
@@ -233,7 +233,7 @@ def _finish(figure: Figure, axis: Axes, rows: Rows, x: str, y: str, note: str) -
 def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
     """The HTML of the page; `shown` are the rules, or categories, of headline and figures."""
     folder = run.folder / "figures"
-    head = ("rule", "kept", "turns it is for", "first to last turn", "first broken", "verdict")
+    head = ("rule", "kept", "turns it applies to", "first to last turn", "first broken", "verdict")
     overview = [head]
     for row in dict.fromkeys([*shown, *rows]):
         broken = f"{row.survival.broken} of {row.overall.n} dialogs"

