@@ -136,6 +136,27 @@ RECORDS = (
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
     Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 40),
+    Record(
+        "vllm_loop",
+        "plugins/holdfast-vllm/benchmarks/drift_loop.py --repetitions 1 --out {out}",
+        False,
+        8,
+        python=".venv-vllm/bin/python",
+    ),
+    Record(
+        "vllm_steering",
+        "plugins/holdfast-vllm/benchmarks/speed.py --repetitions 1 --out {out}",
+        False,
+        30,
+        python=".venv-vllm/bin/python",
+    ),
+    Record(
+        "llama_steering",
+        "plugins/holdfast-llama/benchmarks/speed.py --folder {runs} --out {out}",
+        False,
+        8,
+        python=".venv-llama/bin/python",
+    ),
     Record("cluster", "benchmarks/cluster.py --out {out}", False, 1),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 15),
@@ -367,14 +388,21 @@ def measure(record: Record, runs: Path, data: dict[str, Path]) -> Path:
     print(f"{record.name}: {command}", flush=True)
     subprocess.run([record.python or sys.executable, *command.split()], cwd=ROOT, check=True)
     print(f"{record.name}: {(time.perf_counter() - started) / 60:.0f} minutes", flush=True)
+    done_at(fresh).write_text(commit())
     return fresh
+
+
+def done_at(fresh: Path) -> Path:
+    """The file beside a whole record that names its commit; some benchmarks write theirs bit by
+    bit.
+    """
+    return fresh.with_suffix(".done")
 
 
 def is_measured(record: Record, runs: Path) -> bool:
     """Whether an earlier call that was interrupted has measured a record on this very commit."""
-    fresh = runs / "records" / f"{record.name}.json"
-    told = json.loads(fresh.read_text()) if fresh.exists() else {}
-    return told.get("measured_on", {}).get("commit") == commit()
+    done = done_at(runs / "records" / f"{record.name}.json")
+    return done.exists() and done.read_text() == commit()
 
 
 def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 
-from tabled.reading import ROOT, markdown, read, versions
+from tabled.reading import markdown, read, versions
 
 # the rows that the pages show; the records have more
 CLUSTER_SIZES = (1, 4, 16, 64)
@@ -98,7 +97,8 @@ def real_speed_table() -> str:
     lines = ["| what | measured | processor |", "| --- | --- | --- |"]
 
     def processor(record: dict) -> str:
-        return str(record["measured_on"]["machine"]).partition(",")[0]
+        name = str(record["measured_on"]["machine"]).partition(",")[0]
+        return name.replace("(R)", "").removesuffix(" Processor")
 
     def ratios(values: list[float]) -> str:
         spread = f"{min(values):.2f} to {max(values):.2f}" if values[1:] else "one run"
@@ -121,11 +121,23 @@ def real_speed_table() -> str:
         loop = read(name)
         values = [row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]]
         lines.append(f"| {words.format(**loop)} | {ratios(values)} | {processor(loop)} |")
-    vllm = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/loop.json").read_text())
+    vllm = read("vllm_loop")
     lines.append(
         f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, start-up apart,"
         f" {vllm['conversations']} conversations of {vllm['rounds']} rounds |"
         f" {ratios(vllm['ratios'])} | {processor(vllm)} |"
+    )
+    llama = read("llama_steering")
+    most = max(row["rows"] for row in llama["rows"])
+    stock, ours = (
+        row["decode_ms"]
+        for way in ("llama.cpp, flash attention", "holdfast, bfloat16")
+        for row in llama["rows"]
+        if (row["file"], row["rows"], row["way"]) == ("BF16", most, way)
+    )
+    lines.append(
+        f"| SmolLM2: processor time of a decode step in stock llama.cpp over ours under `boost`,"
+        f" {most} rows, one thread | {stock / ours:.2f} | {processor(llama)} |"
     )
     for row in step["steps"]:
         steered = " and ".join(
@@ -328,9 +340,10 @@ def growth_line() -> str:
     parts = []
     for row in read("growth_smollm2")["series"]:
         first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
+        time, memory = (row["exponents"][name] for name in ("seconds_per_token", "bytes"))
         parts.append(
-            f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)}, time per token"
-            f" {row['exponents']['seconds_per_token']:+.2f}"
+            f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)} {time:+.2f} and"
+            f" {memory:+.2f}"
         )
     default = read("growth")["series"]
     largest = {row["varied"]: row["points"][-1][row["varied"]] for row in default}
@@ -338,9 +351,9 @@ def growth_line() -> str:
         max(row["exponents"][name] for row in default) for name in ("seconds_per_token", "bytes")
     )
     return (
-        f"SmolLM2: {'; '.join(parts)} ([record](RESULTS/growth_smollm2.json), whose memory includes"
-        f" loading). The default model, to {largest['conversations']:,} conversations,"
-        f" {largest['rounds']} rounds or"
+        f"SmolLM2, time per token and memory: {'; '.join(parts)}"
+        " ([record](RESULTS/growth_smollm2.json), whose memory includes loading). The default model"
+        f" to {largest['conversations']:,} conversations, {largest['rounds']} rounds or"
         f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
         f" {memory:+.2f} ([record](RESULTS/growth.json))."
     )
@@ -473,8 +486,7 @@ def census_line() -> str:
 
 def llama_table() -> str:
     """Processor time and memory in llama.cpp."""
-    path = ROOT / "plugins/holdfast-llama/benchmarks/results/speed.json"
-    rows = json.loads(path.read_text())["rows"]
+    rows = read("llama_steering")["rows"]
     kinds = LLAMA_FILES
     counts = list(dict.fromkeys(row["rows"] for row in rows))
     found = {(row["way"], row["file"], row["rows"]): row for row in rows}
@@ -499,7 +511,7 @@ def llama_table() -> str:
 
 def vllm_table() -> str:
     """Times in vLLM over those of stock vLLM, as medians."""
-    record = json.loads((ROOT / "plugins/holdfast-vllm/benchmarks/results/speed.json").read_text())
+    record = read("vllm_steering")
     found: dict[str, dict[str, dict]] = {}
     for row in record["rows"]:
         work, method, rows, sentences = row["work"].split(", ")
