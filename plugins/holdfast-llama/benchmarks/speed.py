@@ -2,7 +2,7 @@
 
     python plugins/holdfast-llama/benchmarks/speed.py [--out speed.json] [--kind Q8_0] [--rows 8]
 
-All ways run the same tokens in one process, a step of each in turn, so what else the machine does
+All ways run as many tokens in one process, a step of each in turn, so what else the machine does
 falls on all of them. Processor time counts all threads of the process. The file of SmolLM2 is
 Q4_1; the others are written from it.
 """
@@ -111,7 +111,7 @@ class Way:
 
 
 class OurEngine:
-    """The same tokens in Holdfast's own engine."""
+    """The same prompts and as many tokens, drawn greedily, in Holdfast's own engine."""
 
     def __init__(self, model: Any, rows: int, spec: str = "boost:factor=4"):
         from holdfast.methods import parse
@@ -121,14 +121,13 @@ class OurEngine:
     def prefill(self) -> int:
         from holdfast.common.sampling import Sampling
         from holdfast.engine.rows import Row, Stream
+        from holdfast.engine.scheduler import Scheduler
 
-        self.scheduler = self.model.scheduler()
+        self.scheduler = Scheduler(self.model.runner, frozenset(), self.rows)  # no row ends early
         span = tuple(4 <= place < 4 + SPAN for place in range(PROMPT))
         for stream in range(self.rows):
             reading = Stream(tuple(tokens_of(stream)), span, self.methods)
-            given = tuple(1000 + stream + number for number in range(STEPS + 2))
-            sampling = Sampling(0, max_new_tokens=len(given))
-            self.scheduler.submit(Row((reading,), sampling=sampling, given=given))
+            self.scheduler.submit(Row((reading,), sampling=Sampling(0, max_new_tokens=STEPS + 2)))
         self.scheduler.step()
         return self.rows * PROMPT
 

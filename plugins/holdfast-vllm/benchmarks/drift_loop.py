@@ -2,8 +2,7 @@
 
     python plugins/holdfast-vllm/benchmarks/drift_loop.py --out FILE.json
 
-It reads the GGUF file of `make real-models`, for which `gguf` and `accelerate` have to be installed
-beside vLLM.
+It reads the GGUF file of `make real-models`.
 
 The same conversations of SmolLM2 with scripted user messages in bfloat16, one engine after the
 other, each in a process of its own that has the machine to itself. A repetition takes both with the
