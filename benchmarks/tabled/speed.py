@@ -52,12 +52,9 @@ def speed_table() -> str:
     """
     loop, batching = read("drift_loop"), read("batching")
     excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
-    # an earlier version forked processes
-    forked = f"ours in {loop['replicas']} replicas, " if "replicas" in loop else ""
     played = (
         f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes,"
-        f" {loop['threads']} threads, {forked}median of"
-        f" {len(loop['repetitions'])}"
+        f" {loop['threads']} threads, median of {len(loop['repetitions'])}"
     )
 
     def times(peer: str) -> str:
