@@ -243,16 +243,17 @@ def demo_caption(name: str = "demo") -> str:
         "demo_real": "SmolLM2-135M-Instruct, under 16 prompts, with scripted user messages",
     }[name]
     plain, fixed = (row["stability"] for row in record["methods"])
+    gains = record["methods"][1]["against"]
     page = f", [the whole page](RESULTS/{name}/report.html)" if name == "demo_real" else ""
     return (
         f"*What `make {target}` measures: {record['conversations']} conversations of"
-        f" {record['rounds']} rounds on {subject}. Without a"
-        " fix, stability falls from"
+        f" {record['rounds']} rounds on {subject}. Without a fix, stability falls from"
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
         f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
-        f" {fixed[-1]['mean']:.2f}. It took {record['processor_seconds'] / 60:.1f} minutes of"
-        f" processor time ([record](RESULTS/{name}.json){page}, by `python"
-        f" benchmarks/demo.py{'' if name == 'demo' else f' --target {target}'}`).*"
+        f" {fixed[-1]['mean']:.2f}. The fix gains {interval(gains['over_all_rounds'])} over all"
+        f" rounds and {interval(gains['last_round'])} in the last (95 % intervals). It took"
+        f" {record['processor_seconds'] / 60:.1f} minutes of processor time"
+        f" ([record](RESULTS/{name}.json){page}).*"
     )
 
 
