@@ -154,7 +154,7 @@ RECORDS = (
         "llama_steering",
         "plugins/holdfast-llama/benchmarks/speed.py --folder {runs} --out {out}",
         False,
-        8,
+        14,
         python=".venv-llama/bin/python",
     ),
     Record("cluster", "benchmarks/cluster.py --out {out}", False, 1),
