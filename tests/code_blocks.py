@@ -15,13 +15,7 @@ _SHELL = ("", "sh", "bash")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block.
-
-    Args:
-        language: as it is named behind the fence; "" where it is not.
-        text: of the block.
-        line: of the page, where the text begins.
-    """
+    """A fenced block: its language ("" where it has none), its text, and the text's first line."""
 
     language: str
     text: str

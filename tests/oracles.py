@@ -1,7 +1,4 @@
-"""Slow, literal formulas from the papers, in float64 or wider.
-
-This module may not import the package.
-"""
+"""Slow, literal formulas from the papers, in float64 or wider; they may not import the package."""
 
 from __future__ import annotations
 

@@ -19,12 +19,7 @@ from holdfast.serve.service import Limits, Service
 
 @dataclass(frozen=True)
 class Served:
-    """A server that runs.
-
-    Args:
-        url: without a path.
-        service: what it serves.
-    """
+    """A running server: its address without a path, and what it serves."""
 
     url: str
     service: Service

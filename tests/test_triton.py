@@ -1,7 +1,5 @@
-"""The Triton kernel of the vLLM plug-in, against the formula.
-
-Triton decides as it is imported whether its functions are interpreted, and transformers imports it.
-So the cases run in a process of their own, whose environment says so from the start.
+"""The Triton kernel of the vLLM plug-in, against the formula, in a process whose environment asks
+for Triton's interpreter before transformers imports it.
 """
 
 import os

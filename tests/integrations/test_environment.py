@@ -1,7 +1,5 @@
-"""Each test here runs in the environment of `make integrations`.
-
-A file of tests begins with `pytest.importorskip("PACKAGE", reason="make integrations installs it")`
-for each package that `make test` does not install, which thus skips it by name.
+"""Each file here skips where a package is missing, by
+`pytest.importorskip(NAME, reason="make integrations installs it")`; in that environment none is.
 """
 
 import sys
