@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,10 @@ def main() -> None:
     names = parser.parse_args().names or list(REAL_MODELS)
     if unknown := set(names) - set(REAL_MODELS):
         parser.error(f"no model {unknown.pop()!r}; there are {', '.join(REAL_MODELS)}")
+    if importlib.util.find_spec("pip") is None:
+        sys.exit(
+            "This environment has no pip, which downloads models; `uv pip install pip` adds it."
+        )
     folder = real_models_folder()
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
