@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from holdfast import methods
+from holdfast.serve.access import SECURITY_HEADERS
 from holdfast.serve.app import page_files
-from holdfast.serve.guard import SECURITY_HEADERS
 
 KEY = "open-sesame"
 WORDS = [f" word{number}" for number in range(30)]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import uvicorn
 
 from holdfast.models.local import LocalModel
+from holdfast.serve.access import AccessRules
 from holdfast.serve.app import application
 from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.guard import AccessRules
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.server import bind
 from holdfast.serve.service import Limits, Service

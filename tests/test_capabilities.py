@@ -10,8 +10,8 @@ from holdfast import AdaCad, Boost, Guidance, Hold, Pasta, Repetition, SplitSoft
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Kind, Spotlight
 from holdfast.methods.heads import with_heads
-from holdfast.methods.kinds import NEEDS
-from holdfast.models.capabilities import check_needs, offers
+from holdfast.methods.kinds import REQUIRED
+from holdfast.models.capabilities import check_requirements, supports
 
 ATTENTION = (SplitSoftmax(0.5), Boost(2))
 MIXED = (Repetition(0.5), ATTENTION[0], Guidance(2.0), ATTENTION[1])
@@ -53,7 +53,7 @@ class Empty(Louder):
 @pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
 def test_every_method_declares_its_kind_and_what_that_needs(made):
     assert isinstance(type(made).kind, Kind) and made.kind is methods.kind_of(made)
-    assert methods.needs_of(made) == getattr(made, "needs", NEEDS[made.kind])
+    assert methods.requirements(made) == getattr(made, "requires", REQUIRED[made.kind])
 
 
 def test_methods_are_told_by_their_kind():
@@ -66,7 +66,7 @@ def test_methods_are_told_by_their_kind():
 def test_a_method_of_ones_own_is_of_the_kind_whose_functions_it_has():
     assert methods.read_methods([Louder()]) == (Louder(),)
     assert methods.kind_of(Louder()) is Kind.LOG_ODDS
-    assert methods.needs_of(Louder()) == {Ability.LOG_ODDS}
+    assert methods.requirements(Louder()) == {Ability.LOG_ODDS}
     assert methods.kind_of(Decided()) is Kind.LOG_ODDS
     assert methods.read_methods(Decided()) == (Decided(),)
 
@@ -87,25 +87,25 @@ def test_a_kind_that_is_not_what_the_class_can_do_is_refused(wrong, says):
 
 def test_a_refusal_names_what_is_needed_and_what_is_offered():
     offered = frozenset({Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES})
-    check_needs((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
+    check_requirements((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
     says = r"boost:factor=3 needs attention, and the model offers .* alone; use another\."
     with pytest.raises(ModelError, match=says):
-        check_needs((Guidance(2.0), Boost(3)), offered, "the model", "use another")
+        check_requirements((Guidance(2.0), Boost(3)), offered, "the model", "use another")
     with pytest.raises(ModelError, match=r"attention and a rehearsed reply, .*messages alone"):
-        check_needs((Hold(),), frozenset({Ability.MESSAGES}), "the model", "use another")
+        check_requirements((Hold(),), frozenset({Ability.MESSAGES}), "the model", "use another")
     with pytest.raises(UsageError, match="guidance and adacad each need a second stream"):
-        check_needs((Guidance(2.0), AdaCad()), offered, "the model", "")
+        check_requirements((Guidance(2.0), AdaCad()), offered, "the model", "")
 
 
 def test_models_declare_what_they_offer():
     import holdfast
 
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
-    assert endpoint.offers == {Ability.MESSAGES, Ability.PIECES}
-    assert model().offers == set(Ability)
+    assert endpoint.capabilities == {Ability.MESSAGES, Ability.PIECES}
+    assert model().capabilities == set(Ability)
     attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.REHEARSAL}
-    assert model("mamba").offers == set(Ability) - attention
-    assert offers(object(), Ability.MESSAGES) and not offers(object(), Ability.REPLY_SCORES)
+    assert model("mamba").capabilities == set(Ability) - attention
+    assert supports(object(), Ability.MESSAGES) and not supports(object(), Ability.REPLY_SCORES)
     with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream.*messages alone"):
         endpoint.generate(TALK, [Guidance(2.0)])
     with pytest.raises(ModelError, match=r"boost:factor=3 needs attention.*MambaForCausalLM"):

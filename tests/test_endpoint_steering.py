@@ -55,7 +55,7 @@ def test_a_server_is_asked_once_what_it_offers(serve):
     model.check(methods.parse("boost:factor=2"))
     model.generate(CHAT, "boost:factor=2")
     assert server.asked_for_steering == 1 and len(server.bodies) == 1
-    assert model.offers >= {Ability.LOG_ODDS, Ability.SECOND_STREAM, Ability.PIECES}
+    assert model.capabilities >= {Ability.LOG_ODDS, Ability.SECOND_STREAM, Ability.PIECES}
     assert model.fingerprint == "tiny Holdfast abc"
 
 

@@ -63,7 +63,7 @@ class InEngine:
     """What studies can know of a model in vLLM: it steers attention, and shows no layers."""
 
     name = fingerprint = "vllm:tiny"
-    offers = ENDPOINT | {Ability.LOG_ODDS}
+    capabilities = ENDPOINT | {Ability.LOG_ODDS}
 
 
 STUDIES = [

@@ -39,7 +39,7 @@ class Broken:
 
     name = "broken"
     kind = Kind.LOG_ODDS
-    needs = frozenset({Ability.LOG_ODDS})
+    requires = frozenset({Ability.LOG_ODDS})
     heads = None
     span_includes_generated = False
     how: str = "raises"

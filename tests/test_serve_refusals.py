@@ -15,7 +15,7 @@ from served import Served, served
 from tiny import LOOK, model
 
 from holdfast.methods import parse
-from holdfast.serve.guard import AccessRules
+from holdfast.serve.access import AccessRules
 from holdfast.serve.service import Limits
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)

@@ -216,7 +216,9 @@ def test_plain_completions_take_a_text(client):
 def test_connect_asks_what_the_server_offers(url):
     remote = holdfast.connect(f"{url}/v1")
     remote.check(parse("boost:factor=2+repetition:probability=0.5"))
-    assert Ability.LOG_ODDS in remote.offers and Ability.SECOND_STREAM not in remote.offers
+    assert (
+        Ability.LOG_ODDS in remote.capabilities and Ability.SECOND_STREAM not in remote.capabilities
+    )
     digest = read(f"{url}/v1/steering")["fingerprint"]
     assert remote.fingerprint == f"default Holdfast vllm {digest}"
     with pytest.raises(ModelError, match="guidance:scale=2 needs a second stream"):

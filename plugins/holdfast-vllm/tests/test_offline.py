@@ -196,7 +196,7 @@ def test_what_it_cannot_do_is_refused_by_name(tmp_path):
 
 def test_without_our_backend_attention_is_not_offered():
     stock = in_vllm(STOCK)
-    assert Ability.LOG_ODDS not in stock.offers
+    assert Ability.LOG_ODDS not in stock.capabilities
     with pytest.raises(ModelError, match="its attention backend is not Holdfast's"):
         stock.generate(CHATS[0], "boost:factor=4")
     short = Sampling(max_new_tokens=20)

@@ -276,9 +276,9 @@ class OpenModel:
         with LOCK:
             block.running += change
             self.running += change
-            self.settle(block)
+            self.restore_if_unused(block)
 
-    def settle(self, block: Steered) -> None:
+    def restore_if_unused(self, block: Steered) -> None:
         """Restores the model once its block was left and the last pass of it has ended."""
         if not block.is_open and not block.running:
             block.origin = None  # from now on, only its caches hold it

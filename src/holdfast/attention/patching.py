@@ -72,7 +72,7 @@ def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
     finally:
         with LOCK:
             opened.block, block.is_open = None, False
-            opened.settle(block)
+            opened.restore_if_unused(block)
 
 
 def _open(model: PreTrainedModel) -> OpenModel:

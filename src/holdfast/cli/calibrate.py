@@ -117,9 +117,9 @@ def run(arguments: argparse.Namespace) -> None:
     settings = calibration_plan.settings_for(suite, plan)
     planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
-        answers = questions * len(methods)
+        replies = questions * len(methods)
         print(f"{title}.")
-        estimate_run(arguments, planned, WorkItem("questions", answers, answers, answers))
+        estimate_run(arguments, planned, WorkItem("questions", replies, replies, replies))
         return
     _measure(arguments, planned, capability, plan, title)
     if arguments.baseline:

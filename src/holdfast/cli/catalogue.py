@@ -12,7 +12,7 @@ from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import REGISTRY, catalogue, expected_of
-from holdfast.methods.kinds import Ability, needs_of
+from holdfast.methods.kinds import Ability, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.registry import BY_NAME
 from holdfast.report.wording import aligned
@@ -69,7 +69,7 @@ def method_lines(name: str) -> list[str]:
         *aligned(rows, "  "),
         "",
         f"example: --method {quoted}",
-        f"needs of the model: {', '.join(a.value for a in Ability if a in needs_of(method))}",
+        f"needs of the model: {', '.join(a.value for a in Ability if a in requirements(method))}",
         f"source: {method.source}",
     ]
 

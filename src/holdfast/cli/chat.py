@@ -20,7 +20,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.methods import Ability, Method, holds_span, parse, spell
 from holdfast.methods.registry import METHODS
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import supports
 from holdfast.models.protocol import stream_reply
 from holdfast.models.requests import Reply, Request
 
@@ -108,9 +108,9 @@ class Chat:
     def __init__(self, model: Any, sampling: Sampling, seed: int = 0, system_as: str = "role"):
         self.model, self.sampling, self.seed, self.system_as = model, sampling, seed, system_as
         self.stream = model.stream
-        if offers(model, Ability.LAYERS):  # one session, so that nothing is computed twice
+        if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
             self.stream = functools.partial(stream_reply, model.session().generate, model.tokenizer)
-        self.shows_mass = offers(model, Ability.LOG_ODDS)
+        self.shows_mass = supports(model, Ability.LOG_ODDS)
         self.messages: tuple[Message, ...] = ()
         self.methods: tuple[Method, ...] = ()
         self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt

@@ -97,8 +97,8 @@ class Bar:
         parts = [f"{self.done:,} of {self.total:,} {self.unit}s ({share:.0%})"]
         if self.tokens:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
-        if fresh := self.done - self.recorded:
-            parts.append(f"about {duration((self.total - self.done) * seconds / fresh)} left")
+        if finished := self.done - self.recorded:
+            parts.append(f"about {duration((self.total - self.done) * seconds / finished)} left")
         else:
             parts.append(f"nothing new finished for {duration(seconds)}")
         return ", ".join(parts)

@@ -99,8 +99,8 @@ def run(arguments: argparse.Namespace) -> None:
     with server.bind(arguments.host, arguments.port) as bound:
         with ending_at_once():
             service = _service(arguments)
+            from holdfast.serve.access import AccessRules
             from holdfast.serve.app import application
-            from holdfast.serve.guard import AccessRules
         service.engine.start()
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"

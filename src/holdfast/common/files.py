@@ -134,9 +134,9 @@ def _replace(path: Path, content: bytes) -> None:
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a device or a pipe
         path.write_bytes(content)
         return
-    fresh = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
     try:
-        file = os.open(fresh, _NEW, 0o666)
+        file = os.open(temporary, _NEW, 0o666)
         try:
             rest = memoryview(content)
             while rest:
@@ -144,9 +144,9 @@ def _replace(path: Path, content: bytes) -> None:
             sync(file, path.parent)
         finally:
             os.close(file)
-        os.replace(fresh, path)
+        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)

@@ -76,7 +76,7 @@ def ask_baseline(
             lambda batch: [draw(suite, settings, given, number) for number in batch.again],
             running.progress,
             record_of=lambda name: (UNSTEERED, name[1]),
-            settle=judges.settle,
+            resolve=judges.resolve,
         )
     return read_run(folder)
 

@@ -164,7 +164,7 @@ def _keep(
     number = record["conversation"]
     if traces and number in batch.missing:  # before the record, which thus always has its trace
         write_traces(batch.run.folder, batch.name, number, masses)
-    batch.keep(judges.settle(record))
+    batch.keep(judges.resolve(record))
 
 
 def identity_of(

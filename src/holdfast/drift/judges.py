@@ -50,7 +50,7 @@ class Judgements:
     """The answers of a run's judges, in the folder of the run."""
 
     folder: Path
-    _answers: dict[JudgeQuestion, tuple[str, ...]] = field(default_factory=dict)
+    _replies: dict[JudgeQuestion, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def opened(cls, folder: Path) -> Judgements:
@@ -61,25 +61,25 @@ class Judgements:
             for line in read_notes(path.read_bytes(), path, _FIELDS):
                 if line["form"] == FORM:
                     question = JudgeQuestion(line["judge"], line["question"], line["reply"])
-                    judgements._answers[question] = tuple(line["answers"])
+                    judgements._replies[question] = tuple(line["answers"])
         return judgements
 
     def __contains__(self, question: object) -> bool:
-        return question in self._answers
+        return question in self._replies
 
     def verdict(self, question: JudgeQuestion) -> bool | None:
         """Yes or no, by the last answer; None where that says neither."""
-        answers = self._answers[question]
-        return verdict_of(answers[-1]) if answers else None
+        replies = self._replies[question]
+        return verdict_of(replies[-1]) if replies else None
 
-    def keep(self, question: JudgeQuestion, answers: list[str]) -> None:
+    def keep(self, question: JudgeQuestion, replies: list[str]) -> None:
         """Appends what a judge answered, first and perhaps once more; () where it was refused."""
         path = self.folder / ANSWERS_FILE
         try:
-            append_line(path, {"form": FORM, **asdict(question), "answers": answers})
+            append_line(path, {"form": FORM, **asdict(question), "answers": replies})
         except OSError as error:
             raise cannot_write(path, error, "another folder with --out") from error
-        self._answers[question] = tuple(answers)
+        self._replies[question] = tuple(replies)
 
 
 FILE = "judges.json"
@@ -157,7 +157,7 @@ class Judges:
         write_whole(self.judgements.folder / FILE, rows + "\n")
         return agreements
 
-    def settle(self, record: dict[str, Any]) -> dict[str, Any]:
+    def resolve(self, record: dict[str, Any]) -> dict[str, Any]:
         """The record with the scores of its judges; neither yes nor no counts as not answered."""
         questions = {
             index: self._question(self._measure_of(record, probe), probe["reply"])
@@ -220,10 +220,10 @@ class Judges:
         """Asks a judge; once more, with its first answer before it, where that said neither."""
 
         def then(reply: Reply) -> list[Job]:
-            answers = [text for text in (before, reply.text) if text is not None]
+            replies = [text for text in (before, reply.text) if text is not None]
             if before is None and reply.stop_reason != "context" and verdict_of(reply.text) is None:
                 return [self._job(question, reply.text)]
-            self.judgements.keep(question, answers)
+            self.judgements.keep(question, replies)
             return []
 
         def failed(error: RequestFailed) -> list[Job]:

@@ -85,7 +85,7 @@ def converse(
         return begun
 
     session.run(begin())
-    failures.settle(session)
+    failures.finish(session)
 
 
 def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Job:

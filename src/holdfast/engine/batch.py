@@ -76,15 +76,15 @@ def batch_of(
     """The tokens of some streams, one per row, behind those that are computed; `span` is bool [row,
     column], and logits of the last `logits` tokens are wanted.
     """
-    fresh = [reading.behind(done) for reading, done in zip(readings, computed, strict=True)]
-    width = max(map(len, fresh))
-    level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in fresh)
+    new_tokens = [reading.behind(done) for reading, done in zip(readings, computed, strict=True)]
+    width = max(map(len, new_tokens))
+    level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
     both = torch.zeros(2, len(readings), width, dtype=torch.long)
     if width == 1:
-        both[0, :, 0] = torch.tensor([tokens[0] for tokens in fresh])
+        both[0, :, 0] = torch.tensor([tokens[0] for tokens in new_tokens])
         both[1, :, 0] = torch.tensor(computed)
     else:
-        for row, (tokens, done) in enumerate(zip(fresh, computed, strict=True)):
+        for row, (tokens, done) in enumerate(zip(new_tokens, computed, strict=True)):
             both[0, row, width - len(tokens) :] = torch.tensor(tokens)
             both[1, row, width - len(tokens) :] = torch.arange(done, done + len(tokens))
     ids, positions = both.to(device)
@@ -156,7 +156,7 @@ class ActiveRow:
         return [pieces[-1].tokens if pieces else 0 for pieces in self.known]
 
     @property
-    def fresh(self) -> int:
+    def num_new_tokens(self) -> int:
         """Tokens that the longest stream has to forward."""
         return max(
             len(reading) - cached

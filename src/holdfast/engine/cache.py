@@ -98,10 +98,10 @@ class Slots(Cache):
         """Inside, a pass forwards the tokens `starts` to `ends` of some rows, padded on the left
         (never with states); yields where windowed keys begin, if rows differ.
         """
-        fresh = [end - start for start, end in zip(starts, ends, strict=True)]
+        num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
         together = isinstance(slots, range)
         rows = slice(slots[0], slots[-1] + 1) if together else torch.tensor(slots).to(self.device)
-        where, places, kept, sources = self._places(slots, starts, fresh)
+        where, places, kept, sources = self._places(slots, starts, num_new_tokens)
         every = PassColumns(max(ends), 0, places)
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         alike, count = len(set(firsts)) == 1, max(map(int.__sub__, ends, firsts))
@@ -110,7 +110,7 @@ class Slots(Cache):
         seen = PassColumns(count, firsts[0] if alike else 0, kept)
         self.seq_length_read = False
         self._shared.current = SlotPass(
-            rows, max(fresh), where, every, seen, sources, begun=starts[0] > 0
+            rows, max(num_new_tokens), where, every, seen, sources, begun=starts[0] > 0
         )
         try:
             for layer in self._recurrent:
@@ -163,14 +163,14 @@ class Slots(Cache):
             window.firsts[slot] = first
 
     def _places(
-        self, slots: Sequence[int], lengths: Sequence[int], fresh: Sequence[int]
+        self, slots: Sequence[int], lengths: Sequence[int], num_new_tokens: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
         """Slot, column, and windowed column of each token; row and query, if rows have several."""
         firsts = [self._shared.window.firsts[slot] for slot in slots]
-        if max(fresh) == 1:
+        if max(num_new_tokens) == 1:
             placed = torch.tensor([slots, lengths, firsts]).to(self.device)
             return placed[0], placed[1], placed[1] - placed[2], None
-        counts, widest = torch.tensor(fresh), max(fresh)
+        counts, widest = torch.tensor(num_new_tokens), max(num_new_tokens)
         rows = torch.arange(len(slots)).repeat_interleave(counts)
         behind = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
         queries = behind + (widest - counts)[rows]

@@ -71,9 +71,9 @@ class Handle:
         while not self.done or num_yielded < len(self.token_ids):
             if num_yielded == len(self.token_ids):
                 self.scheduler.step()
-            fresh = self.token_ids[num_yielded:]
-            num_yielded += len(fresh)
-            yield from fresh
+            new_ids = self.token_ids[num_yielded:]
+            num_yielded += len(new_ids)
+            yield from new_ids
         if self.error is not None:
             raise self.error
 
@@ -284,7 +284,7 @@ def prefills(rows: Sequence[ActiveRow]) -> list[list[ActiveRow]]:
 
     Rows are padded to the longest, and each pass costs something by itself.
     """
-    ordered = sorted(rows, key=lambda running: running.fresh, reverse=True)
+    ordered = sorted(rows, key=lambda running: running.num_new_tokens, reverse=True)
     # of the first rows: their cost, and where their last group starts
     least, start_of = [0.0], [0]
     for stop in range(1, len(ordered) + 1):
@@ -294,7 +294,7 @@ def prefills(rows: Sequence[ActiveRow]) -> list[list[ActiveRow]]:
             count += len(cached)
             longest = max(longest, *cached)
             tokens += sum(cached)
-            padded = count * ordered[start].fresh
+            padded = count * ordered[start].num_new_tokens
             fits = padded <= _PREFILL and count * longest <= max(_PADDED, 4 * tokens)
             if fits or start == stop - 1:
                 costs[start] = least[start] + _PASS + padded

@@ -186,10 +186,10 @@ class KeyLayer(DynamicLayer):
         self.keys = self.values = None  # views, which would keep the old store
         moved = []
         for part in old:
-            fresh = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
+            larger = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
             both = min(rows, part.shape[0]), min(columns, part.shape[2])
-            fresh[: both[0], :, : both[1]] = part[: both[0], :, : both[1]]
-            moved.append(fresh)
+            larger[: both[0], :, : both[1]] = part[: both[0], :, : both[1]]
+            moved.append(larger)
         self.keys, self.values = self.store = moved
 
     def update(

@@ -58,7 +58,7 @@ def score_logs(
         judges.check(judging)
         for batch in resume(run, METHOD, batches(range(len(scored)), 1)):
             for number in batch.again:
-                batch.keep(judges.settle(_record(number, *scored[number])))
+                batch.keep(judges.resolve(_record(number, *scored[number])))
     return read_run(out)
 
 

@@ -53,10 +53,10 @@ def verdict_of(answer: str) -> bool | None:
     (True, False, None)
     """
     words = ["".join(filter(str.isalpha, word)) for word in answer.lower().split()]
-    answers = [word == "yes" for word in words if word in ("yes", "no")]
-    if not answers or (words[0] not in ("yes", "no") and len(set(answers)) > 1):
+    verdicts = [word == "yes" for word in words if word in ("yes", "no")]
+    if not verdicts or (words[0] not in ("yes", "no") and len(set(verdicts)) > 1):
         return None
-    return answers[0]
+    return verdicts[0]
 
 
 def cohens_kappa(labels: Sequence[bool], verdicts: Sequence[bool | None]) -> float:

@@ -24,8 +24,8 @@ from holdfast.methods.kinds import (
     holds_span,
     in_pass,
     kind_of,
-    needs_of,
     of_kind,
+    requirements,
     states_methods,
 )
 from holdfast.methods.protocols import (

@@ -3,9 +3,9 @@
 A method's class declares both as data:
 
     kind: ClassVar[Kind] = Kind.LOG_ODDS
-    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.LOG_ODDS})
+    requires: ClassVar[frozenset[Ability]] = frozenset({Ability.LOG_ODDS})
 
-and a model has `offers`, so that a refusal is a difference of two sets. A class of one's own that
+and a model has `capabilities`: a refusal is a difference of two sets. A class of your own that
 declares no kind is of the kind whose function it has (`kind_of`), and needs what that kind does.
 """
 
@@ -59,7 +59,7 @@ class Ability(Enum):
 # what needs no model in this process
 EVERY_MODEL = frozenset({Ability.MESSAGES})
 
-NEEDS: dict[Kind, frozenset[Ability]] = {
+REQUIRED: dict[Kind, frozenset[Ability]] = {
     Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
     Kind.MESSAGES: frozenset({Ability.MESSAGES}),
     Kind.STREAM: frozenset({Ability.SECOND_STREAM}),
@@ -109,13 +109,13 @@ def kind_of(method: object) -> Kind | None:
     return kinds[0] if kinds and isinstance(kinds[0], Kind) else None
 
 
-def needs_of(method: object) -> frozenset[Ability]:
+def requirements(method: object) -> frozenset[Ability]:
     """The abilities that a method needs: those its class declares, or else those of its kind."""
-    declared: frozenset[Ability] | None = getattr(method, "needs", None)
+    declared: frozenset[Ability] | None = getattr(method, "requires", None)
     if declared is not None:
         return declared
     kind = kind_of(method)
-    return NEEDS[kind] if kind else frozenset()
+    return REQUIRED[kind] if kind else frozenset()
 
 
 @overload

@@ -1,7 +1,7 @@
 """The protocols of steering methods.
 
 A method is a frozen dataclass that has the functions of one protocol below, and says which in
-`kind` and `needs` (`holdfast.methods.kinds`).
+`kind` and `requires` (`holdfast.methods.kinds`).
 """
 
 from __future__ import annotations

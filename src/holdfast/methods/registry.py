@@ -7,7 +7,7 @@ from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.hold import Hold
 from holdfast.methods.keys import Prism, Seka
-from holdfast.methods.kinds import Ability, kind_of, needs_of
+from holdfast.methods.kinds import Ability, kind_of, requirements
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
@@ -38,7 +38,7 @@ def schema() -> list[dict[str, Any]]:
         {
             "name": method.name,
             "kind": kind.name.lower().replace("_", "-") if (kind := kind_of(method)) else None,
-            "needs": [need.value for need in Ability if need in needs_of(method)],
+            "needs": [need.value for need in Ability if need in requirements(method)],
             "description": summary(method),
             "source": method.source,
             "parameters": _parameters_schema(method),

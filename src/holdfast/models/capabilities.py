@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, spell
-from holdfast.methods.kinds import EVERY_MODEL, NEEDS, Ability, in_words, needs_of
+from holdfast.methods.kinds import EVERY_MODEL, REQUIRED, Ability, in_words, requirements
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -18,7 +18,7 @@ LOCAL = frozenset(
 )
 # of every endpoint; a server that steers offers more
 ENDPOINT = EVERY_MODEL | {Ability.PIECES}
-_METHODS_USE = frozenset().union(*NEEDS.values())
+_METHODS_USE = frozenset().union(*REQUIRED.values())
 
 
 def why_unreached(hf_model: PreTrainedModel) -> str:
@@ -30,30 +30,30 @@ def why_unreached(hf_model: PreTrainedModel) -> str:
     return "whose attention cannot be reached"
 
 
-def offers(model: object, ability: Ability) -> bool:
+def supports(model: object, ability: Ability) -> bool:
     """Whether a model declares an ability; one that declares none offers messages alone."""
-    declared: frozenset[Ability] = getattr(model, "offers", EVERY_MODEL)
+    declared: frozenset[Ability] = getattr(model, "capabilities", EVERY_MODEL)
     return ability in declared
 
 
 def require_layers(model: object, needed: str) -> None:
     """Refuses a model that is not in this process, for what is `needed` of it."""
-    if not offers(model, Ability.LAYERS):
+    if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
         raise ModelError(f"{name} does not show its {needed}; give a model that is loaded here.")
 
 
-def check_needs(
+def check_requirements(
     methods: Sequence[Method], offered: frozenset[Ability], model: str, cure: str
 ) -> None:
     """Refuses methods that need more (`ModelError`), or two second streams (`UsageError`)."""
     for method in methods:
-        if lacking := needs_of(method) - offered:
+        if lacking := requirements(method) - offered:
             raise ModelError(
                 f"{spell([method])} needs {in_words(lacking)}, and {model} offers methods"
                 f" {in_words(offered & _METHODS_USE)} alone; {cure}."
             )
-    seconds = [method.name for method in methods if Ability.SECOND_STREAM in needs_of(method)]
+    seconds = [method.name for method in methods if Ability.SECOND_STREAM in requirements(method)]
     if len(seconds) > 1:
         raise UsageError(
             f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them."

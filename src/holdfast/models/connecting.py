@@ -15,9 +15,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from holdfast.common import ranges
 from holdfast.errors import ModelError, Unreachable, UsageError
-from holdfast.models.answers import Endpoint, MalformedAnswer, read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
 from holdfast.models.refusals import failure_of, list_models
+from holdfast.models.responses import Endpoint, MalformedResponse, read_models
 from holdfast.models.served import ask_served
 from holdfast.models.workers import Server
 
@@ -189,7 +189,7 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     ask: Any = client.models.with_raw_response.list
     try:
         names = read_models(str(ask().http_response.text))
-    except (MalformedAnswer, openai.NotFoundError):
+    except (MalformedResponse, openai.NotFoundError):
         names = []
     except openai.OpenAIError as error:
         raise failure_of(error, endpoint) from None

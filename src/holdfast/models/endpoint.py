@@ -54,9 +54,9 @@ class EndpointModel(Generates):
         return {}
 
     @property
-    def offers(self) -> frozenset[Ability]:
+    def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods can use: messages, and those that the server says it has."""
-        return self.servers[0].served.offers
+        return self.servers[0].served.capabilities
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that one of the endpoints cannot serve, by a `ModelError`."""

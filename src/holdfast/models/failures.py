@@ -52,7 +52,7 @@ class Failures:
         else:
             self.on_over(outcome)
 
-    def settle(self, session: Session) -> None:
+    def finish(self, session: Session) -> None:
         """All are over; if the last ones failed, asks an answered request again."""
         if not self._waiting:
             return

@@ -76,7 +76,7 @@ class Placement:
         warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=3)
         return replace(self, dtype=dtype)
 
-    def settle(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
+    def move(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
         """The model on its device; a `ModelError` if it does not fit there."""
         if self.device is None or self.device_map is not None:
             return model
@@ -243,7 +243,7 @@ def _read(
     if silence:
         why = f"The hub cannot be reached ({silence})"
         warnings.warn(f"{why}, so {source.name!r} is taken from its cache here.", stacklevel=3)
-    return placement.settle(model, source.name), tokenizer
+    return placement.move(model, source.name), tokenizer
 
 
 def _usual_batch_size(model: PreTrainedModel) -> int:

@@ -17,7 +17,7 @@ from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Kind, Method, Shape, of_kind, read_methods, states_methods
-from holdfast.models.capabilities import LOCAL, check_needs, why_unreached
+from holdfast.models.capabilities import LOCAL, check_requirements, why_unreached
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
@@ -112,13 +112,13 @@ class LocalModel(Generates):
         kind = type(self.hf_model).__name__
         unreached = "" if self.steerable else f", {why_unreached(self.hf_model)},"
         cure = "use a prompt method such as repetition"
-        check_needs(methods, self.offers, f"{self.name} ({kind}){unreached}", cure)
+        check_requirements(methods, self.capabilities, f"{self.name} ({kind}){unreached}", cure)
         rehearsed = of_kind(methods, Kind.REHEARSED)
         check_methods(self.hf_model, (*of_kind(methods, Kind.LOG_ODDS), *rehearsed))
         check_states(self.hf_model, states_methods(methods), self.fingerprint)
 
     @cached_property
-    def offers(self) -> frozenset[Ability]:
+    def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use."""
         attention = {Ability.LOG_ODDS, Ability.REHEARSAL} if self.steerable else set[Ability]()
         return LOCAL | attention | abilities(self.hf_model)

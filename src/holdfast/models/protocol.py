@@ -66,7 +66,7 @@ class ChatModel(Generates, Protocol):
         """Whether a reply never depends on what else is asked meanwhile, not even by rounding."""
 
     @property
-    def offers(self) -> frozenset[Ability]:
+    def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use; a method that needs more is refused."""
 
     def check(self, methods: Sequence[Method]) -> None:

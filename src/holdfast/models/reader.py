@@ -53,14 +53,14 @@ class Answer:
 
     @property
     def has_news(self) -> bool:
-        """Whether tokens were drawn that `take` has not told."""
+        """Whether tokens were drawn that `take` has not returned."""
         return len(self.token_ids) > self.taken
 
     def take(self) -> list[int]:
-        """The tokens drawn since it was last asked."""
-        fresh = self.token_ids[self.taken :]
-        self.taken += len(fresh)
-        return fresh
+        """The tokens drawn since the last call."""
+        new_ids = self.token_ids[self.taken :]
+        self.taken += len(new_ids)
+        return new_ids
 
     def result(self) -> Reply:
         """The reply; raises its own error, or a `ModelError` where it has none."""
@@ -115,9 +115,9 @@ class Rehearsals:
 
     def end(self, handle: Handle) -> list[Answer]:
         """The requests that waited for a rehearsal which has ended, but for those given up."""
-        answers = self._waiting.pop(handle)
+        waiting = self._waiting.pop(handle)
         self._under_way = {key: other for key, other in self._under_way.items() if other != handle}
-        return [answer for answer in answers if not answer.cancelled]
+        return [answer for answer in waiting if not answer.cancelled]
 
     def clear(self) -> None:
         """Forgets who waits; what is known stays."""

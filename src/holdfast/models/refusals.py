@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, RequestFailed, Unreachable, cut
-from holdfast.models.answers import Endpoint, MalformedAnswer
+from holdfast.models.responses import Endpoint, MalformedResponse
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
@@ -104,7 +104,7 @@ def explain_filter(endpoint: Endpoint) -> str:
     )
 
 
-def explain_answer(error: MalformedAnswer, text: str, endpoint: Endpoint) -> str:
+def explain_answer(error: MalformedResponse, text: str, endpoint: Endpoint) -> str:
     """The sentence for an answer that cannot be read."""
     shown = _cut(text, endpoint)
     return (

@@ -105,7 +105,7 @@ class BatchWork:
         for unit, material in units:
             self.ask(model, material, failures, functools.partial(listener.outcome, unit))
             listener.over(unit)
-        failures.settle(model.session())
+        failures.finish(model.session())
 
 
 def ask_batches(
@@ -116,14 +116,14 @@ def ask_batches(
     progress: Callable[[int, int], None],
     *,
     record_of: Callable[[Name], Name] = lambda name: name,
-    settle: Callable[[dict[str, Any]], dict[str, Any]] = lambda record: record,
+    resolve: Callable[[dict[str, Any]], dict[str, Any]] = lambda record: record,
 ) -> None:
     """Has the unfinished batches of a run asked, and keeps their records.
 
     Args:
         material: what a replica needs to know of a batch.
         record_of: the method and conversation that an unanswered request is noted under.
-        settle: completes a record before it is kept.
+        resolve: completes a record before it is kept.
     """
     pending: list[PendingBatch] = []
     for batch in batches:
@@ -139,7 +139,7 @@ def ask_batches(
             batch.run.note_failure(*record_of(outcome.name), outcome.why, outcome.reason)
             return
         tokens[number] += outcome.get("tokens", {}).get("forwarded", 0)
-        batch.keep(settle(outcome))
+        batch.keep(resolve(outcome))
 
     def over(number: int) -> None:
         progress(len(pending[number].numbers), tokens.pop(number, 0))

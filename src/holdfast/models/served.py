@@ -14,10 +14,10 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Kind, Method, edit_messages, holds_span, of_kind, spell
 from holdfast.methods.spec import NONE
-from holdfast.models.answers import Endpoint, Fields, as_fields
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.refusals import failure_of, is_gone, words_of
 from holdfast.models.requests import Request
+from holdfast.models.responses import Endpoint, Fields, as_fields
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -31,7 +31,7 @@ class Served:
     """The steering that a server offers; without arguments, that of an ordinary endpoint."""
 
     wire_format: str = ""  # how it is asked, of `client.WIRE_FORMATS`; "" where it does not steer
-    offers: frozenset[Ability] = ENDPOINT  # what methods can use of it
+    capabilities: frozenset[Ability] = ENDPOINT  # what methods can use of it
     methods: tuple[str, ...] = ()  # the names of those that it knows
     fingerprint: str = ""  # of its model; "" where the server does not say
     unsure: str = ""  # why a server that may steer does not now, of "which ..."; else ""
@@ -79,10 +79,10 @@ def _read_served(text: str) -> Served:
     if not isinstance(wire_format, str) or wire_format not in WIRE_FORMATS:
         return Served(unsure=f"is asked in a way that is not known here ({wire_format!r})")
     methods = [m for m in map(as_fields, listed) if isinstance(m.get("name"), str)]
-    needs = {need for method in methods for need in method.get("needs", ())}
+    required = {need for method in methods for need in method.get("needs", ())}
     return Served(
         wire_format,
-        ENDPOINT | {ability for ability in Ability if ability.value in needs},
+        ENDPOINT | {ability for ability in Ability if ability.value in required},
         tuple(method["name"] for method in methods),
         str(answer.get("fingerprint") or ""),
     )

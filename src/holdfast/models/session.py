@@ -146,13 +146,13 @@ class LocalSession:
         for number, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
             del self._open[answer.handle]
             try:
-                self._settle(answer, rehearsal, first=number == 0)
+                self._resolve(answer, rehearsal, first=number == 0)
             except Exception as error:
                 answer.error = error
                 ended.append(answer)
         return ended
 
-    def _settle(self, answer: Answer, rehearsal: Handle, *, first: bool) -> None:
+    def _resolve(self, answer: Answer, rehearsal: Handle, *, first: bool) -> None:
         """Takes in a request whose rehearsal has ended; the first of them pays for it."""
         before = answer.rendered
         assert before.rehearsal is not None

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError, RequestFailed, Unreachable
 from holdfast.methods import Ability, Method
-from holdfast.models import answers
-from holdfast.models.capabilities import check_needs
+from holdfast.models import responses
+from holdfast.models.capabilities import check_requirements
 from holdfast.models.protocol import Job
 from holdfast.models.refusals import (
     explain_answer,
@@ -52,7 +52,7 @@ _LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 class Server:
     """One endpoint, and its dialect as far as its answers have shown it; used by many threads."""
 
-    endpoint: answers.Endpoint
+    endpoint: responses.Endpoint
     client: OpenAI = field(repr=False)
     concurrency: int  # requests under way at once
     served: Served  # the steering that it offers
@@ -64,9 +64,9 @@ class Server:
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that it cannot serve, by a `ModelError` that names the first of them."""
         served, url = self.served, self.endpoint.url
-        check_needs(
+        check_requirements(
             methods,
-            served.offers,
+            served.capabilities,
             f"the endpoint {url}" + (f", which {served.unsure}," if served.unsure else ""),
             "use a prompt method such as repetition:probability=0.5, or load the model with"
             " holdfast.load()",
@@ -76,7 +76,7 @@ class Server:
     def check_request(self, request: Request) -> None:
         """Refuses a request that it cannot serve; emphasis too, where attention is out of reach."""
         self.check(request.methods)
-        if request.emphasis and Ability.LOG_ODDS not in self.served.offers:
+        if request.emphasis and Ability.LOG_ODDS not in self.served.capabilities:
             number, first, last = request.emphasis[0]
             raise ModelError(
                 f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
@@ -120,12 +120,12 @@ class Server:
                 # without its cause, for the request it carries holds the key
                 raise failure_of(error, self.endpoint) from None
             try:
-                answer = answers.read_json(text)
+                answer = responses.read_json(text)
                 check_applied(answer, body, self.endpoint.url)
-                return self._with_masses(answers.read_reply(answer), answer.get("id"), body)
-            except answers.FilteredReply:
+                return self._with_masses(responses.read_reply(answer), answer.get("id"), body)
+            except responses.FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-            except answers.MalformedAnswer as error:
+            except responses.MalformedResponse as error:
                 if attempt >= self.endpoint.max_retries:
                     raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
             time.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
@@ -144,15 +144,15 @@ class Server:
 
         try:
             with self._send(ask, body, request.sampling.max_new_tokens) as chunks:
-                reply, name = answers.read_stream(
+                reply, name = responses.read_stream(
                     chunks, take, lambda chunk: check_applied(chunk, body, self.endpoint.url)
                 )
         except openai.OpenAIError as error:
             raise failure_of(error, self.endpoint) from None
-        except answers.FilteredReply:
+        except responses.FilteredReply:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-        except (answers.MalformedAnswer, ValueError) as error:
-            why = answers.MalformedAnswer(str(error))
+        except (responses.MalformedResponse, ValueError) as error:
+            why = responses.MalformedResponse(str(error))
             raise RequestFailed(explain_answer(why, "".join(pieces), self.endpoint)) from None
         return self._with_masses(reply, name, body)
 
@@ -226,7 +226,7 @@ class Workers:
         self._under_way: Counter[Server] = Counter()
         self._numbers = itertools.count()
         self._tasks: SimpleQueue[Callable[[], _Answered] | None] = SimpleQueue()
-        self._answers: SimpleQueue[_Answered] = SimpleQueue()
+        self._answered: SimpleQueue[_Answered] = SimpleQueue()
         self._stopped = threading.Event()
         self._count = sum(server.concurrency for server in servers)
         for _ in range(self._count):
@@ -314,7 +314,7 @@ class Workers:
     def _take(self) -> _Answered:
         while True:
             try:
-                answered = self._answers.get(timeout=_HEED_INTERRUPTS)
+                answered = self._answered.get(timeout=_HEED_INTERRUPTS)
             except Empty:
                 continue
             self._under_way[answered[0]] -= 1
@@ -322,4 +322,4 @@ class Workers:
 
     def _work(self) -> None:
         while (ask := self._tasks.get()) is not None and not self._stopped.is_set():
-            self._answers.put(ask())
+            self._answered.put(ask())

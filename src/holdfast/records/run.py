@@ -230,15 +230,15 @@ def _start_or_resume(
     folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
 ) -> dict[str, Any]:
     """Writes the manifest: a new one, or that of the run there, extended by this command."""
-    fresh = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
+    new_manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if not (folder / MANIFEST).exists():
         _refuse_foreign(folder)
-        manifest = fresh
+        manifest = new_manifest
     else:
         lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
         manifest = read_manifest(folder)
         if not lines and manifest["identity"] != identity:
-            manifest = fresh
+            manifest = new_manifest
         else:
             both = joined(folder, manifest, identity, compatibility, about)
             if both != manifest["identity"] and about.get("argv"):

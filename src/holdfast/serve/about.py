@@ -66,7 +66,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def _steering(service: Service) -> dict[str, Any]:
-    offered, limits = service.model.offers, service.limits
+    offered, limits = service.model.capabilities, service.limits
     known = [
         method
         for method in methods.schema()

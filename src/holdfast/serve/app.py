@@ -22,19 +22,19 @@ from starlette.types import ASGIApp
 
 from holdfast.common.validation import problem_of
 from holdfast.serve import about
-from holdfast.serve.answers import (
+from holdfast.serve.access import AccessControl, AccessRules
+from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
+from holdfast.serve.generating import Exchange
+from holdfast.serve.refusals import refusal_of_problem
+from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
+from holdfast.serve.responses import (
     ChatAnswer,
     ChatShapes,
     CompletionAnswer,
     CompletionShapes,
-    ErrorAnswer,
+    ErrorResponse,
     TokensAnswer,
 )
-from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
-from holdfast.serve.generating import Exchange
-from holdfast.serve.guard import AccessRules, Guard
-from holdfast.serve.refusals import refusal_of_problem
-from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
 from holdfast.serve.service import Service
 from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import Json, Writing, read_json
@@ -74,8 +74,8 @@ def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()
         redoc_url=None,
         redirect_slashes=False,
         default_response_class=Json,
-        responses={s: {"description": d, "model": ErrorAnswer} for s, d in _ERRORS.items()},
-        exception_handlers={HTTPException: _raise},  # the guard answers all errors alike
+        responses={s: {"description": d, "model": ErrorResponse} for s, d in _ERRORS.items()},
+        exception_handlers={HTTPException: _raise},  # access control answers all errors alike
     )
     app.router.route_class = _JsonRoute
     app.state.limits = service.limits
@@ -89,7 +89,7 @@ def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()
     document["security"] = [{}, {"key": []}]
     gate = replace(gate, open_paths=gate.open_paths | page.keys())  # the page asks for the key
     paths = frozenset({*document["paths"], *page, "/openapi.json"})
-    app.add_middleware(Guard, gate=gate, metrics=service.metrics, paths=paths)
+    app.add_middleware(AccessControl, gate=gate, metrics=service.metrics, paths=paths)
     if origins:
         app.add_middleware(
             CORSMiddleware,

@@ -132,11 +132,11 @@ def _is_same(value: Any, known: Any) -> bool:
     return bool(value == known) and isinstance(value, bool) == isinstance(known, bool)
 
 
-def _unsupported(*neutral: Any) -> Any:
+def _unsupported(*accepted: Any) -> Any:
     """A field of OpenAI's that is taken where it changes nothing, and refused where it would."""
-    values = " or ".join(f"`{json.dumps(value)}`" for value in neutral)
+    values = " or ".join(f"`{json.dumps(value)}`" for value in accepted)
     description = f"Not implemented: leave it out{f' or give {values}' if values else ''}."
-    return Field(None, json_schema_extra={"enum": [*neutral, None]}, description=description)
+    return Field(None, json_schema_extra={"enum": [*accepted, None]}, description=description)
 
 
 def _ignored(why: str) -> Any:

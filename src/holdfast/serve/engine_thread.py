@@ -34,7 +34,7 @@ class EngineThread:
         self.open = 0
         self.error: Exception | None = None
         self._session = model.session(long_lived=True)
-        self._answers: dict[LiveReply, Answer] = {}  # of the thread alone
+        self._open_answers: dict[LiveReply, Answer] = {}  # of the thread alone
         self._failures = 0
         self._news = threading.Condition()  # guards what follows, and `open`
         self._submitted: list[LiveReply] = []
@@ -131,13 +131,13 @@ class EngineThread:
     def _take_up(self) -> bool:
         """Waits for work and takes up what has come; False where the thread is to end."""
         with self._news:
-            while not (self._answers or self._submitted or self._cancelled or self._closing):
+            while not (self._open_answers or self._submitted or self._cancelled or self._closing):
                 self._news.wait()
             submitted, self._submitted = self._submitted, []
             cancelled, self._cancelled = self._cancelled, []
             closing = self._closing
         for generation in submitted:
-            self._answers[generation] = self._session.enter(generation.rendered)
+            self._open_answers[generation] = self._session.enter(generation.rendered)
         for generation in cancelled:
             self._drop(generation)
         return not closing
@@ -151,25 +151,25 @@ class EngineThread:
             if self._failures == _FAILURES:
                 raise
             self._end_all(_failure(error))
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        """Tells every event loop what the step has given its requests."""
-        fresh = {
+    def _notify(self) -> None:
+        """Notifies every event loop of what the step has given its requests."""
+        updated = {
             generation: answer
-            for generation, answer in self._answers.items()
+            for generation, answer in self._open_answers.items()
             if answer.has_news or answer.done
         }
-        masses = _read_masses(list(fresh.values()))
+        masses = _read_masses(list(updated.values()))
         parts: dict[asyncio.AbstractEventLoop, list[tuple[LiveReply, Update]]] = {}
-        for generation, answer in fresh.items():
+        for generation, answer in updated.items():
             part = _part(answer, masses.get(answer, ()))
             parts.setdefault(generation.loop, []).append((generation, part))
             if answer.done:
-                del self._answers[generation]
+                del self._open_answers[generation]
             if answer.reply is not None:
                 self._failures = 0
-        self._count_ended(sum(answer.done for answer in fresh.values()))
+        self._count_ended(sum(answer.done for answer in updated.values()))
         for loop, updates in parts.items():
             self._deliver(loop, updates)
 
@@ -183,17 +183,17 @@ class EngineThread:
                 self._drop(generation)
 
     def _drop(self, generation: LiveReply) -> None:
-        answer = self._answers.pop(generation, None)
+        answer = self._open_answers.pop(generation, None)
         if answer is not None:
             self._session.cancel(answer)
             self._count_ended(1)
 
     def _end_all(self, error: Exception) -> None:
-        parts = [(generation, Update(error=error)) for generation in self._answers]
-        answers, self._answers = self._answers, {}
-        for answer in answers.values():
+        parts = [(generation, Update(error=error)) for generation in self._open_answers]
+        ended, self._open_answers = self._open_answers, {}
+        for answer in ended.values():
             self._session.cancel(answer)
-        self._count_ended(len(answers))
+        self._count_ended(len(ended))
         for generation, part in parts:
             self._deliver(generation.loop, [(generation, part)])
 
@@ -213,7 +213,7 @@ def _receive(updates: Sequence[tuple[LiveReply, Update]]) -> None:
         generation.receive(part)
 
 
-def _read_masses(answers: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, ...]]:
+def _read_masses(replies: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, ...]]:
     """The mass on the span of tokens that were not sent yet, for those who want it."""
     # float32 [layer, head] each, with uniform attention as one more column, read at once
     wanted = {
@@ -221,13 +221,13 @@ def _read_masses(answers: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, 
             torch.column_stack(both)
             for both in zip(answer.handle.masses, answer.handle.uniform_masses, strict=True)
         ][answer.taken : len(answer.token_ids)]
-        for answer in answers
+        for answer in replies
         if answer.has_news and answer.rendered.row.trace and answer.rendered.span_ranges
     }
-    fresh = [mass for masses in wanted.values() for mass in masses]
-    if not fresh:
+    new = [mass for masses in wanted.values() for mass in masses]
+    if not new:
         return {}
-    read = iter(torch.stack(fresh).float().cpu())
+    read = iter(torch.stack(new).float().cpu())
     return {answer: tuple(next(read) for _ in masses) for answer, masses in wanted.items()}
 
 

@@ -12,11 +12,11 @@ from starlette.types import Send
 
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.requests import Request
-from holdfast.serve.answers import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.generation import LiveReply, Piece, Token, speak
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import Refusal, refusal_of, too_slow
 from holdfast.serve.requests import Submission
+from holdfast.serve.responses import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.service import Service
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
 

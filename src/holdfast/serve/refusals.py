@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.common.validation import Problem
 from holdfast.errors import HoldfastError, PromptTooLong, UnknownName
-from holdfast.serve.answers import ErrorAnswer
+from holdfast.serve.responses import ErrorResponse
 
 _LONGEST = 600  # characters of a sentence: what it quotes is the client's, and may be long
 _END = 200  # of them at its end, where the cure stands
@@ -40,7 +40,7 @@ class Refusal(Exception):
     status: int = 400  # of the answer
     headers: Mapping[str, str] = field(default_factory=dict)  # of the answer, beside the usual ones
 
-    def body(self) -> ErrorAnswer:
+    def body(self) -> ErrorResponse:
         """The refusal as JSON."""
         message = self.message
         if len(message) > _LONGEST:

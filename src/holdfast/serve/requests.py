@@ -23,8 +23,8 @@ from holdfast.methods import (
 )
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
-from holdfast.serve.answers import AppliedSteering
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
+from holdfast.serve.responses import AppliedSteering
 from holdfast.serve.service import Limits
 from holdfast.serve.tool_calls import CallParser
 

@@ -19,7 +19,7 @@ from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.pairing import settled
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import supports
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.served import same_served
@@ -139,7 +139,7 @@ def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
 def _check_reading(
     model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str
 ) -> None:
-    if offers(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
+    if supports(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
     cure = (
         "use --reading=written"

@@ -14,7 +14,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError
 from holdfast.measures.choice import read_choice
 from holdfast.methods import Ability, Method
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import supports
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, Session
 from holdfast.models.replicas import Keep
@@ -73,16 +73,16 @@ class Questioner:
         """Records of these conversations, whose items share work; none where one is unanswered."""
         began = time.monotonic()
         questions = [question for dialog in dialogs for question in self._of(dialog)]
-        answers = self._answers(questions)
+        responses = self._responses(questions)
         seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
         whole = [
             dialog
             for dialog in dialogs
-            if not self._writes or all(q.number in answers.written for q in self._of(dialog))
+            if not self._writes or all(q.number in responses.written for q in self._of(dialog))
         ]
         scores = self._reply_scores(whole)
         return [
-            {**self._record(dialog, answers), **score, "seconds": seconds}
+            {**self._record(dialog, responses), **score, "seconds": seconds}
             for dialog, score in zip(whole, scores, strict=True)
         ]
 
@@ -95,7 +95,7 @@ class Questioner:
             for at, history in enumerate(histories)
             if len(history) > 1 and str(history[-1]["content"]).strip()
         ]
-        if not some or not offers(self.model, Ability.REPLY_SCORES):
+        if not some or not supports(self.model, Ability.REPLY_SCORES):
             return scores
         session: Any = self.model.session()
         system_as = self.plan.system_as
@@ -113,12 +113,12 @@ class Questioner:
         numbers = range(dialog["conversation"], len(items), self.count)
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
-    def _answers(self, questions: Sequence[CapabilityQuestion]) -> Answers:
+    def _responses(self, questions: Sequence[CapabilityQuestion]) -> Answers:
         """Both readings, as far as the model and the capability have them."""
         chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
         session = self.model.session()
-        scores = offers(self.model, Ability.REPLY_SCORES)
+        scores = supports(self.model, Ability.REPLY_SCORES)
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
         parts = [part for part in (first, later) if part]
@@ -176,12 +176,12 @@ class Questioner:
             system_as=self.plan.system_as,
         )
 
-    def _record(self, dialog: Mapping[str, Any], answers: Answers) -> dict[str, Any]:
+    def _record(self, dialog: Mapping[str, Any], responses: Answers) -> dict[str, Any]:
         questions, ask_at = self._of(dialog), self.plan.ask_at
         costs = [
             answers_of[question.number].forwarded
             for question in questions
-            for answers_of in (answers.chances, answers.written)
+            for answers_of in (responses.chances, responses.written)
             if question.number in answers_of
         ]
         return {
@@ -189,7 +189,7 @@ class Questioner:
             "agent": dialog["agent"],
             "user": dialog["user"],
             "turns": [turn for turn in dialog["turns"] if turn["round"] < ask_at],
-            "probes": [_answered(question, answers, self.plan) for question in questions],
+            "probes": [_answered(question, responses, self.plan) for question in questions],
             "tokens": {"forwarded": sum(costs)},
         }
 
@@ -207,9 +207,9 @@ def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
     return [*([{"role": "system", "content": system}] if system else []), *turns]
 
 
-def _answered(question: CapabilityQuestion, answers: Answers, plan: Plan) -> dict[str, Any]:
-    item, written = question.item, answers.written.get(question.number)
-    scored = answers.chances.get(question.number)
+def _answered(question: CapabilityQuestion, responses: Answers, plan: Plan) -> dict[str, Any]:
+    item, written = question.item, responses.written.get(question.number)
+    scored = responses.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities
     likeliest, read, reason = None, None, ""
     if chances is not None and item.answer is not None:

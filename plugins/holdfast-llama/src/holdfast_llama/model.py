@@ -27,7 +27,7 @@ from holdfast.methods import (
     spell,
 )
 from holdfast.methods.table import table_row
-from holdfast.models.capabilities import ENDPOINT, check_needs
+from holdfast.models.capabilities import ENDPOINT, check_requirements
 from holdfast.models.checkpoint import explained, find_source
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _CONTEXT = 4096  # tokens of a row, of models that were trained on more
 _ROWS = 8
 _PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  # it's"
-_OFFERS = ENDPOINT | {
+_CAPABILITIES = ENDPOINT | {
     Ability.LOG_ODDS,
     Ability.REHEARSAL,
     Ability.SECOND_STREAM,
@@ -77,7 +77,7 @@ class LlamaModel(Generates):
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
     steerable: ClassVar[bool] = True
-    offers: ClassVar[frozenset[Ability]] = _OFFERS
+    capabilities: ClassVar[frozenset[Ability]] = _CAPABILITIES
 
     @property
     def context(self) -> int:
@@ -120,7 +120,7 @@ class LlamaModel(Generates):
         """
         methods = read_methods(methods)
         cure = "use another method, or load the model with holdfast.load()"
-        check_needs(methods, self.offers, f"{self.name} in llama.cpp", cure)
+        check_requirements(methods, self.capabilities, f"{self.name} in llama.cpp", cure)
         check_steering(methods, self.runner.layers, self.runner.heads)
 
     def session(self, *, long_lived: bool = False) -> LocalSession:

@@ -81,8 +81,8 @@ def _methods() -> list[dict[str, Any]]:
 @router.get("/v1/steering/mass/{name}")
 async def mass(name: str, request: HttpRequest) -> JSONResponse:
     """The attention mass on the span of a request, per token and per layer."""
-    answers = await request.app.state.engine_client.collective_rpc("holdfast_mass", args=(name,))
-    known = [answer for answer in answers if answer]
+    masses = await request.app.state.engine_client.collective_rpc("holdfast_mass", args=(name,))
+    known = [answer for answer in masses if answer]
     if not known:
         sentence = f"No mass is kept of {name!r}; send the request with holdfast_trace: 1."
         return JSONResponse({"error": {"message": sentence}}, status_code=404)

@@ -12,7 +12,7 @@ from vllm.platforms import current_platform
 
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability, Kind, Method, of_kind, read_methods
-from holdfast.models.capabilities import ENDPOINT, check_needs
+from holdfast.models.capabilities import ENDPOINT, check_requirements
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
 from holdfast.models.loading import stop_ids
 from holdfast.models.protocol import Generates, stream_reply
@@ -54,7 +54,7 @@ class VllmModel(Generates):
     independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
 
     @property
-    def offers(self) -> frozenset[Ability]:
+    def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use."""
         return ENDPOINT if self.refusal else ENDPOINT | {Ability.LOG_ODDS}
 
@@ -89,7 +89,7 @@ class VllmModel(Generates):
         methods = read_methods(methods)
         unreached = f", whose attention cannot be steered ({self.refusal})," if self.refusal else ""
         cure = "use another method, or load the model with holdfast.load()"
-        check_needs(methods, self.offers, f"{self.name} in vLLM{unreached}", cure)
+        check_requirements(methods, self.capabilities, f"{self.name} in vLLM{unreached}", cure)
         steering = of_kind(methods, Kind.LOG_ODDS)
         shape = self.llm.llm_engine.model_config.hf_text_config
         check_heads(steering, shape.num_hidden_layers, shape.num_attention_heads)

@@ -31,7 +31,7 @@ from holdfast.methods import (
     parse,
     spell,
 )
-from holdfast.methods.kinds import in_words, needs_of
+from holdfast.methods.kinds import in_words, requirements
 from holdfast.methods.registry import BY_NAME
 
 METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
@@ -224,7 +224,7 @@ def _check_kind(method: Method | type[Any]) -> None:
             " holdfast.client), and leave it out here."
         )
     raise UsageError(
-        f"{method.name} needs {in_words(needs_of(method) - {Ability.LOG_ODDS})}, which vLLM has"
+        f"{method.name} needs {in_words(requirements(method) - {Ability.LOG_ODDS})}, which vLLM has"
         " not; use an attention method, or serve the model with holdfast."
     )
 
@@ -281,12 +281,12 @@ def check_draw(asked: object) -> None:
     Raises:
         UsageError: names the first of them.
     """
-    for name, neutral in _SHAPES_DRAWS.items():
+    for name, accepted in _SHAPES_DRAWS.items():
         value = getattr(asked, name, None)
-        if value is not None and value not in neutral:
+        if value is not None and value not in accepted:
             raise UsageError(
                 f"{SEED} draws by temperature and top_p alone, and this request has {name}={value};"
-                f" send {name}={neutral[0]}, or leave {SEED} out."
+                f" send {name}={accepted[0]}, or leave {SEED} out."
             )
 
 

@@ -37,12 +37,12 @@ from holdfast.methods import Method, parse
 from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import ReplyTokens, Request
-from holdfast.serve.answers import Details
 from holdfast.serve.bodies import ChatBody, read_body
 from holdfast.serve.engine_thread import EngineThread
 from holdfast.serve.generation import LiveReply, Token, speak
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.requests import Submission, dialog_seed, read_chat
+from holdfast.serve.responses import Details
 from holdfast.serve.service import Limits
 from holdfast.serve.tool_calls import CallParser
 

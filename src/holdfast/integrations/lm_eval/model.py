@@ -126,7 +126,7 @@ class HoldfastLM(TemplateLM):
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """The log-probability of each continuation, and whether it is the greedy one."""
-        answers: dict[int, tuple[float, bool]] = {}
+        likelihoods: dict[int, tuple[float, bool]] = {}
         chats: dict[str, list[int]] = {}
         plain = list[int]()
         for number, request in enumerate(requests):
@@ -135,7 +135,7 @@ class HoldfastLM(TemplateLM):
             else:
                 chats.setdefault(request.args[0], []).append(number)
         plain_scores = super().loglikelihood([requests[number] for number in plain], disable_tqdm)
-        answers.update(zip(plain, plain_scores, strict=True))
+        likelihoods.update(zip(plain, plain_scores, strict=True))
         progress = tqdm(chats.items(), "Scoring replies to chats", disable=disable_tqdm)
         for group in chunks(progress, self.holdfast_model.batch_size):
             chats_read = [self._chat(context) or () for context, _ in group]
@@ -144,10 +144,10 @@ class HoldfastLM(TemplateLM):
             scores = self.session.score(chat_requests, replies)
             for (_, numbers), scored in zip(group, scores, strict=True):
                 pairs = zip(scored.log_probabilities, scored.greedy, strict=True)
-                answers.update(zip(numbers, pairs, strict=True))
+                likelihoods.update(zip(numbers, pairs, strict=True))
         for number in itertools.chain.from_iterable(chats.values()):
-            self.cache_hook.add_partial("loglikelihood", requests[number].args, answers[number])
-        return [answers[number] for number in range(len(requests))]
+            self.cache_hook.add_partial("loglikelihood", requests[number].args, likelihoods[number])
+        return [likelihoods[number] for number in range(len(requests))]
 
     def _loglikelihood_tokens(
         self, requests: list[Encoded], disable_tqdm: bool = False, **options: Any

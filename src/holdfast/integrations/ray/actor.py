@@ -45,7 +45,7 @@ class Description:
     name: str
     fingerprint: str
     runtime: dict[str, str | int]
-    offers: frozenset[Ability]
+    capabilities: frozenset[Ability]
 
 
 def versions() -> dict[str, str]:
@@ -82,7 +82,7 @@ class Actor:
             share = min(1.0, self._processors / (os.cpu_count() or 1))
             model = replace(model, prefix_memory=int(share * model.prefix_bytes))
         self._model = model
-        return Description(model.name, model.fingerprint, model.runtime, model.offers)
+        return Description(model.name, model.fingerprint, model.runtime, model.capabilities)
 
     def compute(
         self, function: Callable[..., Any], arguments: Sequence[Any]

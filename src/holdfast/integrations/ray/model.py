@@ -99,7 +99,7 @@ class RayModel(Generates):
         self.name: str = self.description.name
         self.fingerprint: str = self.description.fingerprint
         self.runtime: dict[str, str | int] = self.description.runtime
-        self.offers: frozenset[Ability] = self.description.offers
+        self.capabilities: frozenset[Ability] = self.description.capabilities
 
     def __enter__(self) -> RayModel:
         return self

@@ -124,7 +124,7 @@ class Task:
     """A task of Zhang et al. 2024, section 4."""
 
     name: str
-    needs: str  # what its samples are made of, BIOGRAPHIES or FACTS
+    requires: str  # what its samples are made of, BIOGRAPHIES or FACTS
     metrics: tuple[str, ...]  # names of its scores, the main one first
     # makes a sample of a biography or a changed fact, the wording, and the candidates
     ask: Callable[[Any, str, Sequence[str]], Sample]

@@ -15,7 +15,7 @@ from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
-from holdfast.models.capabilities import offers
+from holdfast.models.capabilities import supports
 from holdfast.models.failures import Failures, answer_each
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import BatchWork, Keep, ask_batches
@@ -210,7 +210,7 @@ def _check(
     samples: dict[str, list[Sample]],
 ) -> None:
     choosing = [task.name for task in tasks if task.chooses]
-    if choosing and not offers(model, Ability.REPLY_SCORES):
+    if choosing and not supports(model, Ability.REPLY_SCORES):
         raise ModelError(
             f"{model.name} does not tell the probability of a given reply, which the task"
             f" {choosing[0]} needs; use a local model, or --task json and pronouns."

@@ -218,9 +218,9 @@ def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) ->
 
 def fitting(data: Data, task: Task, split: str) -> Iterator[Any]:
     """The items of a split that a task can ask about."""
-    if task.needs not in data.items:
+    if task.requires not in data.items:
         raise UsageError(
-            f"The task {task.name} needs {task.needs}, and {data.name} holds"
+            f"The task {task.name} needs {task.requires}, and {data.name} holds"
             f" {' and '.join(data.items)}; give a --data that has them."
         )
-    return filter(task.fits, data.items[task.needs].get(split, ()))
+    return filter(task.fits, data.items[task.requires].get(split, ()))

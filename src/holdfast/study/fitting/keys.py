@@ -33,9 +33,9 @@ class _Sums:
     distance: Tensor | float = 0.0
     tokens: int = 0
 
-    def add(self, neutral: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
+    def add(self, alone: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
         """Adds those of the same tokens in three prompts, each [layer, token, head, size]."""
-        h, plus, minus = (keys.double() for keys in (neutral, relevant, irrelevant))
+        h, plus, minus = (keys.double() for keys in (alone, relevant, irrelevant))
         self.positive = self.positive + torch.einsum("lthi,lthj->lhij", h, plus)
         self.negative = self.negative + torch.einsum("lthi,lthj->lhij", h, minus)
         self.distance = self.distance + (plus - minus).norm(dim=-1).sum(1)

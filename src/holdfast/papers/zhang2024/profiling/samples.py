@@ -194,10 +194,10 @@ class Material:
     @property
     def fingerprint(self) -> str:
         """Another one where the model reads anything else, or another reply is right."""
-        answers = [sample.right if isinstance(sample, Choice) else None for sample in self.samples]
+        targets = [sample.right if isinstance(sample, Choice) else None for sample in self.samples]
         content = [
             (prompt.token_ids, prompt.span, prompt.continuations, right)
-            for prompt, right in zip(self.prompts, answers, strict=True)
+            for prompt, right in zip(self.prompts, targets, strict=True)
         ]
         return f"{seed_of(content):x}"
 

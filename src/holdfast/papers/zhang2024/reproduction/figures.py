@@ -50,9 +50,9 @@ def _which_heads(study: Study, name: str) -> _Drawn:
         for layer in range(shape.layers)
     ]
     everywhere, pasta = pasta_on(None), pasta_on(study.heads["multi-task", name])
-    answers = study.ask("figure-2", name, [*whole, everywhere, pasta])
-    zero = values_of(answers[ZERO_SHOT])
-    values = {method: values_of(answers[spell([method])]) for method in (*whole, everywhere, pasta)}
+    results = study.ask("figure-2", name, [*whole, everywhere, pasta])
+    zero = values_of(results[ZERO_SHOT])
+    values = {method: values_of(results[spell([method])]) for method in (*whole, everywhere, pasta)}
     gains = {method: paired_difference(answer, zero) for method, answer in values.items()}
     single = _single_heads(study, name)
     images = _draw_single_heads(
@@ -126,9 +126,9 @@ def _how_many_heads(study: Study, name: str) -> _Drawn:
         alpha: Pasta(alpha, study.heads["multi-task", name]) for alpha in study.setup.scale.alphas
     }
     steered = [*map(pasta_on, options), *alphas.values()]
-    answers = study.ask("figure-3", name, steered, generate=True)
-    by_size = {len(heads): answers[spell([pasta_on(heads)])] for heads in sorted(options, key=len)}
-    by_alpha = {alpha: answers[spell([alphas[alpha]])] for alpha in sorted(alphas, reverse=True)}
+    results = study.ask("figure-3", name, steered, generate=True)
+    by_size = {len(heads): results[spell([pasta_on(heads)])] for heads in sorted(options, key=len)}
+    by_alpha = {alpha: results[spell([alphas[alpha]])] for alpha in sorted(alphas, reverse=True)}
     sizes = {str(size): result for size, result in by_size.items()}
     strengths = {f"{alpha:g}": result for alpha, result in by_alpha.items()}
     titles = f"{name}: how many heads are steered", f"{name}: how strongly they are steered"
@@ -137,9 +137,9 @@ def _how_many_heads(study: Study, name: str) -> _Drawn:
         *_curves(titles[0], "heads", sizes, folder / f"3-{name}" / "sizes"),
         *_curves(titles[1], "alpha", strengths, folder / f"3-{name}-alpha" / "alphas"),
     )
-    metric = next(iter(answers[ZERO_SHOT].scores))
+    metric = next(iter(results[ZERO_SHOT].scores))
     claims = [*_size_claims(name, by_size, metric), _alpha_claim(name, by_alpha, metric)]
-    return images, judged(claims, beyond_reach(name, *map(values_of, answers.values())))
+    return images, judged(claims, beyond_reach(name, *map(values_of, results.values())))
 
 
 def _curves(title: str, label: str, results: Mapping[str, Result], out: Path) -> tuple[Path, ...]:

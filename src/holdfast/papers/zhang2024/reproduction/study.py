@@ -242,11 +242,13 @@ class Study:
         tested = {}
         for name in self.setup.tasks:
             steered = self.methods(name)
-            answers = self.ask(
+            by_method = self.ask(
                 "test", name, steered.values(), baselines=tasks.BASELINES, generate=True
             )
-            rows = {_PROMPTS[baseline]: answers[baseline] for baseline in tasks.BASELINES}
-            tested[name] = rows | {row: answers[spell([method])] for row, method in steered.items()}
+            rows = {_PROMPTS[baseline]: by_method[baseline] for baseline in tasks.BASELINES}
+            tested[name] = rows | {
+                row: by_method[spell([method])] for row, method in steered.items()
+            }
         return tested
 
     def ask(
@@ -275,8 +277,8 @@ class Study:
         self, folder: str, name: str, methods: Sequence[Method]
     ) -> dict[Method, np.ndarray]:
         """[validation sample]; what is excluded for its fluency stands behind all others."""
-        answers = self.ask(f"validation-{folder}", name, methods, "validation")
-        results = {method: answers[spell([method])] for method in methods}
+        by_method = self.ask(f"validation-{folder}", name, methods, "validation")
+        results = {method: by_method[spell([method])] for method in methods}
         return {
             method: np.full(len(result.numbers), -1.0) if result.excluded else values_of(result)
             for method, result in results.items()

@@ -237,12 +237,12 @@ def table_4(study: Study) -> Figure:
     means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
     heads = {name: {"PASTA": pasta_on(study.heads["multi-task", name])} for name in free}
     for wording in _WORDINGS:
-        answers = _answers(study, f"table-4-{wording}", heads, instruction=wording)
-        for row, results in answers.items():
+        by_row = _ask_tasks(study, f"table-4-{wording}", heads, instruction=wording)
+        for row, results in by_row.items():
             rows.append((wording, row, *map(cell_of, results)))
             means[row].append(float(np.mean([values_of(result).mean() for result in results])))
             every += results
-        gain = _mean_gain(answers, "PASTA")
+        gain = _mean_gain(by_row, "PASTA")
         measured = f"Mean of {' and '.join(free)}:"
         claims.append(claim_that(_IMPROVES.format(wording), gain, +1, measured))
     ranges = {row: max(values) - min(values) for row, values in means.items()}
@@ -257,22 +257,22 @@ def table_4(study: Study) -> Figure:
     )
 
 
-def _answers(
+def _ask_tasks(
     study: Study, folder: str, steered: Mapping[str, Mapping[str, Pasta]], **settings: Any
 ) -> dict[str, list[Result]]:
     """By row, the answers of all tasks: unsteered, and under methods, given by task and row."""
     rows: dict[str, list[Result]] = {}
     for name, methods in steered.items():
-        answers = study.ask(folder, name, methods.values(), **settings)
-        rows.setdefault("zero-shot", []).append(answers[ZERO_SHOT])
+        by_method = study.ask(folder, name, methods.values(), **settings)
+        rows.setdefault("zero-shot", []).append(by_method[ZERO_SHOT])
         for row, method in methods.items():
-            rows.setdefault(row, []).append(answers[spell([method])])
+            rows.setdefault(row, []).append(by_method[spell([method])])
     return rows
 
 
-def _mean_gain(answers: Mapping[str, Sequence[Result]], row: str) -> Estimate:
+def _mean_gain(by_row: Mapping[str, Sequence[Result]], row: str) -> Estimate:
     """The mean over tasks of what a row has more than zero-shot, sample by sample."""
-    pairs = zip(answers[row], answers["zero-shot"], strict=True)
+    pairs = zip(by_row[row], by_row["zero-shot"], strict=True)
     return estimate(
         np.mean([values_of(ours) - values_of(theirs) for ours, theirs in pairs], axis=0)
     )
@@ -313,10 +313,10 @@ def table_14(study: Study) -> Figure:
         f"{scale.profiled} samples": pasta_on(study.rankings["json"].top(k)),
         f"{scale.fewer} samples": pasta_on(fewer.top(k)),
     }
-    answers = _answers(study, "table-14", {"json": steered})
+    by_row = _ask_tasks(study, "table-14", {"json": steered})
     rows: list[_Row] = [("profiled on", head_of("json"))]
-    rows += [(row, cell_of(result)) for row, (result,) in answers.items()]
-    zero, many, few = (values_of(result) for (result,) in answers.values())
+    rows += [(row, cell_of(result)) for row, (result,) in by_row.items()]
+    zero, many, few = (values_of(result) for (result,) in by_row.values())
     lost = f" Less the heads of {scale.profiled} samples {in_words(paired_difference(few, many))}."
     claim = claim_that(text, paired_difference(few, zero), +1, "Less zero-shot", lost)
     claims = judged([claim], beyond_reach("json", zero, few, many))

@@ -143,7 +143,7 @@ class ErrorBody(TypedDict):
     code: str | None
 
 
-class ErrorAnswer(TypedDict):
+class ErrorResponse(TypedDict):
     """An error as OpenAI has it."""
 
     error: ErrorBody

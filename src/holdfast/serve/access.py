@@ -61,7 +61,7 @@ class AccessRules:
             )
 
 
-class Guard:
+class AccessControl:
     """The middleware around all routes; metrics count paths not in `paths` as "other"."""
 
     def __init__(self, app: ASGIApp, gate: AccessRules, metrics: Metrics, paths: frozenset[str]):

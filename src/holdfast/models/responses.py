@@ -29,7 +29,7 @@ class Endpoint:
     key: str = field(default="", repr=False, compare=False)  # empty where none is needed
 
 
-class MalformedAnswer(ValueError):
+class MalformedResponse(ValueError):
     """An answer that is not one complete chat completion; says in a few words what is wrong."""
 
 
@@ -38,24 +38,24 @@ class FilteredReply(ValueError):
 
 
 def read_json(text: str) -> Fields:
-    """The object in an answer, or {}; a `MalformedAnswer` if it is not JSON."""
+    """The object in an answer, or {}; a `MalformedResponse` if it is not JSON."""
     try:
         return as_fields(json.loads(text))
     except (ValueError, RecursionError):
-        raise MalformedAnswer("not JSON") from None
+        raise MalformedResponse("not JSON") from None
 
 
 def read_reply(answer: Fields) -> Reply:
-    """The reply in a chat completion; raises `MalformedAnswer` or `FilteredReply` without one."""
+    """The reply in a chat completion; raises `MalformedResponse` or `FilteredReply` without one."""
     choices = answer.get("choices")
     if not isinstance(choices, list):
-        raise MalformedAnswer("no choices")
+        raise MalformedResponse("no choices")
     if not choices:
-        raise MalformedAnswer("an empty list of choices")
+        raise MalformedResponse("an empty list of choices")
     choice = as_fields(choices[0])
     ending, message = _read_ending(choice.get("finish_reason")), choice.get("message")
     if not isinstance(message, dict):
-        raise MalformedAnswer("no message")
+        raise MalformedResponse("no message")
     text, stop_reason = _read_message(message, ending)
     usage = as_fields(answer.get("usage"))
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -94,16 +94,16 @@ def read_stream(
         if (reason := choice.get("finish_reason")) is not None:
             ending = _read_ending(reason)
     if not ending:
-        raise MalformedAnswer("no end")
+        raise MalformedResponse("no end")
     stop_reason = content or ("empty" if ending == "stop" and not text else ending)
     return Reply(text, None, stop_reason, masses=masses), name
 
 
 def read_models(text: str) -> list[str]:
-    """The names in a list of models; a `MalformedAnswer` if it is none."""
+    """The names in a list of models; a `MalformedResponse` if it is none."""
     models = read_json(text).get("data")
     if not isinstance(models, list):
-        raise MalformedAnswer("no list of models")
+        raise MalformedResponse("no list of models")
     return [name for model in models if isinstance(name := as_fields(model).get("id"), str)]
 
 
@@ -116,7 +116,7 @@ def _read_ending(reason: object) -> str:
     if reason == "content_filter":
         raise FilteredReply
     if not isinstance(reason, str) or reason not in _STOP_REASONS:
-        raise MalformedAnswer(f"finish_reason {shortened(reason)}")
+        raise MalformedResponse(f"finish_reason {shortened(reason)}")
     return _STOP_REASONS[reason]
 
 
@@ -127,12 +127,12 @@ def _read_masses(choice: Fields) -> tuple[float, ...] | None:
     if tokens is None:
         return None
     if not isinstance(tokens, list):
-        raise MalformedAnswer("no list of tokens in its trace")
+        raise MalformedResponse("no list of tokens in its trace")
     ending = [trace["end"]] if "end" in trace else []
     masses = [as_fields(token).get("mass") for token in [*tokens, *ending]]
     numbers = tuple(float(mass) for mass in masses if isinstance(mass, (int, float)))
     if len(numbers) < len(masses):
-        raise MalformedAnswer("a token without a mass in its trace")
+        raise MalformedResponse("a token without a mass in its trace")
     return numbers
 
 
@@ -140,7 +140,7 @@ def _read_message(message: Fields, stop_reason: str) -> tuple[str, str]:
     """The text and the stop reason; a message without content says why there is none."""
     content = message.get("content")
     if content is not None and not isinstance(content, str):
-        raise MalformedAnswer("no text in the message")
+        raise MalformedResponse("no text in the message")
     if message.get("tool_calls") or message.get("function_call"):
         stop_reason = "tool_calls"
     if content is not None:
