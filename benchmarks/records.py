@@ -135,7 +135,7 @@ RECORDS = (
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
-    Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 40),
+    Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 25),
     Record(
         "vllm_loop",
         "plugins/holdfast-vllm/benchmarks/drift_loop.py --repetitions 1 --out {out}",

@@ -159,16 +159,18 @@ def real_speed_table() -> str:
 
 
 def layers_line() -> str:
-    """What other forms of the layers would gain, in the step where they gain most."""
+    """What other forms of the layers would gain in a step."""
     rows = read("faster_layers")["rows"]
-    row = max(rows, key=lambda row: row["int8"]["median"])
+    (row,) = (row for row in rows if row["rows"] == 16)
     packed, eight_bits, compiled = (
         "{median:.2f} [{low:.2f}, {high:.2f}]".format(**row[form])
         for form in ("packed", "int8", "compiled")
     )
+    steps = [f"{row['packed_step']['median']:.2f}" for row in rows]
     return (
         f"Other forms of the layers in a step of {row['rows']} rows, times as fast: packed once"
-        f" {packed}, in eight bits {eight_bits}, compiled {compiled}"
+        f" {packed}, in eight bits {eight_bits}, compiled {compiled}. A whole step with packed"
+        f" weights: {', '.join(steps)} at {', '.join(str(row['rows']) for row in rows)} rows"
         " ([record](RESULTS/faster_layers.json), by `python benchmarks/faster_layers.py`)."
     )
 
@@ -350,7 +352,7 @@ def growth_line() -> str:
     )
     return (
         f"SmolLM2, time per token and memory: {'; '.join(parts)}"
-        " ([record](RESULTS/growth_smollm2.json), whose memory includes loading). The default model"
+        " ([record](RESULTS/growth_smollm2.json)). The default model,"
         f" to {largest['conversations']:,} conversations, {largest['rounds']} rounds or"
         f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
         f" {memory:+.2f} ([record](RESULTS/growth.json))."
