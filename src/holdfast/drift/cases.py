@@ -31,7 +31,7 @@ class Rule:
         when: the turns of a log that it applies to; probes are always scored.
 
     Raises:
-        UsageError: no probes, or no measure.
+        UsageError: no measure.
     """
 
     id: str | None
@@ -60,7 +60,7 @@ class Case:
         rules: several rules of one prompt, each with an id.
 
     Raises:
-        UsageError: both forms or neither, no probes, no measure, or rules with the same id.
+        UsageError: both forms or neither, no measure, or rules with the same id.
     """
 
     id: str

@@ -113,9 +113,9 @@ class Settings:
             equally often from the start); "all" (the same pairs, the agent's prompt changing last);
             or "in-turn" (each prompt is the agent's in turn, and the user model is drawn).
         context: if the model's context leaves no room for a reply, "stop" ends the dialog, "cut"
-            leaves out as many of the oldest rounds as it takes, "slide" all but the last `window`
-            rounds, and more if needed; "summarise" has the model summarise the older half of the
-            rounds, and "compact" the agent's system prompt with them.
+            leaves out as many of the oldest rounds as it takes, "summarise" has the model summarise
+            the older half of the rounds, and "compact" the agent's system prompt with them. "slide"
+            shows only the last `window` rounds from the start, and fewer if needed.
         window: rounds that "slide" shows, including the current one, or that "summarise" and
             "compact" show before they summarise; None: as many as there is room for.
         summary_prompt: the prompt of "summarise" and "compact"; None: `SUMMARY_PROMPT`.
