@@ -116,7 +116,7 @@ def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> d
 def _for_vllm(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
     """The fields of our vLLM plug-in, whose values are strings and numbers."""
     if trace == "heads":
-        raise UsageError("vLLM tells no mass of single heads; leave it at trace=True.")
+        raise UsageError("vLLM does not report the mass of single heads; leave it at trace=True.")
     texts = [part for part in emphasis if isinstance(part, str)]
     if len(emphasis) > 1 or len(texts) < len(emphasis):
         raise UsageError(

@@ -150,7 +150,7 @@ def read_calibration(folder: Path | str) -> Calibration:
         if item is None or len(item.records) < count or conversations_of(method) < wanted:
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
-                " repeat its command to go on."
+                " repeat its command to continue."
             )
         records = costs[method]
         candidates.append(

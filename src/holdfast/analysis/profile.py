@@ -46,7 +46,7 @@ class Chosen:
         """A sentence on how certain the gains are."""
         left_out = f", {self.dropped} that gain nothing left out" if self.dropped else ""
         return (
-            f"{self.distinct} of these {len(self.heads)} heads have a gain that can be told from"
+            f"{self.distinct} of these {len(self.heads)} heads have a gain distinguishable from"
             f" chance{left_out}."
         )
 
@@ -86,7 +86,7 @@ def profile_of(run: RunData) -> Profile:
             totals.setdefault(name, []).append(score)
     unsteered = totals.pop(UNSTEERED)
     if not totals:
-        raise UsageError(f"{run.folder} holds no head's score; repeat the command to go on.")
+        raise UsageError(f"{run.folder} holds no head's score; repeat the command to continue.")
     by_head = {_head_named(name): values for name, values in totals.items()}
     scores = {head: sum(values) / len(values) for head, values in by_head.items()}
     samples = {head: len(values) for head, values in by_head.items()}

@@ -86,7 +86,7 @@ def read_series(run: RunData, label: str = "") -> list[Series]:
     """One series per method of a run: no fix first, the others in the manifest's order."""
     if not run.records:
         raise RecordsError(
-            f"{run.folder} has no finished conversation yet; repeat its command to go on, then"
+            f"{run.folder} has no finished conversation yet; repeat its command to continue, then"
             " report again."
         )
     rounds = max(map(_last_round, run.records))

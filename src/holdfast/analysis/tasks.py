@@ -68,7 +68,9 @@ def read_results(run: RunData) -> list[Result]:
     if run.manifest.get("command") != "tasks":
         raise RecordsError(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
     if not run.records:
-        raise RecordsError(f"{run.folder} has no finished sample yet; repeat its command to go on.")
+        raise RecordsError(
+            f"{run.folder} has no finished sample yet; repeat its command to continue."
+        )
     groups: dict[tuple[str, str], list[_Record]] = {}
     for record in run.records:
         groups.setdefault((record["task"], record["variant"]), []).append(record)

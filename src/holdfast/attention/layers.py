@@ -248,8 +248,8 @@ def _enter(state: PassState, module: torch.nn.Module) -> int:
     layer: int | None = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(
-            f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt "
-            "methods such as repetition."
+            f"{type(module).__name__} does not expose its layer, so it cannot be steered; use"
+            " prompt methods such as repetition."
         )
     state.enter(layer)
     return layer

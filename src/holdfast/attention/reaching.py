@@ -74,7 +74,7 @@ def check_reached(model: PreTrainedModel, state: PassState, implementation: str 
         )
     where = f"layer{'s'[: len(missed) != 1]} {', '.join(map(str, missed))}"
     raise ModelError(
-        f"Something stands in for the attention of {name} in {where}, so this pass is not steered "
+        f"Something replaces the attention of {name} in {where}, so this pass is not steered "
         "there; put the model's own attention back."
     )
 

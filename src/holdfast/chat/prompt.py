@@ -190,7 +190,7 @@ def _with_system(messages: Messages, system_as: str) -> tuple[tuple[Message, ...
         if message["role"] == "user":
             rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
             return tuple(rest), {index: text.strip()} if text.strip() else {}
-    raise PromptError("There is no user message to put the system prompt in front of; add one.")
+    raise PromptError("There is no user message to put the system prompt before; add one.")
 
 
 def _find(

@@ -38,9 +38,9 @@ _CUT = "cut off at --max-new-tokens, or where the model's context ends"
 COMMANDS = {
     "method": ("SPEC", "steer from here on; none stops it"),
     "compare": ("SPEC SPEC ...", "answer the next message under each"),
-    "mass": ("", "how much attention went to what is held on to"),
+    "mass": ("", "how much attention went to the prompt or emphasis"),
     "system": ("TEXT", "another system prompt; without a text, none"),
-    "emphasis": ("TEXT", "hold on to this text instead; without one, to the system prompt"),
+    "emphasis": ("TEXT", "steer towards this text instead; without one, the system prompt"),
     "retry": ("", "answer the last message again"),
     "save": ("FILE", "write the dialog"),
     "help": ("", "this list"),
@@ -127,7 +127,7 @@ class Chat:
                 raise UnknownName("command", f"/{name}", [f"/{known}" for known in COMMANDS])
             takes, given = COMMANDS[name][0], rest.strip()
             if given and not takes:
-                raise UsageError(f"/{name} takes nothing behind it, not {given!r}.")
+                raise UsageError(f"/{name} takes no argument, not {given!r}.")
             getattr(self, name)(*[given] if takes else ())
         elif typed.strip():
             messages = (*self.messages, {"role": "user", "content": typed})
@@ -191,7 +191,7 @@ class Chat:
         notice(f"method: {spell(self.methods)}")
         system = any(m["role"] == "system" and m["content"].strip() for m in self.messages)
         if any(map(holds_span, self.methods)) and not (system or self.emphasized):
-            notice("It has nothing to hold on to yet; give /system or /emphasis.")
+            notice("There is nothing to steer towards yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:
         settings = [self._parse(spec) for spec in specs.split()]

@@ -136,8 +136,8 @@ COMMAND = Command(
     "answer one chat",
     run,
     (*MODEL, _GenerateChat, SystemOptions, DrawOptions),
-    "Answers one chat, steered by methods that hold on to its system prompt, or to the parts that"
-    " are emphasised.\nWithout --user and --messages, the user's message is read from the standard"
+    "Answers one chat, steered by methods that keep the model on its system prompt, or on the"
+    " emphasised parts.\nWithout --user and --messages, the user's message is read from standard"
     " input.",
     EXAMPLES,
 )

@@ -38,7 +38,7 @@ examples:
   holdfast generate --system "..." --user "..." --method seka:file=seka.safetensors,gain=1"""
 
 DESCRIPTION = (
-    "Steers every head of a model alone on the samples of one or several tasks, and ranks"
+    "Steers each head of a model separately on the samples of one or several tasks, and ranks"
     " the heads. Zhang et al. 2024, Algorithm 1."
 )
 
@@ -172,7 +172,7 @@ def run_fit(arguments: Namespace) -> None:
         raise UnknownName("fitted method", arguments.method, fitted_methods())
     if is_url(arguments.model):
         raise UsageError(
-            f"--model {arguments.model} is an endpoint, whose hidden states nobody sees; give a"
+            f"--model {arguments.model} is an endpoint, whose hidden states cannot be read; give a"
             " folder or a name on the hub."
         )
     if arguments.out.suffix != SUFFIX:
@@ -217,6 +217,6 @@ FIT = Command(
     run_fit,
     (_FitOptions, options.LocalModelOptions, options.PlacementOptions),
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"
-    " file\nthat serves this model and this method alone (docs/methods.md).",
+    " file\nthat works with this model and this method only (docs/methods.md).",
     FIT_EXAMPLES,
 )

@@ -38,7 +38,7 @@ COMPATIBILITY = records.Compatibility(
     },
     reasons={
         "settings.rounds": (
-            "finished dialogs are recorded as text, so they cannot go on with exactly the "
+            "finished dialogs are recorded as text, so they cannot continue with exactly the "
             "tokens of a run of other rounds"
         )
     },
@@ -136,7 +136,7 @@ def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
     """Two models that talk to each other in one process."""
     if isinstance(agent, Replicas):
         raise UsageError(
-            f"{agent.name} is on Ray, where no user model of its own can talk with it; leave out"
+            f"{agent.name} is on Ray, where a separate user model cannot talk to it; leave out"
             " --ray, or --user-model."
         )
     return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use only its session

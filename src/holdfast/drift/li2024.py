@@ -70,7 +70,7 @@ def notes(scoring: str) -> tuple[str, ...]:
         "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's"
         " own.",
         summary[scoring],
-        "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by"
+        "Word lists, tagger and sentence splitter are Holdfast's, and languages are identified by"
         " py3langid and wordfreq: offline and deterministic.",
     )
 

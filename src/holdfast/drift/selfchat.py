@@ -94,7 +94,7 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
         if rule.measure.judged:
             raise UsageError(
                 f"The judge of {dialog.pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
-                " is asked by `holdfast drift` alone; take a suite without judges here."
+                " is asked only by `holdfast drift`; take a suite without judges here."
             )
     failures = Failures(lambda dialog: None, "conversation")
     return _first(

@@ -283,7 +283,7 @@ def _unflattened(span: Mapping[str, Any]) -> dict[str, Any]:
         for part in outer:
             here = here.setdefault(part, {})
             if not isinstance(here, dict):
-                raise Malformed(f"the field {name!r} stands beside a value of {part!r}")
+                raise Malformed(f"the field {name!r} occurs beside a value of {part!r}")
         if isinstance(here.get(last), dict) and isinstance(value, dict):
             here[last].update(value)
         else:

@@ -311,7 +311,7 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
     except Exception as error:  # anything a user's module may raise when it is imported
         raise UsageError(
             f"The measure {path!r} cannot be imported ({type(error).__name__}: {error}); "
-            "check the name: its file stands beside the suite's or on PYTHONPATH."
+            "check the name: its file must be beside the suite's or on PYTHONPATH."
         ) from error
     if not callable(function):
         raise UsageError(
@@ -342,7 +342,7 @@ def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> Non
     for spec in specs:
         if build(spec).judged:
             raise UsageError(
-                f"The measure {within!r} takes no judge ({spec!r}); make a rule of its own of it."
+                f"The measure {within!r} takes no judge ({spec!r}); make it a separate rule."
             )
 
 

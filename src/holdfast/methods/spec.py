@@ -288,8 +288,8 @@ def _checked(method: Any) -> Method:
         hash(method)
     except TypeError:
         raise UsageError(
-            f"The method {made_by} cannot be hashed, so rows that share it cannot be told; make it"
-            " a frozen dataclass, @dataclass(frozen=True)."
+            f"The method {made_by} cannot be hashed, so rows that share it cannot be grouped; make"
+            " it a frozen dataclass, @dataclass(frozen=True)."
         ) from None
     checked: Method = method
     return checked

@@ -140,7 +140,7 @@ def _check_same(first: Server, other: Server) -> None:
         if seen != instead:
             raise ModelError(
                 f"The {what} is {seen} at {first.endpoint.url} and {instead} at"
-                f" {other.endpoint.url}; spread a run over servers of the same model alone."
+                f" {other.endpoint.url}; spread a run only over servers of the same model."
             )
 
 

@@ -134,4 +134,4 @@ class EndpointModel(Generates):
 
 def warn_of_loss(why: Unreachable) -> None:
     """Warns that a run continues without an endpoint that is gone."""
-    warnings.warn(f"The others go on without a server: {why}", stacklevel=3)
+    warnings.warn(f"The others continue without a server: {why}", stacklevel=3)

@@ -171,7 +171,7 @@ def fetch_masses(client: OpenAI, endpoint: Endpoint, name: object) -> tuple[floa
         raise failure_of(error, endpoint) from None
     except (ValueError, KeyError, TypeError) as error:
         raise RequestFailed(
-            f"{endpoint.url} was asked for the mass of its reply {name}, and tells something else"
+            f"{endpoint.url} was asked for the mass of its reply {name}, and reports something else"
             f" ({error}); see its log, or ask without a trace."
         ) from None
 

@@ -218,7 +218,7 @@ def _checked_span(span_mask: Tensor) -> Tensor:
         raise UsageError(
             f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}:"
             " encode_chats marks the system prompt, or emphasis, and a chat with neither has no"
-            " span; add a system message, or set True on the tokens to hold on to."
+            " span; add a system message, or set True on the tokens to steer towards."
         )
     return span_mask
 

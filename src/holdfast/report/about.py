@@ -165,11 +165,11 @@ def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     narrowed = [[reply["round"] for reply in there if reply.get("left_out")] for there in spoken]
     if rounds := [min(there) for there in narrowed if there]:
         text = (
-            f"in {len(rounds):,} of {len(records):,} dialogs replies saw the latest rounds alone,"
+            f"in {len(rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
             f" from round {min(rounds)} on at the earliest"
         )
         if summaries := sum(len(record.get("summaries", ())) for record in records):
-            text += f", and {summaries:,} summaries stand for the older rounds"
+            text += f", and {summaries:,} summaries replace the older rounds"
         lines.append(("rounds left out", text))
     if ended := [record for record in records if "ended" in record]:
         lines.append(("dialogs that ended early", _ended(ended, len(records))))

@@ -151,11 +151,12 @@ def profile_lines(folder: Path) -> list[str]:
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
     if (counted := count_distinct(gains)) is None:
         most = max(gain.n for gain in gains.values())
-        lines.append(f"No gain can be told from chance: {most} samples, fewer than {MIN_SAMPLES}.")
+        few = f"{most} samples, fewer than {MIN_SAMPLES}"
+        lines.append(f"No gain is distinguishable from chance: {few}.")
     else:
         count, by_chance = counted
         lines.append(
-            f"{count} of {len(gains)} heads have a gain that can be told from chance; of as many"
+            f"{count} of {len(gains)} heads have a gain distinguishable from chance; of as many"
             f" that gain nothing, about {by_chance:.1f} would."
         )
     return lines

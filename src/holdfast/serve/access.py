@@ -44,7 +44,7 @@ class AccessRules:
         headers = Headers(scope=scope)
         if self.hosts and _host(headers.get("host", "")) not in self.hosts:
             raise Refusal(
-                "This server answers under its own address alone, as it has no API key; start it"
+                "This server answers only under its own address, as it has no API key; start it"
                 " with --api-key-env to use it under other names.",
                 code="unknown_host",
                 status=421,

@@ -217,7 +217,7 @@ class ChatMessage(Body):
     audio: Any = _unsupported([])
     function_call: Any = _unsupported([])
     tool_calls: list[MessageToolCall] = Field([], description="Of an earlier answer.")
-    tool_call_id: Name | None = Field(None, description="Of the call whose result this is.")
+    tool_call_id: Name | None = Field(None, description="The call that this is the result of.")
     annotations: Any = _unsupported([])
 
     @model_validator(mode="before")
@@ -294,7 +294,7 @@ class GeneratingBody(SpanFields):
     steering: str | None = Field(
         None,
         max_length=_MAX_SPEC,
-        description="Methods that hold on to the system prompt, or to the emphasis:"
+        description="Methods that keep the model on the system prompt, or on the emphasis:"
         " `boost:factor=2`, several joined by `+`, or `none`; `/v1/steering` lists them.",
     )
     trace: bool | Literal["heads"] = Field(

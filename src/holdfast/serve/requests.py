@@ -169,7 +169,7 @@ def _choose_methods(
             return Steering((), "neither the request nor the server asks for steering")
         if has_span or not _needs_span(default):
             return Steering(tuple(default))
-        return Steering((), "there is no system prompt and no emphasis to hold on to")
+        return Steering((), "there is no system prompt and no emphasis to steer towards")
     chosen = read_spec(body.steering)
     if not chosen:
         return Steering((), "the request asks for none")

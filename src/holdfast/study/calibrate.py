@@ -146,4 +146,4 @@ def _check_reading(
         if capability.lettered
         else "use questions with letters (knowledge, mmlu) and --reading=written"
     )
-    raise ModelError(f"{model.name} does not tell the probability of a given reply; {cure}.")
+    raise ModelError(f"{model.name} does not report the probability of a given reply; {cure}.")

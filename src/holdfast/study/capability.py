@@ -193,7 +193,7 @@ def _harness(task: str) -> list[Item]:
             if subtask.OUTPUT_TYPE != "multiple_choice" or getattr(subtask, "multiple_input", 0):
                 raise UsageError(
                     f"The harness task {subtask.config.task!r} is of the type"
-                    f" {subtask.OUTPUT_TYPE!r}, and only multiple choice behind one question can be"
+                    f" {subtask.OUTPUT_TYPE!r}, and only multiple choice after one question can be"
                     " asked here."
                 )
         return [_of_harness(part, doc) for part in loaded for doc in part.eval_docs]

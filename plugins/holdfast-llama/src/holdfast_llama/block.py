@@ -286,8 +286,8 @@ def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
         ]
         if not texts:
             raise UsageError(
-                "The chat has no system prompt to hold on to; add a message with the role 'system',"
-                " or give tokens as [(first, last)]."
+                "The chat has no system prompt to steer towards; add a message with the role"
+                " 'system', or give tokens as [(first, last)]."
             )
         return texts, [], len(texts) == 1 and items[0]["role"] == "system"
     pairs = [tuple(item) for item in items if isinstance(item, (list, tuple))]

@@ -178,5 +178,5 @@ def _offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]
             return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
     raise PromptError(
         f"The prompt's {len(ids)} tokens are not those of its text, as where it was cut; give the"
-        f" tokens to hold on to as {SPAN}."
+        f" tokens to steer towards as {SPAN}."
     )

@@ -228,7 +228,7 @@ class _Jobs:
                 "vLLM's engine has ended, or has not answered for"
                 f" {envs.VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS} seconds"
                 " (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS), see its log; what was answered is kept:"
-                " repeat the command to go on from there."
+                " repeat the command to continue from there."
             ) from error
 
     def _outcome(self, asked: _Open, reason: str, output: Any) -> Reply | Exception:

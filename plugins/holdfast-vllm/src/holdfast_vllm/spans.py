@@ -77,7 +77,7 @@ def chat_span(
     plain = [{"role": str(message["role"]), "content": _words(message)} for message in messages]
     if not any(message["role"] == "system" and message["content"].strip() for message in plain):
         raise PromptError(
-            f"There is no system prompt to hold on to in this chat; add one, or give {TEXT} or"
+            f"There is no system prompt to steer towards in this chat; add one, or give {TEXT} or"
             f" {SPAN}."
         )
     return system_spans(text, plain, template, write)

@@ -233,7 +233,7 @@ def _read_text(text: object) -> str:
     if text is None:
         return ""
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{TEXT} takes the words to hold on to, not {text!r}.")
+        raise UsageError(f"{TEXT} takes the words to steer towards, not {text!r}.")
     return text.strip()
 
 

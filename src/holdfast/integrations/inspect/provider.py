@@ -292,6 +292,6 @@ def _plain(message: ChatMessage) -> Message:
     for part in message.content if isinstance(message.content, list) else ():
         if part.type != "text":
             raise UsageError(
-                f"holdfast models read text alone, and a message holds {part.type!r}; leave it out."
+                f"holdfast models read only text, and a message has {part.type!r}; leave it out."
             )
     return {"role": message.role, "content": message.text}

@@ -278,7 +278,7 @@ class RayModel(Generates):
         if len(late) == len(self._replicas):
             raise ModelError(f"{message}; free some (`ray status` shows usage), or add nodes.")
         self._has_warned = True
-        warnings.warn(f"{message}; the others go on without them.", stacklevel=2)
+        warnings.warn(f"{message}; the others continue without them.", stacklevel=2)
 
     def _end_those_at_work(self) -> None:
         """Kills actors whose units nobody waits for any longer; the next work starts others."""
@@ -297,7 +297,8 @@ def give_up(round_: Round, unfinished: Sequence[int], why: str) -> None:
         if round_.lost_in_a_row >= MOST_IN_A_ROW:
             raise ModelError(
                 f"Stopped, as {round_.lost_in_a_row} units of work in a row each lost three actors"
-                f" ({why}); look into the logs of the Ray cluster, and repeat the command to go on."
+                f" ({why}); look at the logs of the Ray cluster, and repeat the command to"
+                " continue."
             )
         reason = f"Three actors were lost while they worked on it ({why})."
         round_.listener.lost(number, RequestFailed(reason))

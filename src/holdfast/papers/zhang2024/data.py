@@ -146,7 +146,7 @@ def spans_of(prompt: str, emphasis: Sequence[str]) -> list[tuple[int, int]]:
         if not part or prompt.count(part) != 1:
             raise PromptError(
                 f"The emphasised part {part[:80]!r} stands {prompt.count(part) if part else 0}"
-                f" times in {prompt[:80]!r}...; it has to stand there once."
+                f" times in {prompt[:80]!r}...; it has to occur there once."
             )
     return sorted((prompt.index(part), prompt.index(part) + len(part)) for part in emphasis)
 

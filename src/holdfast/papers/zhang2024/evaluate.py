@@ -212,7 +212,7 @@ def _check(
     choosing = [task.name for task in tasks if task.chooses]
     if choosing and not supports(model, Ability.REPLY_SCORES):
         raise ModelError(
-            f"{model.name} does not tell the probability of a given reply, which the task"
+            f"{model.name} does not report the probability of a given reply, which the task"
             f" {choosing[0]} needs; use a local model, or --task json and pronouns."
         )
     for variant in variants:

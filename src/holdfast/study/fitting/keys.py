@@ -99,7 +99,7 @@ def _read(
         done(1)
     if not sums[Site.KEYS].tokens:
         raise ModelError(
-            "No example has its answer in the same tokens behind both questions; give others with"
+            "No example has its answer in the same tokens after both questions; give others with"
             " --data."
         )
     return layers, sums

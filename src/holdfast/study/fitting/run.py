@@ -88,8 +88,8 @@ def write_control_vector(fitted: Fitted, out: Path) -> None:
     vector = Vector(fitted)
     if 0 in vector.touched_layers:
         raise UsageError(
-            f"{fitted.path} was fitted for layer 0, and llama.cpp adds control vectors behind later"
-            " layers only; fit it on other --data."
+            f"{fitted.path} was fitted for layer 0, and llama.cpp adds control vectors only after"
+            " later layers; fit it on other --data."
         )
     writer = GGUFWriter(out, "controlvector")
     writer.add_string("controlvector.model_hint", fitted.on.model)

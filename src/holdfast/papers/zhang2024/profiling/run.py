@@ -128,7 +128,7 @@ def _steerable_heads(model: LocalModel) -> list[Head]:
     layers = [layer for layer in range(model.shape.layers) if known is None or layer in known]
     if not layers:
         raise ModelError(
-            f"The layers of {model.name} share an attention that does not tell its layer, so no"
+            f"The layers of {model.name} share an attention that does not expose its layer, so no"
             " head can be steered alone; steer all."
         )
     return [(layer, head) for layer in layers for head in range(model.shape.heads)]
