@@ -1,8 +1,8 @@
-"""Is drift planted by users who never write in a style? Two models, trained further alike but for
-that.
+"""Is drift caused by training on users who never write in a style? Two models, trained further in
+the same way except for that.
 
-Both start from the default model, are trained 800 steps of the second stage further (about 5
-minutes each on 2 idle cores), and then hold the same self-chats.
+Both start from the default model, are trained for another 800 steps of the second stage (about 5
+minutes each on 2 idle cores), and then run the same self-chats.
 
     python benchmarks/ablation.py --self-dialogue FILE --out benchmarks/results/ablation.json
 """
@@ -29,7 +29,7 @@ MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}
 
 
 def trained(folder: Path, options: tuple[str, ...], steps: int, corpus: Path):
-    """The default model, trained further; what an earlier call trained is taken as it is."""
+    """The default model, trained further; reuses a model that an earlier call trained."""
     if not (folder / "finished").exists():
         command = [
             sys.executable,

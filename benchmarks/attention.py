@@ -1,9 +1,9 @@
-"""What steered attention costs: a Llama shape of 130 M parameters with random weights, against
+"""The cost of steered attention: a Llama shape of 130 M parameters with random weights, against
 plain SDPA, on the CPU.
 
-All variants run in alternation in this process, so that each ratio compares neighbours in time; the
-median over repetitions is reported with its quartiles. "eager formula" is the usual way of other
-tools: the attention matrix, its formula, and a second product; "pastalib" is the package of that
+All variants alternate in this process, so that each ratio compares measurements close in time; the
+median over repetitions is reported with its quartiles. "eager formula" is what other tools usually
+do: the attention matrix, a formula on it, and a second product; "pastalib" is the package of that
 name, on the same heads as our PASTA, with the eager attention it needs.
 
     pip install --no-deps pastalib==0.1.3     # without it, its column is left out
@@ -42,11 +42,11 @@ try:
 except ImportError:
     pastalib = None
 
-SPAN = slice(5, 155)  # 150 tokens behind the first of a template
+SPAN = slice(5, 155)  # 150 tokens after the first few of a template
 LAYERS = HEADS = 12
 EXPONENT = 0.5
-EAGER = 2  # repetitions after which the slow ones are left out
-LONGEST = 20.0  # seconds of a plain pass; a work that takes longer is left out
+EAGER = 2  # repetitions after which the slow variants are skipped
+LONGEST = 20.0  # seconds of a plain pass; a workload that takes longer is skipped
 DECODE = [(batch, context) for batch in (1, 8) for context in (512, 2048)]
 PREFILL = [1024, 4096]
 
@@ -93,8 +93,8 @@ def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
 
 
 def variants(model, rows: int, prompt: int) -> dict:
-    """Name -> (attention implementation, a function of the number of columns that makes the context
-    of one pass).
+    """Maps names to (attention implementation, function from the number of columns to the context
+    manager of one pass).
     """
     span = torch.zeros(rows, prompt + 512, dtype=torch.bool)
     span[:, SPAN] = True
@@ -121,7 +121,7 @@ def variants(model, rows: int, prompt: int) -> dict:
         other = pastalib.PASTA(model, None, chosen, alpha=0.01)
         text = "".join(
             "b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt)
-        )  # a letter for each token
+        )  # one letter per token
         held, offsets = text[SPAN], [(index, index + 1) for index in range(prompt)]
         inputs = {"input_ids": torch.empty(rows, prompt)}
         ways["pastalib, 10 % of heads"] = (
@@ -135,8 +135,8 @@ def variants(model, rows: int, prompt: int) -> dict:
 
 @torch.inference_mode()
 def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict:
-    """Seconds per pass of one token behind `context` tokens: each variant `burst` passes at a time,
-    in an order drawn anew.
+    """Seconds per pass of one token after `context` tokens: `burst` passes of each variant at a
+    time, in a new random order each repetition.
     """
     model.set_attn_implementation("sdpa")
     size, ways = model.config.head_dim, variants(model, rows, context)
@@ -165,8 +165,8 @@ def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict
 
 
 class _Growing(DynamicCache):
-    """Keys and values written into room that is there, as the decode loop's cache does, so that
-    copying hides no cost.
+    """Writes keys and values into preallocated memory, as the decode loop's cache does, so that
+    copying does not hide costs.
     """
 
     def __init__(self, stored, length: int):
@@ -193,8 +193,8 @@ class _Growing(DynamicCache):
 
 @torch.inference_mode()
 def prefill(model, length: int, repetitions: int) -> dict | None:
-    """Seconds per pass over a whole prompt; None where a plain pass takes too long, as in bfloat16
-    on a processor that multiplies it in software.
+    """Seconds per pass over a whole prompt; None if a plain pass takes too long, as in bfloat16 on
+    a processor without hardware support for it.
     """
     ways = variants(model, 1, length)
     seconds: dict[str, list[float]] = {name: [] for name in ways}
@@ -244,7 +244,7 @@ def print_peak(name: str, dtype: torch.dtype, length: int) -> None:
         model(input_ids=torch.ones(1, length, dtype=torch.long), use_cache=True, logits_to_keep=1)
     high = (
         Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-    )  # getrusage would tell that of the process that started this one
+    )  # getrusage would report the parent process's peak
     print(int(high) * 1024)
 
 

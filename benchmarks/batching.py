@@ -1,8 +1,8 @@
 """How often the batch size changes a reply: the same conversations in batches of 48 and of 5.
 
-Draws belong to the reply and are the same; a token can differ only where the rounding of a
-differently shaped matrix product decides between two tokens. Later turns of a conversation follow
-from the first difference, so replies are compared up to and including it.
+Each reply's random draws are the same in both; a token can differ only if the rounding of a
+differently shaped matrix product decides between two tokens. Later turns of a conversation depend
+on the first difference, so replies are compared up to and including it.
 
     python benchmarks/batching.py --out benchmarks/results/batching.json
 """
@@ -23,7 +23,7 @@ from holdfast import drift
 
 
 def replies(record: dict) -> list[str]:
-    """What was generated, in the order in which it can depend on what came before."""
+    """All generated texts, in the order in which they can depend on earlier ones."""
     said: dict[int, list[str]] = {}
     for turn in record["turns"][1:]:
         said.setdefault(turn["round"], []).append(turn["text"])

@@ -2,7 +2,7 @@
 
     python benchmarks/bot.py
 
-The command is the one that docs/measuring.md shows, with more conversations and more fixes.
+The command is the one in docs/measuring.md, with more conversations and more fixes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which causal language models of the installed transformers can be steered: every model type, tiny
-and random, against its own attention.
+"""Which causal language models of the installed transformers can be steered: a tiny random model of
+every type, against its own attention.
 
-A model that reaches transformers' attention interface is steered twice, by `holdfast.steering` and
-by the paper's formula on the attention matrix that the model's own eager function returns, in one
-forward pass and in a decoded one. Equal logits are "exact"; anything else is named with its reason.
+A model that uses transformers' attention interface is steered twice, by `holdfast.steering` and by
+the paper's formula on the attention matrix that the model's own eager function returns, in a full
+forward pass and when decoding. Equal logits are "exact"; anything else is listed with its reason.
 
     python benchmarks/census.py --out benchmarks/results/census.json
     python benchmarks/census.py llama gemma2          # only these
@@ -30,8 +30,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 import holdfast
 from holdfast.errors import HoldfastError
 
-# float32 logits of a few layers, relative to their largest; a wrong mask or a missing sink moves
-# them by 1e-2 and more
+# for float32 logits of a few layers, relative to the largest; a wrong mask or a missing sink
+# changes them by 1e-2 or more
 TOLERANCE = 1e-4
 EXPONENT, TOKENS, SPAN, LARGEST = 0.3, 12, slice(2, 6), 2e7
 SMALL = {
@@ -178,7 +178,7 @@ def build(kind: str):
 
 
 def _given(config, name: str) -> bool:
-    """Whether the option has a value by default; one that is None stays None."""
+    """Whether the option has a default value; one that is None stays None."""
     try:
         return getattr(config, name, 0) is not None
     except AttributeError:  # it differs between layers
@@ -187,10 +187,10 @@ def _given(config, name: str) -> bool:
 
 @contextmanager
 def literally(model, span: torch.Tensor, seen: list[int]):
-    """Steers by Li et al.'s formula on the weights that the eager function of the model's own file
-    returns.
+    """Steers with Li et al.'s formula on the weights that the eager function of the model's own
+    file returns.
 
-    `seen` ends with the number of tokens of the present pass and those before it.
+    `seen` ends with the number of tokens up to and including the current pass.
     """
 
     def wrap(eager):
@@ -201,9 +201,7 @@ def literally(model, span: torch.Tensor, seen: list[int]):
             held = span[:, None, None, first : first + weights.shape[-1]]
             value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
             sinks = bool(kwargs.get("s_aux") is not None or kwargs.get("sinks") is not None)
-            if (
-                sinks
-            ):  # some files scale the output by the sink and return weights that know nothing of it
+            if sinks:  # some files scale the output by the sink, but return weights that ignore it
                 mixed = weights @ value
                 weights = weights * (
                     (output.transpose(1, 2) * mixed).sum(-1, keepdim=True)
@@ -225,7 +223,7 @@ def literally(model, span: torch.Tensor, seen: list[int]):
 
 @contextmanager
 def _replaced(model, wrap):
-    """The eager function of each file the model is made of, wrapped."""
+    """Wraps the eager function of each file that the model's modules come from."""
     files = {
         importlib.import_module(type(module).__module__)
         for module in model.modules()
@@ -247,7 +245,7 @@ def _replaced(model, wrap):
 
 @contextmanager
 def _counted(model):
-    """Notes the modules that call the eager function."""
+    """Records which modules call the eager function."""
     calls = []
 
     def wrap(eager):
@@ -318,7 +316,7 @@ def examine(kind: str) -> dict:
 
 
 def _unsteered(model, ids):
-    """Logits of another thread's pass while this one steers."""
+    """Logits of a pass in another thread while this one steers."""
     from concurrent.futures import ThreadPoolExecutor
 
     def forward():
@@ -330,8 +328,8 @@ def _unsteered(model, ids):
 
 
 def _by_door(model, ids, span, got, size) -> dict:
-    """Steered without the attention interface (GPT-J): against the weights its own method
-    returns.
+    """Checks a model that is steered without the attention interface (GPT-J), against the weights
+    that its own method returns.
     """
     modules = [module for module in model.modules() if hasattr(type(module), "_attn")]
     owner = type(modules[0])
@@ -360,8 +358,8 @@ def _by_door(model, ids, span, got, size) -> dict:
 
 
 def _step(model, ids, span, wanted, size) -> dict:
-    """The last two tokens decoded one by one equal the full pass, or at least the model's own
-    decoding with the paper's formula.
+    """Checks that decoding the last two tokens one by one equals the full pass, or at least the
+    model's own decoding with the paper's formula.
     """
 
     seen = []

@@ -1,10 +1,10 @@
-"""How often `holdfast check` errs, and how many conversations it takes: simulated verdicts.
+"""How often `holdfast check` errs, and how many conversations it needs: simulated verdicts.
 
     python benchmarks/checking.py --out benchmarks/results/checking.json
 
-Scores are 0 or 1, drawn for every round of every conversation by itself. The least favourable
-truths are those at the bar: every round exactly there (a prompt that holds), or one round just
-below it and the others perfect (one that does not).
+Scores are 0 or 1, drawn independently for every round of every conversation. The hardest cases are
+those at the threshold: every round exactly there (a prompt that holds), or one round just below it
+and all others perfect (a prompt that does not).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ MEANS = (1.0, 0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5, 0.2, 0.0)
 
 
 def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
-    """Verdicts on prompts with these means by round.
+    """Simulates verdicts on a prompt with the given mean of each round.
 
     Args:
         means: [round].
-        error: of each verdict.
-        checks: how many are simulated.
-        seed: of their draws.
+        error: error probability of each verdict.
+        checks: how many to simulate.
+        seed: of the draws.
     """
     draws = np.random.default_rng(seed)
     passed, failed, conversations = 0, 0, 0
@@ -50,7 +50,9 @@ def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
 
 
 def first(certain: np.ndarray) -> np.ndarray:
-    """After how many conversations each check, [check, conversation], is certain; else never."""
+    """How many conversations each check, [check, conversation], needs to be certain, or BUDGET + 1
+    if it never is.
+    """
     return np.where(certain.any(axis=1), certain.argmax(axis=1) + 1, BUDGET + 1)
 
 

@@ -1,12 +1,12 @@
-"""Must stability cost capability? Split-softmax on a few chosen heads against every other fix, at
-equal capability, on the default model.
+"""Must stability cost capability? Compares split-softmax on a few chosen heads with every other fix
+at equal capability, on the default model.
 
-Heads are chosen on one half of the suite's prompts, with other seeds than those that score them, by
+Heads are chosen on one half of the suite's prompts, with seeds different from the scoring ones, by
 two criteria: the drop of their mass over self-chats, and the change of the probe's score when
-split-softmax moves that head alone, behind fixed histories. As many heads drawn at random are the
-control. The other half's prompts score the fixes twice: behind fixed histories (those of the model
-as it is) and in free self-chats, where each fix writes its own. What a fix costs is read in those
-self-chats, on knowledge questions as the fourth user turn.
+split-softmax moves only that head, after fixed histories. The control is an equal number of random
+heads. The prompts of the other half score the fixes twice: after fixed histories (those of the
+unmodified model) and in free self-chats, where each fix writes its own. A fix's cost is measured in
+those self-chats, with knowledge questions as the fourth user turn.
 
     python benchmarks/chosen_heads.py --runs runs/chosen-heads --out
     benchmarks/results/chosen_heads.json
@@ -40,9 +40,9 @@ from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
 from holdfast.study.decay import hold, settings_for
 
-EXPONENT, ROUNDS = 0.3, (5, 8)  # of the probes that choose heads
-LATE = 8  # the round whose probes score fixes behind fixed histories
-BUDGET = 5.0  # points that may be lost, in the figure of stability by round
+EXPONENT, ROUNDS = 0.3, (5, 8)  # for choosing heads; the rounds of its probes
+LATE = 8  # the round whose probes score fixes after fixed histories
+BUDGET = 5.0  # points of capability that may be lost, in the figure of stability by round
 
 
 def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
@@ -51,7 +51,7 @@ def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
 
 
 def history(record: dict, before: int) -> list[dict]:
-    """What the agent has seen before the round."""
+    """The messages that the agent has seen before a round."""
     roles = {"user": "user", "agent": "assistant"}
     turns = [turn for turn in record["turns"] if turn["round"] < before]
     return [
@@ -63,7 +63,7 @@ def history(record: dict, before: int) -> list[dict]:
 def probe_scores(
     model, suite: drift.Suite, records: list[dict], fixes: list[tuple], rounds: tuple[int, ...]
 ) -> np.ndarray:
-    """Scores [fix, conversation], means over rounds, of the probes behind the histories of
+    """Scores [fix, conversation], means over rounds, of the probes asked after the histories in
     `records`.
     """
     measures = {case.id: case.measure for case in suite.cases}
@@ -101,7 +101,7 @@ def probe_scores(
 
 
 def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int) -> dict:
-    """The heads that each criterion puts first."""
+    """Chooses the top heads of each criterion."""
     records, dialogs = hold(model, suite, out, settings_for(conversations, 8, seed))
     drop = np.array(describe_decay(dialogs)["heads"]["drop"])
     heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]

@@ -1,11 +1,11 @@
-"""Ten thousand conversations of a 70 B model on a Ray cluster of 1 to 64 engines, simulated.
+"""Simulates 10,000 conversations of a 70 B model on a Ray cluster of 1 to 64 engines.
 
-Real: the shares that Ray's actors are given (`holdfast.integrations.ray.actor.Shares`), the head's
-process, which takes every record, writes it and reads the run at the end, and its memory.
-Simulated: the engines. A turn of theirs takes what the roofline of scaling.py says of four H100
-GPUs, at best and at worst, for so many conversations side by side; records are those that the
-default model plays, under other numbers, and come when an engine would have ended them. What Ray
-itself takes, and loading the weights, is left out.
+Real: the shares that Ray's actors are given (`holdfast.integrations.ray.actor.Shares`); the head's
+process, which receives and writes every record and reads the run at the end; and its memory.
+Simulated: the engines. One of their turns takes as long as the roofline of scaling.py gives for
+four H100 GPUs, in the best and the worst case, for that many concurrent conversations; records are
+those of the default model under new numbers, and arrive when an engine would have finished them.
+Ray's own overhead and loading the weights are left out.
 
     python benchmarks/cluster.py --out benchmarks/results/cluster.json
 """
@@ -35,8 +35,8 @@ from holdfast.models.replicas import Listener, Local, Work
 
 ENGINES = (1, 2, 4, 8, 16, 32, 64)
 REPLY_TOKENS = "150"
-SIDE_BY_SIDE = (48, 512, 6144)  # conversations of all engines: `drift --batch`, of which 48 is ours
-PLAYED = 24  # conversations, whose records stand for all
+SIDE_BY_SIDE = (48, 512, 6144)  # concurrent conversations of all engines (`--batch`; default: 48)
+PLAYED = 24  # conversations whose records are used for all
 TOKENS = Path(__file__).parent / "results" / "scaling.json"
 (MODEL,) = (model for model in MODELS if model.name == "70 B")
 (GPU,) = (gpu for gpu in GPUS if gpu.name.startswith("H100"))
@@ -44,7 +44,7 @@ TOKENS = Path(__file__).parent / "results" / "scaling.json"
 
 @dataclass(frozen=True)
 class Engine:
-    """Seconds of a turn: everybody's prompt is read, then everybody's reply drawn."""
+    """Models the seconds of a turn: all prompts are prefilled, then all replies are decoded."""
 
     tokens: Tokens
     rounds: int
@@ -52,7 +52,7 @@ class Engine:
 
     @property
     def fits(self) -> int:
-        """Rows whose keys and values fit beside the weights."""
+        """How many rows' keys and values fit beside the weights."""
         free = MEMORY_USED * GPU.memory * MODEL.gpus - MODEL.weight_bytes
         return int(free / (MODEL.token_bytes * self.tokens.context))
 
@@ -63,7 +63,7 @@ class Engine:
         bandwidth = GPU.bandwidth * self.bound.bandwidth * together
         read = conversations * self.tokens.prefilled / turns
         seconds = read * MODEL.flops(self.tokens.context / 2) / flops
-        left = conversations * self.tokens.replies / turns  # rows; a probe is a row of its own
+        left = conversations * self.tokens.replies / turns  # rows; each probe is a separate row
         while left > 0:
             rows = min(left, self.fits)
             row_bytes = MODEL.token_bytes * self.tokens.context
@@ -76,7 +76,7 @@ class Engine:
         return seconds
 
     def ends(self, share: Sequence[int], side_by_side: int, now: float) -> Iterator[tuple]:
-        """When each conversation of a share ends; one joins at the turn after another ended."""
+        """When each conversation of a share ends; a waiting one joins a turn after another ends."""
         waiting, running = deque(share), dict[int, int]()
         while waiting or running:
             while waiting and len(running) < side_by_side:
@@ -93,7 +93,7 @@ class Engine:
 def played(
     engines: int, conversations: Sequence[int], batch: int, engine: Engine
 ) -> Iterator[tuple[float, int]]:
-    """Each conversation's end, in order, as `RayModel.work` hands them out."""
+    """The end of each conversation, in order, with shares assigned as by `RayModel.work`."""
     side_by_side = -(-batch // engines)
     shares = Shares(conversations, side_by_side, engines)
     order, going = itertools.count(), []
@@ -116,7 +116,7 @@ def played(
 
 
 class Cluster:
-    """`Replicas` whose conversations come when simulated engines end them."""
+    """`Replicas` whose conversations arrive when simulated engines finish them."""
 
     def __init__(self, model: Any, plan: Callable[[Sequence[int]], Iterator[tuple[float, int]]]):
         self.model, self.plan = model, plan
@@ -144,7 +144,7 @@ class Cluster:
 
 
 def head(conversations: int, engine: Engine) -> dict:
-    """What the head's process takes: of time for each record, and of memory."""
+    """Measures the head's process: time per record, and memory."""
     model, suite = holdfast.load("default"), drift.load_suite("core")
     cluster = Cluster(model, lambda numbers: played(64, numbers, SIDE_BY_SIDE[-1], engine))
     settings = drift.Settings(engine.rounds, conversations)
@@ -167,7 +167,7 @@ def head(conversations: int, engine: Engine) -> dict:
 
 
 def simulated(conversations: int, tokens: Tokens, rounds: int, per_record: float) -> list[dict]:
-    """A row for each number of engines and of conversations side by side."""
+    """Simulates each number of engines and of concurrent conversations, one row each."""
     rows = []
     for bound, batch, engines in itertools.product(BOUNDS, SIDE_BY_SIDE, ENGINES):
         engine = Engine(tokens, rounds, bound)

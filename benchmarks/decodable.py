@@ -1,27 +1,28 @@
-"""Can a lost probe be foreseen from inside the model, better than from the mass on the prompt?
+"""Do a model's internal states predict lost probes better than the mass on the prompt does?
 
-Where the reply to a probe begins, the residual stream is read at a third, two thirds and the end of
-the depth, and the mass on the prompt in every head. A probe is lost if it scores below 0.5; those
-of round 1 are left out, since nothing precedes them. Predictors with parameters are ridge
+Where the reply to a probe begins, the residual stream is read at one third, two thirds and the end
+of the depth, and the mass on the prompt in every head. A probe is lost if it scores below 0.5;
+probes of round 1 are left out, since nothing precedes them. Predictors with parameters are ridge
 regressions; layer and penalty are chosen by cross-validation in the training folds. Two of them
 read the residual stream:
 
 - `outcome` predicts whether the probe is kept, as Dongre et al. 2026 (arXiv 2605.12922) recover
-  the outcome of recall by linear probes. This one can be shipped, and decides.
+  the outcome of recall with linear probes. This one could be shipped, and is decisive.
 - `prompt` takes "the rule is still decodable" literally. A classifier of prompts cannot know the
-  class of one that it never saw. So the regression predicts the mean state of the prompt's own
-  tokens, and the score is how much nearer the prediction is to the prompt in force than to any
-  other of the test fold. It is fitted without any outcome.
+  class of a prompt that it has never seen. So the regression predicts the mean state of the
+  prompt's own tokens, and the score is how much closer the prediction is to the prompt in force
+  than to any other of the test fold. It is fitted without any outcomes.
 
-Folds are over families of prompts. Beside them stand folds over conversations, where the prompts
-are known from training, and over categories, as families of one category can be much alike. An AUC
-is how often a kept probe has the higher score than a lost one of the same test fold: a regression's
-level depends on the fold, which would count against it between folds. It is given over all pairs
-and over those of one category and round. Intervals resample families, the same for every predictor.
+Folds are over families of prompts. For comparison there are folds over conversations, where the
+prompts are known from training, and over categories, as families of one category can be very
+similar. An AUC is how often a kept probe scores higher than a lost one of the same test fold: a
+regression's level depends on the fold, which would penalise it in comparisons across folds. It is
+given over all pairs and over those of one category and round. Intervals resample families, the same
+ones for every predictor.
 
     python benchmarks/decodable.py --runs runs/decodable --out FILE.json
 
-Runs in --runs are resumed, and what was read of them is kept there.
+Runs in --runs are resumed, and the states read from them are kept there.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from holdfast.engine.prefixes import common_length
 from holdfast.records import read_run
 
 SEEDS, CONVERSATIONS = (1, 2), 96
-FOLDS, REPEATS = 5, 3  # of each split, and random splits
+FOLDS, REPEATS = 5, 3  # folds per split, and number of random splits
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
-UNITS = ("conversation", "family", "category")  # that are never in both training and test
+UNITS = ("conversation", "family", "category")  # never shared by training and test
 ALL, SAME = "all pairs", "of the same category and round"
 MASS, ROUND, BEFORE, RATES = "mass", "round", "score before", "category and round"
 PEERS = (MASS, ROUND, BEFORE, RATES)  # that every other predictor is compared with
@@ -68,9 +69,9 @@ def smollm2_run(model, runs: Path, seed: int) -> Path:
 
 @torch.inference_mode()
 def read_states(model, record: dict) -> dict[str, np.ndarray]:
-    """By probe, where its reply begins: `states` [probe, layer, size] and `head_mass` [probe, layer
-    x head]; and the mean states of the `prompt`, shaped like `states`. Each token of the dialog is
-    forwarded once.
+    """For each probe, where its reply begins: `states` [probe, layer, size] and `head_mass` [probe,
+    layer x head]; and the mean states of the `prompt`, shaped like `states`. Each token of the
+    dialog is forwarded once.
     """
     depth = model.hf_model.config.num_hidden_layers
     layers = [round(depth * part / 3) for part in (1, 2, 3)]
@@ -103,7 +104,7 @@ def read_states(model, record: dict) -> dict[str, np.ndarray]:
 
 
 def table_of(model, folder: Path, family_of: Callable[[str], str]) -> dict[str, np.ndarray]:
-    """A run's probes as columns, kept in a file beside the run."""
+    """A run's probes as columns, cached in a file beside the run."""
     file = folder.parent / f"{folder.name}-states.npz"
     if not file.exists():
         parts = []
@@ -138,7 +139,7 @@ def table_of(model, folder: Path, family_of: Callable[[str], str]) -> dict[str, 
 
 
 def ridge(x: np.ndarray, y: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-    """Predictions for `test`, less the mean of y, with every penalty."""
+    """Predictions for `test` minus the mean of y, for every penalty."""
     mean, scale = x.mean(0), x.std(0) + 1e-9
     z, z_test = (x - mean) / scale, (test - mean) / scale
     gram, moment = z.T @ z / len(z), z.T @ (y - y.mean(0)) / len(z)
@@ -152,13 +153,13 @@ def out_of_fold(
     score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
     quality: Callable[[np.ndarray, np.ndarray], float],
 ) -> np.ndarray:
-    """Every probe's score by a regression that was fitted on the other folds.
+    """Every probe's score from a regression that was fitted on the other folds.
 
     Args:
-        candidates: features and targets, those of each layer; one is chosen in the training folds.
+        candidates: features and targets of each layer; one is chosen in the training folds.
         folds: of each probe.
-        score: from predictions, which rows they are of, and the targets of all rows.
-        quality: of the scores of some rows, by which candidate and penalty are chosen.
+        score: computes scores from predictions, their row numbers, and the targets of all rows.
+        quality: rates the scores of some rows, in order to choose candidate and penalty.
     """
 
     def scored(train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
@@ -185,8 +186,8 @@ def out_of_fold(
 def margin(
     predictions: np.ndarray, targets: np.ndarray, ids: np.ndarray, families: np.ndarray
 ) -> np.ndarray:
-    """By how much a prediction's cosine with its own target is above that with the nearest prompt
-    of another family; all are [row, ...], and of the prompts of these rows.
+    """How much higher a prediction's cosine with its own target is than with the closest prompt of
+    another family; all are [row, ...], and only prompts of these rows are compared.
     """
     first = np.unique(ids, return_index=True)[1]
     unit = targets / np.linalg.norm(targets, axis=1, keepdims=True)
@@ -196,13 +197,13 @@ def margin(
 
 
 def wins(scores: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """[lost, kept]: 1 where the kept probe has the higher score, 0.5 in a tie."""
+    """Pairs [lost, kept]: 1 where the kept probe has the higher score, 0.5 for a tie."""
     lost, held = scores[~kept, None], scores[None, kept]
     return (held > lost) + 0.5 * (held == lost)
 
 
 def predictors(table: dict[str, np.ndarray], folds: np.ndarray) -> dict[str, np.ndarray]:
-    """Of each predictor a score per probe; the higher, the likelier is the probe kept."""
+    """Each predictor's score per probe; a higher score means the probe is more likely kept."""
     kept, rounds = table["kept"], table["round"].astype(float)
     categories = (table["category"][:, None] == np.unique(table["category"])).astype(float)
     outcome = kept[:, None].astype(float)
@@ -237,7 +238,7 @@ def predictors(table: dict[str, np.ndarray], folds: np.ndarray) -> dict[str, np.
 
 
 def folds_of(table: dict[str, np.ndarray], unit: str, seed: int) -> np.ndarray:
-    """A random fold per unit; those of one category are spread over the folds."""
+    """A random fold per unit; units of one category are spread over the folds."""
     names, first, owner = np.unique(table[unit], return_index=True, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(names))
     order = order[np.argsort(table["category"][first][order], kind="stable")]
@@ -247,13 +248,13 @@ def folds_of(table: dict[str, np.ndarray], unit: str, seed: int) -> np.ndarray:
 
 
 def compared(table: dict[str, np.ndarray], unit: str) -> dict:
-    """Every predictor's AUC over pairs of one fold, and by how much it is above its peers'."""
+    """Every predictor's AUC over pairs of one fold, and how much it exceeds its peers'."""
     kept = table["kept"]
     families, owner = np.unique(table["family"], return_inverse=True)
     member = np.eye(len(families))[:, owner]
     chances = np.full(len(families), 1 / len(families))
     draws = np.random.default_rng(0).multinomial(len(families), chances, 10_000)
-    weights = np.vstack([np.ones(len(families)), draws])  # first the families as they are
+    weights = np.vstack([np.ones(len(families)), draws])  # the original families come first
     cell = np.char.add(table["category"], table["round"].astype(str))
     alike = cell[~kept, None] == cell[kept]
 
@@ -277,7 +278,7 @@ def compared(table: dict[str, np.ndarray], unit: str) -> dict:
         return {"mean": round(values[0], 4), "low": round(low, 4), "high": round(high, 4)}
 
     summed = {key: ((weights @ total) * weights).sum(1) for key, total in totals.items()}
-    with np.errstate(invalid="ignore"):  # a resample may have no pair
+    with np.errstate(invalid="ignore"):  # a resample may have no pairs
         aucs = {key: value / summed[key[0], None] for key, value in summed.items()}
     return {
         "decoded": {
@@ -301,7 +302,7 @@ def compared(table: dict[str, np.ndarray], unit: str) -> dict:
 
 
 def summary(table: dict[str, np.ndarray]) -> dict:
-    """How well lost probes are foretold in unseen conversations, families and categories."""
+    """How well lost probes are predicted in unseen conversations, families and categories."""
     late = table["round"] > 1
     table = {name: column[late] for name, column in table.items()}
     return {

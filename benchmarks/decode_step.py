@@ -1,13 +1,13 @@
-"""A decode step of a real model against what the machine can do, and what a drift run holds.
+"""A decode step of a real model against the machine's limits, and the memory of a drift run.
 
-- floor: the time of a step over the longer of two: reading the weights at the measured bandwidth of
-  memory, or computing the products at the measured speed of a large one.
-- steered: a step in which a method moves every head of every row, over one without a method,
-  alternated.
-- share: of the processor's time in a drift run, what goes to neither products nor attention, by
-  torch's profiler.
-- memory: the peak of a drift run beyond what the loaded model takes, over the keys and values that
-  were live at once, each row's and each kept dialog's.
+- floor: the time of a step, divided by the longer of two: reading the weights at the measured
+  memory bandwidth, or computing the products at the measured speed of a large one.
+- steered: a step in which a method moves every head of every row, divided by one without a method;
+  the two alternate.
+- share: the share of processor time in a drift run that is spent neither in products nor in
+  attention, by torch's profiler.
+- memory: the peak of a drift run in excess of the loaded model, divided by the largest size of the
+  keys and values in use at one time, of rows and kept dialogs.
 
     python benchmarks/decode_step.py --out benchmarks/results/decode_step.json
 """
@@ -42,7 +42,7 @@ from holdfast.engine.scheduler import Scheduler
 from holdfast.methods import parse
 
 ROWS = (16, 48)
-PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of it to hold on to
+PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of its span
 TEXT = Path(__file__).parents[1] / "src/holdfast/assets/user_turns/everyday.jsonl"
 STEPS = 24  # timed in one repetition
 METHODS = ("split-softmax:exponent=0.7", "boost:factor=4")
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def timed(model, rows: int, repetitions: int) -> dict:
-    """Steps of so many rows without a method and under each one, in turn, and their floor."""
+    """Times steps of `rows` rows without a method and with each one, in turn, and their floor."""
     taken: dict[str, list[float]] = {name: [] for name in ("none", *METHODS)}
     bandwidth, speed = measured_bandwidth(), measured_speed(model.hf_model.dtype)
     for _ in range(repetitions):
@@ -132,7 +132,7 @@ def step(model, rows: int, method: str) -> float:
 
 
 def least(work: Callable[[], object], times: int = 7) -> float:
-    """Seconds of the fastest of some repetitions."""
+    """Seconds of the fastest repetition."""
     work()
     seconds = []
     for _ in range(times):
@@ -143,7 +143,7 @@ def least(work: Callable[[], object], times: int = 7) -> float:
 
 
 def measured_bandwidth() -> float:
-    """Bytes that are read from memory per second."""
+    """Bytes read from memory per second."""
     numbers = torch.ones(2**27)
     return numbers.nbytes / least(numbers.sum)
 
@@ -163,7 +163,7 @@ def talks(model, conversations: int, rounds: int) -> None:
 
 
 def share_outside(model) -> dict:
-    """The shares of the processor's time in a drift run."""
+    """The shares of processor time in a drift run."""
     from torch.profiler import ProfilerActivity, profile
 
     talks(model, 2, 1)
@@ -185,7 +185,7 @@ def share_outside(model) -> dict:
 
 
 def held(model) -> dict:
-    """The peak of memory of a drift run, and the keys and values live at once."""
+    """A drift run's peak memory, and the largest size of the keys and values in use at once."""
     talks(model, 2, 1)
     before, live = memory("VmRSS"), 0
     slots, kept = 0, 0

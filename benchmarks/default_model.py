@@ -30,7 +30,7 @@ from holdfast.analysis.statistics import (
 )
 
 FIX = "split-softmax:exponent=0.5"
-LONGEST = 5  # replies that are kept in the record
+LONGEST = 5  # longest replies to keep in the record
 
 
 def rounded(estimate: Estimate) -> dict:
@@ -69,10 +69,10 @@ def summary(series: Series) -> dict:
 
 
 def lengths(records: list[dict], tokenizer, limit: int) -> dict:
-    """How long the replies are, how many ran on to the limit, and the longest of them.
+    """How long the replies are, how many reached the limit, and the longest ones.
 
-    A probe's reply does not say why it ended, and its text may be spelled by fewer tokens than drew
-    it: from nine tenths of the limit on, it counts as having reached it."""
+    The reason why a probe's reply ended is not recorded, and encoding its text may take fewer
+    tokens than were drawn: from nine tenths of the limit on, it counts as having reached it."""
     said = [
         {"conversation": record["conversation"], "round": part["round"], "text": text}
         for record in records

@@ -1,10 +1,10 @@
-"""What `make demo` or `make demo-real` measures, how long it takes, and its picture.
+"""The result, duration and picture of `make demo` or `make demo-real`.
 
     python benchmarks/demo.py
     python benchmarks/demo.py --target demo-real
 
-The command is read from the Makefile. Its run is made anew, since a resumed one takes no time. The
-record of `demo-real` quotes a dialog.
+The command is read from the Makefile. It always starts a new run, since resuming one takes no time.
+The record of `demo-real` quotes a dialog.
 """
 
 from __future__ import annotations
@@ -106,13 +106,13 @@ def quoted(folder: Path) -> dict:
 
 
 def processor_seconds() -> float:
-    """Of this process and of those that it forked and waited for, on all cores together."""
+    """CPU seconds of this process and its finished children, on all cores together."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def demo_words(target: str = "demo") -> list[str]:
-    """The words of the command that a target of the Makefile runs, without `holdfast`."""
+    """The arguments of the `holdfast` command that a Makefile target runs."""
     makefile = (ROOT / "Makefile").read_text()
     (line,) = re.findall(rf"^{target}:.*\n(?:\t.*\n)*?\t.*/holdfast (.*)$", makefile, re.MULTILINE)
     return shlex.split(line)

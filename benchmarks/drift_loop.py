@@ -1,22 +1,22 @@
-"""The drift loop against two ways of writing it with `transformers` alone.
+"""The drift loop against two implementations that use only `transformers`.
 
-Everyone plays the same 32 conversations of 8 rounds with a probe of each kind per round, on the
-same model, in this process. The peers:
+All play the same 32 conversations of 8 rounds with a probe of each kind per round, on the same
+model, in this process. The peers:
 
-- lock-step: all conversations of a round in one left-padded `generate` batch, history encoded
-  again. The probes and the agents' turns of a round stand in one batch; this is the peer to beat.
+- lock-step: all conversations of a round in one left-padded `generate` batch, re-encoding the
+  history. A round's probes and agent turns share one batch; this is the peer to beat.
 - pipeline: one conversation at a time through the text-generation pipeline, on a slice of the
   conversations, since it takes long.
 
-All have the same processors: the peers by torch's threads, ours too.
+All use the same processors, through torch's threads.
 
-A repetition runs all three, one after the other, so that they see the same machine. Reported are
+A repetition runs all three one after another, so that they see the same conditions. Reported are
 medians over repetitions of (peer's seconds per generated token) / (ours). Replies are sampled, so
 their lengths differ; the ratio per conversation is reported too.
 
 The peers' model is a plain transformers model with the weights, dtype and stop tokens of ours. With
---busy N, as many other processes keep the processors busy meanwhile. The record is written after
-each repetition, and the same command goes on from there.
+--busy N, N other processes keep the processors busy meanwhile. The record is written after each
+repetition, and repeating the command continues from there.
 
     python benchmarks/drift_loop.py --out benchmarks/results/drift_loop.json
     python benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7
@@ -52,13 +52,13 @@ from holdfast.drift.pairing import draw_pairing
 
 Chat = list[dict[str, str]]
 Answer = Callable[[Sequence[Chat]], list[str]]
-# rows of the lock-step peer are padded to a multiple of it, so that fewer shapes occur
+# rows of the lock-step peer are padded to a multiple of this, so that fewer shapes occur
 PADDING = 64
 
 
 @dataclass(frozen=True)
 class Played:
-    """What some conversations took."""
+    """Time and tokens of a set of conversations."""
 
     conversations: int
     seconds: float
@@ -74,7 +74,7 @@ class Played:
 
 
 def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> Played:
-    """Some conversations, round by round; `answer` takes all chats of a step at once."""
+    """Plays the numbered conversations round by round; `answer` takes a step's chats at once."""
     talks, written = [Dialog(draw_pairing(suite, settings, number)) for number in numbers], []
 
     def ask(chats: Sequence[Chat]) -> list[str]:
@@ -100,14 +100,14 @@ def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> 
 
 
 def count(texts: Sequence[str], tokenizer) -> int:
-    """Generated tokens: of the texts, and the end of each."""
+    """The number of generated tokens: those of the texts, and one end token each."""
     return sum(
         len(ids) + 1 for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     )
 
 
 def plain_copy(model) -> tuple:
-    """A transformers model with the weights and dtype of ours, and a tokenizer that pads."""
+    """A plain transformers model with our weights and dtype, and a tokenizer that pads."""
     stock = transformers.AutoModelForCausalLM.from_config(
         copy.deepcopy(model.hf_model.config), attn_implementation="sdpa"
     ).to(model.hf_model.dtype)
@@ -151,7 +151,7 @@ def lock_step(model, tokenizer, sampling) -> Answer:
 
 
 def one_by_one(pipeline, sampling) -> Answer:
-    """Answers chat after chat through the pipeline."""
+    """Answers one chat after another through the pipeline."""
 
     def answer(chats: Sequence[Chat]) -> list[str]:
         return [
@@ -171,7 +171,7 @@ def one_by_one(pipeline, sampling) -> Answer:
 
 
 def ours(model, suite, settings) -> tuple[Played, float]:
-    """All conversations, and the tokens forwarded over the least possible."""
+    """Plays all conversations; also returns the forwarded tokens over the minimum possible."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         records = drift.run(model, suite, folder, settings).records
@@ -183,7 +183,7 @@ def ours(model, suite, settings) -> tuple[Played, float]:
 
 
 def repetition(model, suite, settings, answers: dict[str, Answer], share: range) -> dict:
-    """Everyone once: seconds, and the peers' over ours; the pipeline plays `share` alone."""
+    """Runs everyone once: seconds, and the peers' over ours; the pipeline plays only `share`."""
     played, excess = ours(model, suite, settings)
     peers = {
         name: play(
@@ -278,14 +278,14 @@ def main() -> None:
 
 
 def begun(out: Path | None, settings: dict) -> list[dict]:
-    """The repetitions in an interrupted run's record, if its commit and settings are these."""
+    """The repetitions in an interrupted run's record, if its commit and settings are the same."""
     record = json.loads(out.read_text()) if out and out.exists() else {}
     same = all(record.get(name) == value for name, value in settings.items())
     return record["repetitions"] if same else []
 
 
 def write(out: Path, settings: dict, rows: list[dict]) -> None:
-    """The record of the repetitions so far, with their medians."""
+    """Writes the record of the repetitions so far, with their medians."""
     peers = [
         name for name, value in rows[0].items() if isinstance(value, dict) and "ratio" in value
     ]

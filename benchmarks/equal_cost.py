@@ -1,23 +1,23 @@
-"""Every fix at what it costs: is there one that holds the prompt better than all published ones at
-the same capability?
+"""Compares fixes at equal cost: does any keep the prompt better than all published ones at the same
+capability?
 
-Twice two stages. The first of each pair is there to choose by; the second takes the settings that
-docs/equal_cost.md names, written down before its numbers existed, on two seeds and on prompts that
-the first has not.
+There are two pairs of stages. The first of a pair is for choosing settings; the second uses those
+that docs/equal_cost.md names, written down before its numbers existed, on two seeds and on prompts
+that are not in the first.
 
-`explore` and `confirm` have few prompts, all of whose ordered pairs talk, so their intervals say
-what to expect of these prompts. `explore-many` and `confirm-many` draw a pair of prompts anew for
-every conversation, from half of the suite's families of prompts each, and resample whole families:
-their intervals say what to expect of other families too.
+`explore` and `confirm` have few prompts, and every ordered pair of them talks, so their intervals
+say what to expect of these prompts. `explore-many` and `confirm-many` draw a new pair of prompts
+for every conversation, each from its own half of the suite's families of prompts, and resample
+whole families: their intervals say what to expect of other families too.
 
 Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
-of knowledge questions answered right in these very dialogs, as the fourth user turn and, to
-confirm, as the eighth. Two readings stand beside: the last round's stability behind the dialogs of
-the model as it is, and whether it still knows there what the user said (recall.py).
+of knowledge questions answered correctly in the same dialogs, as the fourth user turn and, when
+confirming, as the eighth. There are two further readings: the last round's stability after the
+unmodified model's dialogs, and whether the model still knows there what the user said (recall.py).
 
-The lead of a setting is its stability less that of the best published fix at the same capability,
-where fixes between two settings are both mixed. It is read at each turn, and in every resample of
-the conversations anew.
+The lead of a setting is its stability minus that of the best published fix at the same capability,
+interpolated between a fix's settings. It is computed at each turn, and separately in every resample
+of the conversations.
 
     python benchmarks/equal_cost.py explore|confirm|explore-many|confirm-many --out FILE.json
 """
@@ -56,7 +56,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from knowledge import ask
 
 RESULTS = Path(__file__).parent / "results"
-RECALLED = 3  # questions of a conversation about what the user said
+RECALLED = 3  # questions per conversation about what the user said
 FITTED = ("seka", "prism", "capping", "vector")
 PUBLISHED = (
     "split-softmax:exponent=0.7,0.5,0.3",
@@ -83,19 +83,20 @@ OURS = (
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What is measured.
+    """The settings of one stage.
 
     Args:
         half: which half of the suite's prompts, 0 or 1.
-        prompts: of it, each of another family; every ordered pair is one conversation. None: half
-            of the families, with all their prompts, and pairs drawn anew for every conversation.
-        talks: conversations of every setting.
-        each: questions of a conversation, at each turn that is one.
-        seeds: of conversations, draws and questions; each is a calibration of its own.
-        published, ours: sweeps; {seka} is the file of what SEKA has learned.
-        turns: the user turns that are knowledge questions, each in a reading of its own.
-        beside: whether the readings that decide nothing are taken too.
-        level: of an interval of a lead: 1 less 5 % over how many leads are confirmed.
+        prompts: how many of them, each from a different family; every ordered pair is one
+            conversation. None: half of the families with all their prompts, and a new pair drawn
+            for every conversation.
+        talks: conversations per setting.
+        each: questions per conversation, at each question turn.
+        seeds: of conversations, draws and questions; each gives a separate calibration.
+        published, ours: sweeps; {seka} is the file with SEKA's fitted projections.
+        turns: the user turns that are knowledge questions, each in a separate reading.
+        beside: whether to take the supplementary readings too.
+        level: of the interval of a lead: 1 minus 5 % / number of leads to confirm.
     """
 
     half: int
@@ -179,13 +180,13 @@ STAGES = {
 
 
 def family_of(prompt: str) -> str:
-    """The instruction, of which the suite has prompts in several wordings, by a prompt's id."""
+    """The family of a prompt's id: the instruction, which the suite has in several wordings."""
     return re.sub(r"-\d+(-new)?$", "", prompt)
 
 
 def prompts_of(stage: Stage) -> drift.Suite:
-    """Half of the starter suite's families, and of the second half the wordings alone that chose no
-    heads; or some prompts of one half of its prompts, drawn so that each is of another family.
+    """Half of the starter suite's families (of the second half, only wordings that were not used to
+    choose heads); or a few prompts from one half of its prompts, each from a different family.
     """
     suite = drift.load_suite("starter")
     if stage.prompts is None:
@@ -204,8 +205,8 @@ def prompts_of(stage: Stage) -> drift.Suite:
 
 
 def questions(count: int, seed: int) -> Capability:
-    """Knowledge questions, sums among them that were never asked in training; the same question may
-    come again with other choices.
+    """Knowledge questions, including sums that were never asked in training; a question may recur
+    with different choices.
     """
     rng = random.Random(f"equal cost {seed}")
     items: dict[str, Item] = {}
@@ -220,8 +221,8 @@ def questions(count: int, seed: int) -> Capability:
 
 
 def chosen_heads() -> dict[str, str]:
-    """The heads that benchmarks/chosen_heads.py chose on the first half of the prompts, spelled; by
-    the criterion.
+    """The heads that benchmarks/chosen_heads.py chose on the first half of the prompts, as spec
+    strings by criterion.
     """
     chosen = json.loads((RESULTS / "chosen_heads.json").read_text())["chosen"]
     return {
@@ -231,8 +232,8 @@ def chosen_heads() -> dict[str, str]:
 
 
 def fitted_files(model, folder: Path) -> dict[str, Path]:
-    """The files of the methods that learn from the model, each fitted on the examples in the
-    package; by their names in a sweep.
+    """Fits each method that needs it on the package's examples; returns the files by their names
+    in a sweep.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {method.replace("-", "_"): folder / f"{method}.safetensors" for method in FITTED}
@@ -243,7 +244,7 @@ def fitted_files(model, folder: Path) -> dict[str, Path]:
 
 
 def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
-    """A calibration per turn; all of them have the same dialogs."""
+    """Runs a calibration per turn; all of them use the same dialogs."""
     suite = prompts_of(stage)
     plan = Plan(draws=1, seed=seed, conversations=None if stage.prompts else stage.talks)
     read = []
@@ -265,8 +266,8 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
 
 
 def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
-    """The column means of [conversation, column] in every resample of whole groups of
-    conversations, [resample, column].
+    """Column means of [conversation, column] in every resample of whole groups of conversations,
+    [resample, column].
     """
     names = list(dict.fromkeys(groups))
     member = np.array([[group == name for group in groups] for name in names], dtype=float)
@@ -275,9 +276,7 @@ def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
 
 
 def over_groups(values: np.ndarray, groups: Sequence[Hashable]) -> dict:
-    """The mean of one value per conversation, where there is one, with its 95 % interval over
-    groups.
-    """
+    """The mean of the finite values, one per conversation, with its 95 % interval over groups."""
     there = np.flatnonzero(np.isfinite(values))
     values, groups = values[there], [groups[place] for place in there]
     low, high = np.quantile(resampled(values[:, None], groups), [0.025, 0.975])
@@ -293,9 +292,9 @@ def lead(
 ) -> dict:
     """How much more stable a setting is than the best published fix at its cost.
 
-    At a cost between those of two settings of a fix (or none), the fix has what both are mixed;
-    beyond its dearest, it has that one. The best fix is chosen in every resample of the groups
-    anew, which errs on the published fixes' side.
+    A fix's stability at a given cost is interpolated between its settings (or no fix); beyond its
+    costliest setting, it is that setting's. The best fix is chosen separately in every resample of
+    the groups, which errs in favour of the published fixes.
     """
     everyone = [calibration.none, candidate, *(each for rival in rivals for each in rival)]
     values = np.column_stack(
@@ -323,8 +322,8 @@ def lead(
 
 
 def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -> dict:
-    """Stability in the last round and recall, [setting, conversation], behind the dialogs of the
-    model as it is.
+    """Stability in the last round and recall, [setting, conversation], after the dialogs of the
+    unmodified model.
     """
     run = read_run(folder / "stability")
     records = [record for record in run.records if record["method"] == "none"]
@@ -335,8 +334,8 @@ def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -
 
 
 def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
-    """What intervals are over, by conversation: the conversation, or the family of its agent's
-    prompt.
+    """The group of each conversation that intervals resample: the conversation itself, or the
+    family of its agent's prompt.
     """
     if stage.prompts:
         return list(range(stage.talks))
@@ -345,7 +344,7 @@ def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
 
 
 def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
-    """What each setting gives on average, by its spelling, and by a field of the agent's prompt."""
+    """Each setting's mean gain, by its spec and by a field of the agent's prompt."""
     records = read_run(folder / "stability").records
     scores = {
         (record["method"], record["conversation"]): np.mean(
@@ -377,8 +376,8 @@ def rows_of(
     beside: dict[str, np.ndarray],
     groups: Sequence[Hashable],
 ) -> list[dict]:
-    """A row per setting: what it gives and costs, and the lead of ours and of every published one
-    over all others that are published.
+    """A row per setting: its gain and cost, and the lead of ours and of every published one over
+    all other published ones.
     """
     rows = []
     first = calibrations[0]

@@ -1,13 +1,13 @@
-"""What other forms of SmolLM2's layers would gain in a decode step, beside the one that ships.
+"""How much faster a decode step would be with other forms of SmolLM2's layers.
 
 - packed: weights laid out once for the processor's own kernels (mkldnn), in bfloat16
-- int8: weights in eight bits, activations quantised as they come (`quantize_dynamic` of PyTorch)
-- compiled: a layer's norms and feed-forward part as `torch.compile` fuses them, which needs a C++
+- int8: 8-bit weights, activations quantised on the fly (PyTorch's `quantize_dynamic`)
+- compiled: a layer's norms and feed-forward part, fused by `torch.compile`, which needs a C++
   compiler
 
-Each is timed against the shipped form in alternation: all products of a step for the first two, the
-part that is compiled for the last. A whole step is timed with every weight packed that is not tied,
-as those are also read by token.
+Each is timed in alternation with the shipped form: all products of a step for the first two, the
+compiled part for the last. A whole step is timed with the weights packed, except for the output
+layer's, which may also be the embeddings.
 
     python benchmarks/faster_layers.py --out benchmarks/results/faster_layers.json
 """
@@ -45,7 +45,7 @@ def seconds(work: Work) -> float:
 
 
 def ratios(plain: Work, other: Work, repetitions: int) -> dict[str, float]:
-    """How many times as fast the other is, with quartiles."""
+    """The speedup of `other` over `plain`, with quartiles."""
     plain(), other()
     return quartiles(seconds(plain) / seconds(other) for _ in range(repetitions))
 
@@ -69,7 +69,7 @@ def in_int8(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
 
 
 def products(model, rows: int, form: Callable, repetitions: int) -> dict[str, float]:
-    """Every product of a step."""
+    """The speedup of all products of a step."""
     linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
     inputs = [torch.randn(rows, part.in_features, dtype=part.weight.dtype) for part in linears]
     others = [form(part) for part in linears]
@@ -100,7 +100,7 @@ def in_packed_form(loaded):
 
 
 def compiled(model, rows: int, repetitions: int) -> dict[str, float]:
-    """The norms and feed-forward part of every layer."""
+    """The speedup of every layer's norms and feed-forward part."""
     layers = model.model.layers
 
     def part(layer: nn.Module, x: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""What the README shows of the product: what three commands print, and pictures of the page, the
-playground and the terminal.
+"""The README's examples: the output of three commands, and pictures of the page, the playground and
+the terminal.
 
 A bot is measured on SmolLM2 (`make real-models`), the dialogs of that run are scored as logs, and a
-server that steers answers one request. Pictures need chromium and chromedriver.
+steering server answers one request. Pictures need chromium and chromedriver.
 
     python benchmarks/front_door.py --out benchmarks/results/front_door.json
 """
@@ -83,7 +83,7 @@ def printed_by(command: str) -> list[str]:
 
 
 def write_logs(run: Path, logs: Path) -> None:
-    """The dialogs of a run's first method as OpenAI messages, one per line."""
+    """Writes the dialogs of a run without a method as OpenAI messages, one per line."""
     roles = {"user": "user", "agent": "assistant"}
     with logs.open("w", encoding="utf-8") as lines:
         for record in read_run(run).records:
@@ -98,7 +98,7 @@ def write_logs(run: Path, logs: Path) -> None:
 
 @contextmanager
 def serving() -> Iterator[None]:
-    """The server of `SERVE`, once it answers."""
+    """Runs the server of `SERVE`; enters once it answers."""
     process = subprocess.Popen([sys.executable, "-m", *shlex.split(SERVE)], cwd=ROOT)
     try:
         for _ in range(300):
@@ -116,7 +116,7 @@ def serving() -> Iterator[None]:
 
 
 def take_pictures(folder: Path, terminal: list[str]) -> None:
-    """The page of the run, the playground after one message, and the terminal."""
+    """Takes pictures of the run's page, the playground after one message, and the terminal."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
@@ -143,7 +143,7 @@ def take_pictures(folder: Path, terminal: list[str]) -> None:
         browser.find_element(By.CSS_SELECTOR, "textarea#system").send_keys(CHAT[0]["content"])
         browser.find_element(By.CSS_SELECTOR, "textarea#draft").send_keys(CHAT[1]["content"])
         browser.find_element(By.CSS_SELECTOR, "#send").click()
-        time.sleep(20)  # two columns answer on a small machine
+        time.sleep(20)  # until both columns have answered, on a small machine
         save(browser, folder, "playground")
     finally:
         browser.quit()

@@ -1,9 +1,9 @@
-"""How time and memory grow: with conversations, with rounds, and with the length of the context.
+"""How time and memory grow with conversations, rounds, and the length of the context.
 
-Each point is a process of its own, so that its peak memory is its own, and the points of a
-repetition run in an order drawn anew; the record is written after each repetition. Time is per
-token that went through the model; memory is the peak above what the process held once the model was
-loaded, without that of loading. An exponent is the slope of a straight line through the logarithms
+Each point runs in a separate process, so that peak memory is its own, and the points of a
+repetition run in a new random order; the record is written after each repetition. Time is per
+forwarded token; memory is the peak in excess of what the process used once the model was loaded,
+not counting the peak of loading. An exponent is the slope of a straight line through the logarithms
 of the points: 0 is constant, 1 is linear.
 
     python benchmarks/growth.py --out benchmarks/results/growth.json
@@ -36,7 +36,7 @@ REAL = {
     "rounds": (2, 4, 8),
     "context": (512, 1024, 2048, 4096, 8000),
 }
-HELD = {  # what the other two are where one is varied
+HELD = {  # the fixed values of the others while one is varied
     "conversations": "2 rounds",
     "rounds": "{} conversations",
     "context": "a prompt of 150 tokens to hold on to, split-softmax 0.5; 8 tokens generated",
@@ -45,13 +45,13 @@ STEERING = "split-softmax:exponent=0.5"
 
 
 def memory(name: str) -> int:
-    """Bytes of this process: "VmRSS" now, "VmHWM" at most so far."""
+    """Memory of this process in bytes: "VmRSS" for now, "VmHWM" for the peak so far."""
     return 1024 * int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0])
 
 
 def held_now() -> int:
-    """Bytes of this process now, from which its peak counts anew: loading may have taken more, and
-    what it has freed is returned to the system, so that the run does not grow into it unseen.
+    """Current bytes of this process; also resets its peak, as loading may have taken more, and
+    returns freed memory to the system, as the run would otherwise grow into it unseen.
     """
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
@@ -82,7 +82,7 @@ def dialogs(name: str, conversations: int, rounds: int) -> dict:
 
 
 def small_llama():
-    """A Llama of random weights, as the default model has no long context."""
+    """A Llama with random weights, as the default model has no long context."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -105,7 +105,7 @@ def small_llama():
 
 
 def context(name: str, length: int) -> dict:
-    """A steered prompt of so many tokens and a short reply."""
+    """Measures a steered prompt of `length` tokens with a short reply."""
     import torch
 
     import holdfast
@@ -135,26 +135,26 @@ def context(name: str, length: int) -> dict:
 
 
 def side_by_side(name: str) -> int:
-    """Conversations where rounds are varied."""
+    """The number of conversations when rounds are varied."""
     return 16 if of_default(name) else 8
 
 
 def measure(name: str, kind: str, value: int) -> dict:
-    """One point, in this process."""
+    """Measures one point in this process."""
     if kind == "conversations":
         return dialogs(name, value, 2)
     return dialogs(name, side_by_side(name), value) if kind == "rounds" else context(name, value)
 
 
 def apart(name: str, kind: str, value: int) -> dict:
-    """One point, in a process of its own."""
+    """Measures one point in a separate process."""
     command = [sys.executable, __file__, "--model", name, "--point", kind, str(value)]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ran.stdout.splitlines()[-1])
 
 
 def exponent(values: list[int], measured: list[float]) -> float:
-    """The slope of the measured over the values, both as logarithms."""
+    """The slope of log(measured) over log(values)."""
     return round(float(np.polyfit(np.log(values), np.log(measured), 1)[0]), 3)
 
 

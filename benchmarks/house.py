@@ -1,8 +1,8 @@
 """How large and how tangled the code is: `python benchmarks/house.py` prints one table.
 
-A room is a file or folder directly below `src/holdfast`. The order of the rooms is the one that
-`tests/test_imports.py` holds. With --check, as in `make lint`, the exit code is 1 where a row
-misses its target.
+A room is a file or folder directly below `src/holdfast`. The order of the rooms is defined in
+`tests/test_imports.py`. With --check, as in `make lint`, the exit code is 1 if a row misses its
+target.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """Dotted, without the package: "methods.boost"; a folder's own file has the folder's."""
+        """Dotted name without the package: "methods.boost"; `__init__.py` has its folder's name."""
         return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
     @property
@@ -104,7 +104,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: a count and its target, an upper bound."""
+    """A row of the table: a count and its target, which is an upper bound."""
 
     label: str
     count: int
@@ -120,7 +120,7 @@ def modules() -> list[Module]:
 
 
 def imports(module: Module, names: set[str]) -> set[str]:
-    """The names of the modules that a module imports, in functions and for type checking too."""
+    """The names of the modules that a module imports, also in functions and for type checking."""
     imported: set[str] = set()
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -136,7 +136,7 @@ def imports(module: Module, names: set[str]) -> set[str]:
 
 
 def _resolve(name: str, names: set[str]) -> str:
-    """The module that a dotted name lies in; "__init__" for the package itself."""
+    """The module that contains a dotted name; "__init__" for the package itself."""
     while name and name not in names:
         name = name.rpartition(".")[0]
     return name or "__init__"
@@ -149,14 +149,14 @@ def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """How many a caller may give; `self` and `cls` do not count."""
+    """How many arguments a caller may pass, not counting `self` and `cls`."""
     arguments = [*node.args.posonlyargs, *node.args.args]
     bound = bool(arguments) and arguments[0].arg in ("self", "cls")
     return len(arguments) - bound + len(node.args.kwonlyargs)
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The groups of modules that import one another, directly or through others."""
+    """Groups of modules that import one another, directly or through others."""
 
     def reached(start: str) -> set[str]:
         known, left = {start}, [start]
@@ -172,7 +172,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def identifiers(module: Module) -> Iterator[tuple[str, int]]:
-    """Each name that a module gives to something, with its line."""
+    """Each name that a module defines, with its line."""
     for node in ast.walk(module.tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name, node.lineno
@@ -191,7 +191,7 @@ def docstrings(module: Module) -> Iterator[tuple[str, int]]:
 
 
 def upward(graph: dict[str, set[str]], order: tuple[str, ...]) -> list[str]:
-    """The imports of a room that stands below the importing one."""
+    """Imports that go against the order of the rooms."""
     height = {room: number for number, room in enumerate(order)}
     arrows = set()
     for name, targets in graph.items():
@@ -203,7 +203,7 @@ def upward(graph: dict[str, set[str]], order: tuple[str, ...]) -> list[str]:
 
 
 def layers() -> tuple[str, ...]:
-    """The order of the rooms, as the test of imports has it."""
+    """The order of the rooms, as defined in the test of imports."""
     tree = ast.parse((ROOT / "tests" / "test_imports.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "LAYERS":

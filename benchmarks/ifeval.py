@@ -1,5 +1,5 @@
-"""Holdfast's checkers of IFEval's 25 instructions beside lm-evaluation-harness's, verdict by
-verdict, on the same thousand replies; arguments are drawn at the edge of what the reply does.
+"""Compares Holdfast's checkers of IFEval's 25 instructions with lm-evaluation-harness's, verdict by
+verdict, on the same thousand replies; arguments are drawn near the limit of what a reply satisfies.
 
     make integrations   # sets up the environment
     .venv-integrations/bin/python benchmarks/ifeval.py --out benchmarks/results/ifeval.json
@@ -36,12 +36,12 @@ Draw = Callable[[str, random.Random], dict[str, Any]]
 
 
 def near(count: int, rng: random.Random, least: int = 1) -> int:
-    """A number at the edge: a count, one less, or one more."""
+    """A number close to a count: the same, one less, or one more."""
     return max(least, count + rng.randint(-1, 1))
 
 
 def some_word(text: str, rng: random.Random) -> str:
-    """A word of the reply, a part of one, or another."""
+    """A word of the reply, part of one, or an unrelated word."""
     words = [*re.findall(r"[^\W\d_]+", text), "garden", "coffee"]
     word = rng.choice(words)
     return rng.choice((word, word, word.upper(), word[: max(1, len(word) // 2)], "lantern"))
@@ -89,7 +89,7 @@ def paragraphs(text: str, rng: random.Random) -> dict[str, Any]:
 
 
 def counted(pattern: str, name: str) -> Draw:
-    """Arguments with one number, near how often a pattern occurs."""
+    """Draws arguments with one number, close to how often a pattern occurs."""
     return lambda text, rng: {name: near(len(re.findall(pattern, text, re.MULTILINE)), rng)}
 
 
@@ -144,7 +144,7 @@ ARGUMENTS: dict[str, Draw] = {
 
 
 def harness() -> Any:
-    """The harness's checkers; nltk's Punkt is taken from a package where one brings it."""
+    """The harness's checkers; nltk's Punkt is taken from an installed package that includes it."""
     packaged = Path(sysconfig.get_paths()["purelib"], "llama_index/core/_static/nltk_cache")
     if packaged.is_dir():
         os.environ.setdefault("NLTK_DATA", str(packaged))
@@ -154,7 +154,7 @@ def harness() -> Any:
 
 
 def theirs(checkers: Any, id: str, arguments: dict[str, Any], reply: str) -> dict[str, bool]:
-    """The harness's verdicts, by scoring; langdetect draws from a seeded generator."""
+    """The harness's verdicts, strict and loose; langdetect uses a seeded generator."""
     case = checkers.InputExample(0, [id], "", [arguments])
     return {
         "strict": checkers.test_instruction_following_strict(case, reply).follow_all_instructions,
@@ -163,7 +163,7 @@ def theirs(checkers: Any, id: str, arguments: dict[str, Any], reply: str) -> dic
 
 
 def ours(id: str, arguments: dict[str, Any], reply: str) -> dict[str, Any]:
-    """Holdfast's verdicts, by scoring, and the strict one's reason."""
+    """Holdfast's verdicts, strict and loose, and the reason of the strict one."""
     spec = {"name": measure_name(id), **arguments}
     strict, loose = (
         build(spec).score(reply),
@@ -202,7 +202,7 @@ def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
 
 
 def unsure(replies: Sequence[str], seeds: int = LANGUAGE_SEEDS) -> int:
-    """Replies whose language langdetect tells differently from seed to seed."""
+    """How many replies langdetect assigns different languages with different seeds."""
     import langdetect
 
     def told(reply: str, seed: int) -> str:
@@ -218,7 +218,7 @@ def unsure(replies: Sequence[str], seeds: int = LANGUAGE_SEEDS) -> int:
 
 
 def measure(replies: Sequence[str]) -> dict[str, Any]:
-    """All instructions on the replies."""
+    """Compares the verdicts on all instructions."""
     checkers = harness()
     import langdetect
 

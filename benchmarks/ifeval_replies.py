@@ -1,5 +1,5 @@
-"""A thousand replies on which two checkers of IFEval's instructions are compared: what the default
-model says, what people wrote, and both with edits that bring a reply to the edge of an instruction.
+"""A thousand replies for comparing two checkers of IFEval's instructions: the default model's,
+replies written by people, and edits of both that bring a reply to the limit of an instruction.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import holdfast
 from holdfast.common.sampling import Sampling
 from holdfast.drift import load_suite
 
-# A sentence or two of ours in each of many languages, for the instruction that asks for one.
+# A sentence or two in each of many languages, for the instruction that asks for a language.
 LANGUAGES = {
     "ar": "الطقس جميل اليوم وسنذهب إلى الحديقة بعد الظهر. هل تريد أن تأتي معنا؟",
     "bg": "Днес времето е хубаво и след обяд ще отидем в градината. Искаш ли да дойдеш с нас?",
@@ -40,7 +40,7 @@ LANGUAGES = {
     "ur": "آج موسم بہت اچھا ہے اور ہم شام کو باغ میں جائیں گے۔ کیا آپ ہمارے ساتھ آئیں گے؟",
     "vi": "Hôm nay thời tiết đẹp và chiều nay chúng tôi sẽ đi ra vườn. Bạn có muốn đi cùng không?",
 }
-# Where words, sentences and capitals are hard to count.
+# Texts in which words, sentences and capitals are hard to count.
 HARD = (
     "I'M SURE THAT'S FINE. DON'T WORRY!",
     "Dr. Ada Byrne lives in the U.S. and works for Byrne & Co. She leaves at 5 p.m. sharp.",
@@ -89,17 +89,17 @@ def insert(piece: str) -> Callable[[str, random.Random], str]:
 
 
 def capitalise(text: str, rng: random.Random) -> str:
-    """Some words in capitals."""
+    """Puts some words in capitals."""
     return " ".join(word.upper() if rng.random() < 0.3 else word for word in text.split(" "))
 
 
 def cut(text: str, rng: random.Random) -> str:
-    """The beginning of the reply."""
+    """Keeps the beginning of the reply."""
     return text[: rng.randrange(1, len(text) + 1)] if text else text
 
 
 def part(text: str, rng: random.Random) -> str:
-    """A mark between two sentences, or in the middle of a line."""
+    """Puts a mark between two sentences."""
     mark = rng.choice(("\n\n", "\n", "\n***\n", "***", "\n* ", "\n- ", "******", "\n\n\n\n"))
     pieces = BREAKS.split(text)
     place = rng.randrange(len(pieces) + 1)
@@ -107,7 +107,7 @@ def part(text: str, rng: random.Random) -> str:
 
 
 def drop_commas(text: str, rng: random.Random) -> str:
-    """The reply without a comma."""
+    """Removes all commas."""
     return text.replace(",", "")
 
 
@@ -165,18 +165,18 @@ def said_by_the_model(count: int) -> list[str]:
 
 
 def written_by_hand() -> list[str]:
-    """The examples of the suite `core`, which keep to its prompts or break them."""
+    """The examples of the suite `core`, which follow its prompts or break them."""
     rules = [rule for case in load_suite("core").cases for rule in case.all_rules]
     return [text for rule in rules for text in (*rule.follows, *rule.breaks)]
 
 
 def replies_of(count: int, from_model: int, by_hand: int, seed: int = 0) -> list[str]:
-    """So many replies, the same at every call.
+    """`count` replies, the same in every call.
 
     Args:
-        count: in all; what is no reply of the model or of a person is an edit of one.
-        from_model: how many the default model says.
-        by_hand: how many people wrote: the texts above first, then examples drawn.
+        count: total number; those written neither by the model nor by people are edits.
+        from_model: how many come from the default model.
+        by_hand: how many were written by people: the texts above first, then random examples.
         seed: of the draws and edits.
     """
     rng = random.Random(seed)

@@ -1,8 +1,8 @@
 """`holdfast logs` on dialogs of a real model: SmolLM2-135M-Instruct under prompts of `everyday`.
 
-The dialogs are those of `on_smollm2.py drift`, which are held where they are missing, written as
-OpenAI messages. The user talks about everyday topics and seldom asks for what the prompt says, so
-only a rule about every reply, such as a language, can be kept in every turn.
+The dialogs are those of `on_smollm2.py drift`, which are generated if missing, written as OpenAI
+messages. The user talks about everyday topics and seldom asks about anything in the prompt, so only
+a rule about every reply, such as a language, can be followed in every turn.
 
     python benchmarks/logs_smollm2.py --runs runs/smollm2 --out benchmarks/results/logs_smollm2.json
 """

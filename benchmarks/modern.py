@@ -1,9 +1,9 @@
-"""Models with windows, chunks, sinks and states: our loop against lock-step `generate`, per token.
+"""Models with windows, chunks, sinks or states: our loop against lock-step `generate`, per token.
 
-Ten small models with random weights, one of each shape. A workload is like the drift loop's: 8
+Ten small models with random weights, one of each shape. The workload is like the drift loop's: 8
 conversations, each with a turn and three forks of it per round, so 32 rows that share prefixes. The
-peer puts the same chats into one left-padded `generate` batch, history encoded again. Both sample
-replies of the same greatest length, alternate in one process, and are timed per generated token.
+peer puts the same chats into one left-padded `generate` batch, re-encoding the history. Both sample
+replies of the same maximum length, alternate in one process, and are timed per generated token.
 
     python benchmarks/modern.py --out benchmarks/results/modern.json
     python benchmarks/modern.py mistral lfm2          # only these
@@ -79,7 +79,7 @@ Answer = Callable[[Sequence[Chat], Sequence[int]], tuple[list[str], int]]
 
 
 def build(kind: str, tokenizer) -> tuple[LocalModel, transformers.PreTrainedModel]:
-    """A model of the kind as ours and as transformers has it, with the same weights."""
+    """Two models of this kind with the same weights: ours and transformers' own."""
     special = {
         f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("eos", "pad")
     }
@@ -104,7 +104,7 @@ def build(kind: str, tokenizer) -> tuple[LocalModel, transformers.PreTrainedMode
 
 
 def ours(model: LocalModel, sampling: Sampling) -> Answer:
-    """Answers in one session, whose threads keep what the first row of each conversation made."""
+    """Answers in one session, whose threads keep the first row of each conversation."""
     session = model.session()
 
     def answer(chats: Sequence[Chat], threads: Sequence[int]) -> tuple[list[str], int]:
@@ -120,7 +120,7 @@ def ours(model: LocalModel, sampling: Sampling) -> Answer:
 
 
 def lock_step(stock, tokenizer, sampling: Sampling) -> Answer:
-    """Answers all chats in one left-padded batch, encoded whole."""
+    """Answers all chats in one left-padded batch, encoding each from the start."""
 
     @torch.inference_mode()
     def answer(chats: Sequence[Chat], threads: Sequence[int]) -> tuple[list[str], int]:
@@ -150,7 +150,7 @@ def lock_step(stock, tokenizer, sampling: Sampling) -> Answer:
 
 
 def play(answer: Answer, rounds: int) -> float:
-    """Seconds per generated token of some rounds."""
+    """Plays the given number of rounds; returns seconds per generated token."""
     talks: list[Chat] = [
         [{"role": "system", "content": "You hold on to what you were told. " * (1 + number % 3)}]
         for number in range(CONVERSATIONS)

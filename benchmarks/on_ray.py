@@ -1,11 +1,11 @@
-"""What replicas on Ray cost beside those without: the same conversations, one way after the other.
+"""The cost of replicas on Ray: the same conversations without and with Ray, in turn.
 
 - here: this process, one thread
 - on Ray: one actor, and two actors, with a processor each
 
-A repetition does all three, in alternating order, so that they see the same machine. What starting
-the actors takes is told apart. Nodes, actors and this process share one machine, so nothing here
-says what a network costs; units and records are a few kilobytes.
+A repetition runs all three, in alternating order, so that they see the same conditions. The time to
+start the actors is reported separately. Nodes, actors and this process share one machine, so the
+cost of a network is not measured; units and records are a few kilobytes.
 
     python benchmarks/on_ray.py --out benchmarks/results/ray.json
 """
@@ -33,7 +33,7 @@ PAIRS = {"ray, 1 actor": "here", "ray, 2 actors": "here"}
 
 
 def seconds_of(play: Callable[[Path], RunData]) -> tuple[float, dict]:
-    """How long a run takes, and its texts by conversation."""
+    """A run's duration, and its texts by conversation."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         records = play(Path(folder)).records
@@ -73,7 +73,7 @@ def main() -> None:
         "ray, 1 actor": lambda out: drift.run(one, suite, out, settings),
         "ray, 2 actors": lambda out: drift.run(two, suite, out, settings),
     }
-    for play in ways.values():  # warm
+    for play in ways.values():  # warm up
         seconds_of(play)
     rows, differ = [], 0
     for number in range(arguments.repetitions):

@@ -1,19 +1,19 @@
 """Drift, its cause and its fixes on a published chat model: SmolLM2-135M-Instruct.
 
-The prompts are those of the suite `everyday` that the model follows, by the record of screen.py;
-of each rule's probes, the half that the screening did not ask. Sampling is at temperature 0.7,
-with 60 new tokens, in bfloat16.
+The prompts are those of the suite `everyday` that the model follows, according to screen.py's
+record, with the half of each rule's probes that the screening did not ask. Sampling is at
+temperature 0.7, with 60 new tokens, in bfloat16.
 
-`drift` measures the model as it is, on two seeds: with scripted user messages, and in self-chat
-with a user model that has another prompt of the suite, a persona, or none. `explore` takes the
-families of prompts that are for exploring, and exists to choose settings; `confirm` takes the
-other families and two other seeds, and only the settings that CONFIRMED names, which were
-committed before it ran. Intervals of `explore` and `confirm` are over families of prompts.
+`drift` measures the unmodified model on two seeds: with scripted user messages, and in self-chat
+with a user model that has another prompt of the suite, a persona, or none. `explore` uses the
+families of prompts set aside for exploring, and is for choosing settings; `confirm` uses the
+other families, two other seeds, and only the settings in CONFIRMED, which were committed before
+it ran. Intervals of `explore` and `confirm` are over families of prompts.
 
 Capability is measured in the same dialogs, as the fourth user turn: facts of the CounterFact core
 (`statement,label,relation,subject,target,true_target`, which is not shipped), all of them and those
-that the model completes rightly without any dialog; questions about what the user said before; and
-the log-probability of ordinary text. Text health is read from the dialogs.
+that the model completes correctly without any dialog; questions about what the user said before;
+and the log-probability of ordinary text. Text health is measured on the dialogs.
 
     python benchmarks/on_smollm2.py drift --out FILE.json
     python benchmarks/on_smollm2.py explore|confirm --facts counterfact_core.csv.gz --out FILE.json
@@ -55,9 +55,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 SAMPLING = holdfast.Sampling(temperature=0.7, top_p=0.9, max_new_tokens=60)
 ROUNDS, ASK_AT = 8, 4
 DRIFT_SEEDS, DRIFT_TALKS = (1, 2), 96
-# How the user's side is played in `drift`.
+# Who plays the user in `drift`.
 SIDES = ("scripted", "suite", "persona", "empty")
-EXPLORED = (  # of the 30 layers, 20 to 29 gain most, and 0 to 19 lose
+EXPLORED = (  # of the 30 layers, 20 to 29 gain most, and 0 to 19 lose stability
     "boost:factor=8,heads=20-29.0-8",
     "boost:factor=4,heads=20-29.0-8",
     "split-softmax:exponent=0.5,heads=20-29.0-8",
@@ -83,7 +83,7 @@ CONFIRMED = (
     "split-softmax:exponent=0.7",
     "guidance:scale=1.5",
 )
-STAGES = {  # half of the families, seeds, conversations of a setting, facts of a conversation
+STAGES = {  # half of the families, seeds, conversations per setting, facts per conversation
     "explore": ("explore", (31,), 48, 12, EXPLORED),
     "confirm": ("confirm", (32, 33), 96, 14, CONFIRMED),
 }
@@ -92,7 +92,7 @@ NAMED = ("cat", "dog", "horse", "parrot", "brother", "sister", "neighbour")
 
 
 def prompts(half: str | None) -> drift.Suite:
-    """The prompts that the model follows, of one half of the families or of all."""
+    """The prompts that the model follows, from one half of the families or from all."""
     suite = drift.load_suite("everyday")
     rows = json.loads((RESULTS / "screen_smollm2.json").read_text())["prompts"]
     kept = {row["id"] for row in rows if row["passes"] and half in (None, row["half"])}
@@ -111,8 +111,8 @@ def prompts(half: str | None) -> drift.Suite:
 
 
 def facts(file: Path, count: int, seed: int) -> Capability:
-    """Facts, each with three other objects of its relation. They are not chosen by whether the
-    model knows them, since then any change of it would count as a loss.
+    """Facts, each with three other objects of its relation. They are not selected by whether the
+    model knows them, since then any change of the model would count as a loss.
     """
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["label"] == "1"]
@@ -138,7 +138,7 @@ def facts(file: Path, count: int, seed: int) -> Capability:
 
 
 def known(model, items: Sequence[Item]) -> list[bool]:
-    """Whether the model completes each fact rightly without any dialog."""
+    """Whether the model completes each fact correctly without any dialog."""
     requests = [Request(({"role": "user", "content": item.question},)) for item in items]
     scored = model.session().score(requests, [item.replies for item in items])
     return [
@@ -148,10 +148,10 @@ def known(model, items: Sequence[Item]) -> list[bool]:
 
 
 def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.ndarray:
-    """The share [method, conversation] of questions about what the user said that are answered
-    right behind the dialogs of the model as it is: the user names pets and family before one of the
-    turns, and asks for each name; the other three choices were never said. Finished methods are
-    kept in the file.
+    """The share [method, conversation] of correct answers to questions about what the user said,
+    after the unmodified model's dialogs: the user names pets and family before one of the turns,
+    and asks for each name; the other three choices were never mentioned. Finished methods are kept
+    in the file.
     """
     finished = json.loads(file.read_text()) if file.exists() else {}
     for method in names:
@@ -203,7 +203,7 @@ def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.nd
 
 
 def text() -> Capability:
-    """Ordinary English text: what the users of the package's dialogs say."""
+    """Ordinary English text: the user messages of the package's dialogs."""
     rows = (ROOT / "src/holdfast/assets/user_turns/everyday.jsonl").read_text().splitlines()
     passages = [" ".join(json.loads(row)) for row in rows]
     asked = "Please write the next part of the text."
@@ -212,7 +212,7 @@ def text() -> Capability:
 
 
 def estimates(values: np.ndarray, groups: list[str]) -> list[dict | None]:
-    """Of each column, its mean over the rows that have one, with an interval over groups."""
+    """Each column's mean over its finite values, with an interval over groups."""
     return [
         over_groups(column, groups) if np.isfinite(column).any() else None for column in values.T
     ]
@@ -232,7 +232,7 @@ def drift_row(series, groups_by: dict[int, str]) -> dict:
 
 
 def drift_of(model, runs: Path, seed: int, side: str) -> dict:
-    """One run of `drift`, as a part of the record."""
+    """Runs one part of `drift`; returns it for the record."""
     suite, folder = prompts(None), runs / f"drift-{side}-{seed}"
     if side == "persona":
         suite = dataclasses.replace(suite, personas=drift.load_suite("bot").personas)
@@ -274,7 +274,7 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
 
 
 def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[dict]:
-    """A row per setting of `explore` or `confirm`, all of them paired with none."""
+    """A row per setting of `explore` or `confirm`, each paired with no fix."""
     half, _, talks, each, sweeps = STAGES[stage]
     suite, folder = prompts(half), runs / f"{stage}-{seed}"
     plan = Plan(seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING)
@@ -338,8 +338,8 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
 
 
 def by_conversation(records, count: int, chosen: list[bool] | None = None) -> dict:
-    """Per method the mean score of the items that each conversation was asked, [conversation], or
-    of the chosen items.
+    """Per method, the mean score [conversation] of the items asked in each conversation, or only of
+    the chosen ones.
     """
     values = defaultdict(lambda: np.full(count, np.nan))
     for record in records:

@@ -1,12 +1,12 @@
-"""How often a 95 % interval covers the mean change of prompts that the run did not draw: simulated.
+"""Simulates how often a 95 % interval covers the mean change of prompts that a run did not draw.
 
     python benchmarks/other_prompts.py --out benchmarks/results/other_prompts.json
 
-A prompt passes its probe with a probability of its own in the first round, and with another in the
-last; both are drawn from beta distributions, whose parameters sum to the `concentration`. A run
-draws a few prompts, and for each conversation one of these. The truth is the mean over all prompts
-that there could be. Two intervals are judged: over conversations, which is right for the prompts of
-the run, and over prompts (the cluster bootstrap), which is meant for others.
+Each prompt passes its probe with one probability in the first round and another in the last; both
+are drawn from beta distributions, whose parameters sum to the `concentration`. A run draws a few
+prompts, and one of these for each conversation. The truth is the mean over all possible prompts.
+Two intervals are assessed: over conversations, which is right for the prompts of the run, and over
+prompts (the cluster bootstrap), which is meant for others.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def coverage(prompts: int, first: float, last: float, concentration: float, runs
     """The shares of runs whose intervals cover the mean change of all prompts.
 
     Args:
-        prompts: of a run.
+        prompts: how many a run draws.
         first, last: the mean probabilities of a pass in the first and the last round.
-        concentration: of the beta distributions; small where prompts differ much.
-        runs: how many are simulated.
+        concentration: of the beta distributions; small if prompts differ a lot.
+        runs: how many to simulate.
     """
     draws = np.random.default_rng([SEED, prompts, int(100 * last), int(10 * concentration)])
     covered = {"over_conversations": 0, "over_prompts": 0}

@@ -1,9 +1,9 @@
 """Head profiling against one head at a time: a random Llama of 8 layers x 8 heads, 64 heads x 64
 samples.
 
-Both in this process, in turn. "One head at a time" is `model.score` or `model.generate` of one
-sample under one head, on a draw of heads, scaled to all. The ratio is that of wall time; that of
-processor time is beside it, which other work on the machine disturbs less.
+Both run in this process, in turn. "One head at a time" is `model.score` or `model.generate` on one
+sample with one head, for a random subset of heads, scaled up to all. The ratio is of wall time; the
+ratio of processor time is also given, which other work on the machine disturbs less.
 
     python benchmarks/profiling.py --out benchmarks/results/profiling.json
 """
@@ -47,7 +47,7 @@ TARGETS = {
 
 
 def build(width: int) -> LocalModel:
-    """A random Llama with the tokenizer of the default model; it never ends a reply by itself."""
+    """A random Llama with the default model's tokenizer; it never ends a reply by itself."""
     tokenizer = holdfast.load("default").tokenizer
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
@@ -79,7 +79,7 @@ def build(width: int) -> LocalModel:
 def messages(
     model: LocalModel, number: int, share: float
 ) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
-    """A chat of 110 to 160 tokens, its emphasised instruction behind this share of the text."""
+    """A chat of 110 to 160 tokens, with the emphasised instruction after this share of the text."""
     rng = random.Random(number)
     wanted, text = rng.randint(110, 160), []
     while len(model.tokenizer(" ".join(text))["input_ids"]) < wanted - 20:

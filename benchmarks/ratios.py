@@ -1,4 +1,4 @@
-"""Times of variants that ran in alternation, as ratios to the plain one."""
+"""Times of alternating variants, as ratios to the plain one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import statistics
 
 
 def ratios(work: str, seconds: dict[str, list[float]]) -> dict:
-    """Medians and quartiles of each variant's ratio to "plain" in the same repetition; printed."""
+    """Computes and prints medians and quartiles of each variant's ratio to "plain", paired by
+    repetition.
+    """
     row = {"work": work, "plain_seconds": statistics.median(seconds["plain"])}
     for name, taken in seconds.items():
         if name != "plain":

@@ -1,8 +1,7 @@
 """Does a fix cost the memory of what the user said?
 
-In a recorded dialog the user tells something about himself at a turn drawn at random, and asks for
-it at the end. Four replies are given, each a name that he might have said, and the likeliest one is
-taken.
+In a recorded dialog the user mentions the name of a pet at a random turn, and asks for it at the
+end. There are four replies to choose from, each with a possible name; the most likely one counts.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from holdfast.models.requests import Request
 NAMES = ("Rex", "Luna", "Max", "Bella", "Oscar", "Milo", "Ruby", "Leo")
 PETS = ("cat", "dog", "horse", "parrot")
 ANSWERED = "That is a nice name."
-ASK_AT = 4  # the user turn that asks, not counting the one that tells
+ASK_AT = 4  # the user turn that asks, not counting the one that mentions the name
 LETTERS = "ABCD"
 
 
 def told_and_asked(record: dict[str, Any], rng: random.Random) -> tuple[list[dict], list[str], int]:
-    """A chat that tells and asks, the replies to choose from, and the place of the right one."""
+    """A chat that mentions and asks, the replies to choose from, and the index of the right one."""
     names, pet, answer = rng.sample(NAMES, len(LETTERS)), rng.choice(PETS), rng.randrange(4)
     system, *turns = history(record, ASK_AT)
     at = 2 * rng.randrange(len(turns) // 2 + 1)
@@ -51,8 +50,8 @@ def recall(
     each: int,
     seed: int,
 ) -> np.ndarray:
-    """The share [fix, conversation] of `each` questions answered right behind each record's dialog,
-    which was written without a fix; all fixes get the same questions.
+    """The share [fix, conversation] of `each` questions answered correctly after each record's
+    dialog, which was generated without a fix; all fixes get the same questions.
     """
     shares = np.empty((len(fixes), len(records)))
     for place, fix in enumerate(fixes):

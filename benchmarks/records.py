@@ -1,11 +1,10 @@
-"""Measures every record under benchmarks/results/ again: `make records`.
+"""Re-measures every record under benchmarks/results/: `make records`.
 
-Each command writes its record into a folder of its own, and the new ones take the old ones' place.
-A call that was interrupted goes on with those that this commit has not measured. The tables of
-the documents are written anew. Where all are measured, benchmarks/results/changed_records.md
-compares each with that of the last commit, number by number. A number has changed when its interval
-and the old one do not overlap: the 95 % interval of an estimate, the range over repetitions of a
-ratio.
+Each command writes its record into a separate folder, and the new records then replace the old
+ones. An interrupted call continues with the records not yet measured on this commit. The tables in
+the documents are rewritten. If all are measured, benchmarks/results/changed_records.md compares
+each with that of the last commit, number by number. A number has changed if its interval and the
+old one do not overlap: the 95 % interval of an estimate, the range over repetitions of a ratio.
 
     python benchmarks/records.py                        # all of them: hours, for a machine left
                                                         alone
@@ -37,17 +36,17 @@ MARKERS = ("<!-- changes -->", "<!-- /changes -->")
 
 @dataclass(frozen=True)
 class Record:
-    """One record: what makes it, and what it says something about.
+    """One record, and how it is measured.
 
     Args:
         name: of its file in benchmarks/results/, without ".json".
-        command: of Python, from the repository's root; {out} is the file, {runs} a folder for its
+        command: for Python, from the repository's root; {out} is the file, {runs} a folder for its
             runs, {corpus} the Self-dialogue Corpus (training/README.md), {facts} CounterFact.
-        default_model: whether its numbers are the default model's, so that new weights make it
-            void.
+        default_model: whether its numbers are the default model's, so that new weights invalidate
+            it.
         minutes: about how long it takes on 2 cores.
         beside: files and folders that it writes beside the record.
-        python: that runs it, from the root; None: this one.
+        python: the interpreter that runs it, relative to the root; None: the current one.
     """
 
     name: str
@@ -260,7 +259,7 @@ RECORDS = (
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a record, with the interval that it could as well have been in."""
+    """A number of a record, with its interval."""
 
     mean: float
     low: float
@@ -271,7 +270,7 @@ class Number:
 
 
 def numbers(value: object, path: str = "") -> Iterator[tuple[str, Number]]:
-    """The numbers of a record that have an interval or repetitions, by where they stand in it."""
+    """The numbers of a record that have an interval or repetitions, by their path in it."""
     if isinstance(value, dict):
         if {"mean", "low", "high"} <= value.keys():
             if None not in (value["mean"], value["low"], value["high"]):
@@ -288,7 +287,7 @@ def numbers(value: object, path: str = "") -> Iterator[tuple[str, Number]]:
 
 
 def _label(inner: object, index: int) -> str:
-    """What names an element of a list: what it was measured on, or else its place."""
+    """The label of a list element: its method, work or number, or else its index."""
     names = (
         [inner[key] for key in ("method", "work", "number") if key in inner]
         if isinstance(inner, dict)
@@ -299,7 +298,7 @@ def _label(inner: object, index: int) -> str:
 
 def _ranges(repetitions: list[dict] | list[float], path: str) -> Iterator[tuple[str, Number]]:
     """Median and range of every ratio over the repetitions."""
-    if not all(isinstance(row, dict) for row in repetitions):  # ratios, under a name of their own
+    if not all(isinstance(row, dict) for row in repetitions):  # plain ratios
         values = sorted(repetitions)
         yield path, Number(values[len(values) // 2], values[0], values[-1])
         return
@@ -319,7 +318,7 @@ def _leaves(value: dict, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def verdicts(record: dict | list) -> Iterator[tuple[str, str]]:
-    """The verdicts on a paper's claims, by claim; records of 0.1.0 are lists of figures."""
+    """Verdicts on a paper's claims, by claim; in version 0.1.0, records are lists of figures."""
     for figure in record.get("figures", ()) if isinstance(record, dict) else record:
         for claim in figure["claims"]:
             what = f"{figure.get('kind', 'Figure')} {figure['number']}: {claim['text']}"
@@ -327,7 +326,7 @@ def verdicts(record: dict | list) -> Iterator[tuple[str, str]]:
 
 
 def changes(old: dict | list, new: dict | list) -> list[str]:
-    """One line per number that left its interval and per verdict that is another."""
+    """One line per number that left its interval, and per verdict that differs."""
     before, after = dict(numbers(old)), dict(numbers(new))
     lines = [
         f"| {path} | {before[path]} | {number} |"
@@ -344,7 +343,7 @@ def changes(old: dict | list, new: dict | list) -> list[str]:
 
 
 def told(record: Record, old: dict | list, new: dict | list) -> list[str]:
-    """A record's part of the page of changes."""
+    """A record's section of the page of changes."""
     before, said = dict(numbers(old)), dict(verdicts(old))
     compared = sum(path in before for path, _ in numbers(new))
     compared += sum(claim in said for claim, _ in verdicts(new))
@@ -359,7 +358,7 @@ def told(record: Record, old: dict | list, new: dict | list) -> list[str]:
 
 
 def at(commit: str, record: Record) -> dict | list:
-    """The record as a commit has it; {} where it has none."""
+    """The record in a commit; {} if it has none."""
     path = (RESULTS / f"{record.name}.json").relative_to(ROOT)
     shown = subprocess.run(
         ["git", "show", f"{commit}:{path}"], cwd=ROOT, capture_output=True, text=True
@@ -368,7 +367,7 @@ def at(commit: str, record: Record) -> dict | list:
 
 
 def write_changes(commit: str) -> None:
-    """Writes the comparison of all records with those of a commit into its page."""
+    """Writes the comparison of all records with those of a commit to the page of changes."""
     lines = [f"Compared with commit `{commit}`.", ""]
     for record in RECORDS:
         if (file := RESULTS / f"{record.name}.json").exists():
@@ -379,7 +378,7 @@ def write_changes(commit: str) -> None:
 
 
 def measure(record: Record, runs: Path, data: dict[str, Path]) -> Path:
-    """Runs the record's command, resuming what an earlier call began; returns the new record."""
+    """Runs the record's command, resuming an earlier call's runs; returns the new record."""
     fresh = runs / "records" / f"{record.name}.json"
     fresh.parent.mkdir(parents=True, exist_ok=True)
     folder = runs / record.name.replace("/", "-")
@@ -393,20 +392,20 @@ def measure(record: Record, runs: Path, data: dict[str, Path]) -> Path:
 
 
 def done_at(fresh: Path) -> Path:
-    """The file beside a whole record that names its commit; some benchmarks write theirs bit by
-    bit.
+    """The file that marks a record as complete and names its commit; some benchmarks write their
+    records incrementally.
     """
     return fresh.with_suffix(".done")
 
 
 def is_measured(record: Record, runs: Path) -> bool:
-    """Whether an earlier call that was interrupted has measured a record on this very commit."""
+    """Whether an earlier, interrupted call has measured a record on this exact commit."""
     done = done_at(runs / "records" / f"{record.name}.json")
     return done.exists() and done.read_text() == commit()
 
 
 def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:
-    """Measures a record and puts it in the place of the old one."""
+    """Measures a record and replaces the old one with it."""
     fresh, old = measure(record, runs, data), RESULTS / f"{record.name}.json"
     for name in record.beside:
         if (runs / "records" / name).exists():

@@ -1,4 +1,4 @@
-"""A net under refactorings: what three models reply, token for token, under every method.
+"""A safety net for refactorings: three models' replies, token for token, under every method.
 
     python benchmarks/replies_fixture.py --check                   # all that are installed
     python benchmarks/replies_fixture.py --check --model default   # one
@@ -6,9 +6,9 @@
 
 It records greedy and sampled tokens, the attention mass at each of them, and the log-probabilities
 of given replies: one request at a time, three under one method, sixteen under different methods,
-forks of a dialog, and forks under another method. `--check` computes all of it again, and prints
-what differs. Tokens are compared exactly, so a fixture is of one version of torch and of one kind
-of processor; what it was recorded with is in it. Everything goes through the public interface.
+forks of a dialog, and forks under another method. `--check` computes everything again, and prints
+the differences. Tokens are compared exactly, so a fixture is valid for one version of torch and one
+kind of processor, both of which it records. Everything goes through the public interface.
 
 `make real-models` installs the two real models. Gemma's is a base model, and gets a template here.
 """
@@ -36,7 +36,7 @@ from holdfast.errors import ModelError
 
 FILE = Path(__file__).parents[1] / "tests" / "data" / "replies.json"
 MASS_TOLERANCE = 2e-5  # masses are sums of float32 exponentials
-SCORE_TOLERANCE = 2e-3  # of a log-probability, a sum over some ten tokens
+SCORE_TOLERANCE = 2e-3  # of a log-probability, a sum over about ten tokens
 DIGITS = 6
 NEW_TOKENS = {"default": 16, "smollm2": 10, "gemma-3-270m": 6}
 TEMPLATES = {
@@ -59,7 +59,7 @@ METHODS = (
     "adacad",
 )
 PLACES = "The {} is by the {}. Many people like it."
-FITTED = {  # what is fitted here, and on what examples
+FITTED = {  # methods that are fitted here, and their examples
     ("seka", "prism"): [
         {
             "context": PLACES.format(first, second),
@@ -98,7 +98,7 @@ def chat(number: int, *more: str) -> list[dict[str, str]]:
 
 
 def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, dict]]:
-    """Every answer, under a name of its own; `specs` has the methods by their short names."""
+    """Every answer, with a unique name; `specs` maps short names to methods."""
     greedy = holdfast.Sampling(temperature=0, max_new_tokens=NEW_TOKENS[name])
     drawn = holdfast.Sampling(temperature=1, top_p=0.9, max_new_tokens=NEW_TOKENS[name])
 
@@ -132,7 +132,7 @@ def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, d
 
 
 def forks_of(model, request) -> Iterator[tuple[str, dict]]:
-    """A dialog of two turns, and its forks: under its method and another, in both orders."""
+    """A dialog of two turns and its forks, under its own method and another."""
     for method, other in (("none", "boost"), ("split-softmax", "none"), ("boost", "guidance")):
         session, name = model.session(), f"forks/{method}"
         first = session.generate(request(0, method, thread="talk", keep=True))
@@ -158,7 +158,7 @@ def rounded(values) -> list[float]:
 
 
 def compute(name: str) -> dict[str, dict]:
-    """All answers of a model, by their names."""
+    """All answers of a model, by name."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
         warnings.simplefilter("ignore")  # the size of a GGUF
         model = holdfast.load(name, "cpu", "float32")
@@ -171,7 +171,7 @@ def compute(name: str) -> dict[str, dict]:
 
 
 def fit_all(scratch: Path) -> dict[str, str]:
-    """The methods that are fitted, on a few examples of the default model."""
+    """Fits the methods that need it, on a few examples of the default model."""
     specs = {}
     for methods, examples in FITTED.items():
         data = scratch / f"{methods[0]}.jsonl"
@@ -188,7 +188,7 @@ def fit_all(scratch: Path) -> dict[str, str]:
 
 
 def differences(recorded: dict[str, dict], now: dict[str, dict]) -> list[str]:
-    """A line for each answer that is another one now."""
+    """A line for each answer that differs now."""
     lines = [f"{name}: only in the fixture" for name in recorded.keys() - now.keys()]
     lines += [f"{name}: not in the fixture" for name in now.keys() - recorded.keys()]
     for name in recorded.keys() & now.keys():
@@ -206,7 +206,7 @@ def far(before, after, tolerance: float) -> str:
     if len(before) != len(after):
         return f"were {len(before)}, are {len(after)}"
     moves = [abs(a - b) for a, b in zip(before, after, strict=True)]
-    beyond = [move for move in moves if not move <= tolerance]  # which NaN is, too
+    beyond = [move for move in moves if not move <= tolerance]  # including NaN
     return f"moved by up to {max(beyond):.2g}, more than {tolerance:g}" if beyond else ""
 
 
@@ -215,7 +215,7 @@ def read() -> dict:
 
 
 def write(fixture: dict) -> None:
-    """One line per answer, so that a change of the fixture can be read as a diff."""
+    """Writes one line per answer, so that changes of the fixture are readable as a diff."""
     models = []
     for name, answers in sorted(fixture["models"].items()):
         lines = ",\n".join(f"   {json.dumps(k)}: {json.dumps(v)}" for k, v in answers.items())
@@ -230,7 +230,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     parser.add_argument("--model", choices=NEW_TOKENS, action="append", help="default: all")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # another number sums in another order
+    torch.set_num_threads(1)  # a different number would change the order of summation
     fixture, differing = read(), 0
     for name in arguments.model or NEW_TOKENS:
         start = time.perf_counter()

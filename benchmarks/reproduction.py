@@ -6,10 +6,10 @@
     --task counterfact --facts counterfact_core.csv.gz --runs runs/zhang2024_smollm2
     --out benchmarks/results/zhang2024_smollm2/findings.json
 
---facts takes from CounterFact what the model knows: a fact is kept if the model, asked the bare
-question, finds the true target likelier than the false one. Only there is something for a changed
-fact to outweigh. The run stays in --runs and can be resumed; findings and the figures they name are
-copied beside --out."""
+--facts selects the facts of CounterFact that the model knows: a fact is kept if the model, asked
+the bare question, finds the true target more likely than the false one. Only then does a changed
+fact have something to outweigh. The run stays in --runs and can be resumed; findings and the
+figures they name are copied beside --out."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from holdfast.cli import main as command_line
 from holdfast.papers.zhang2024.data import FACTS, SPLITS, ChangedFact
 from holdfast.records import read_run
 
-ASKED = 600  # facts, of all splits
-OTHERS = 32  # samples of tasks that heads were not profiled on
+ASKED = 600  # facts, from all splits
+OTHERS = 32  # samples per task that heads were not profiled on
 COLUMNS = ("label", "relation", "subject", "target", "true_target")
 
 
@@ -43,8 +43,8 @@ def draw_facts(data: str) -> list[ChangedFact]:
 
 
 def write_known(model, data: str, out: Path) -> None:
-    """Writes the facts that the model knows, as a CSV file of CounterFact's core, and beside it, as
-    JSON, how many those are.
+    """Writes the facts that the model knows as a CSV file of CounterFact's core, and their number
+    to a JSON file beside it.
     """
     facts = draw_facts(data)
     sampling = holdfast.Sampling(temperature=0.0, top_p=1.0)
@@ -63,12 +63,12 @@ def write_known(model, data: str, out: Path) -> None:
 
 
 def profiles(runs: Path) -> dict[str, dict]:
-    """By task, what its head profile came to: heads, samples, and the seconds they took."""
+    """The size and cost of each task's head profile: heads, samples, and seconds."""
     made = {}
     for folder in sorted((runs / "profile").glob("*")):
         records = read_run(folder).records
         made[folder.name] = {
-            "heads": len(records[0]["scores"]) - 1,  # and without steering
+            "heads": len(records[0]["scores"]) - 1,  # one score is without steering
             "samples": len(records),
             "seconds": round(sum(record["seconds"] for record in records)),
         }
@@ -76,8 +76,8 @@ def profiles(runs: Path) -> dict[str, dict]:
 
 
 def ask_others(model, profiled: list[str], runs: Path) -> dict[str, dict]:
-    """What heads profiled on one task do on those whose instruction is emphasised: by task and row,
-    each metric's mean.
+    """How heads profiled on one task do on the tasks whose instruction is emphasised: each metric's
+    mean, by task and row.
     """
     names = [task.name for task in tasks.CATALOGUE.values() if not task.chooses]
     settings = tasks.Settings(tuple(name for name in names if name not in profiled), OTHERS)
@@ -128,7 +128,7 @@ def main() -> None:
         record["facts"] = {name: counts[name] for name in ("asked", "known")}
         command += ["--data", str(known)]
         if set(arguments.task) != {"counterfact"}:
-            command += ["--data", tasks.SYNTHETIC]  # the biographies
+            command += ["--data", tasks.SYNTHETIC]  # for the biographies
     if status := command_line([*command, "--out", str(runs / arguments.paper)]):
         raise SystemExit(status)
     runs = runs / arguments.paper

@@ -1,13 +1,12 @@
-"""What many conversations cost on models of 8 and 70 billion parameters: tokens, what reusing
-prefixes saves, and GPU hours.
+"""The cost of many conversations on models of 8 and 70 billion parameters: tokens, savings by
+reusing prefixes, and GPU hours.
 
-Tokens are counted on conversations of the benchmark, suite `core`: every system prompt, question
-and chat template is real; replies are texts of a given length, in place of those of a model that
-does not run here. What the engine forwards beside the least possible is measured on conversations
-that the default model plays.
+Tokens are counted in conversations of the suite `core`: every system prompt, question and chat
+template is real; replies are texts of a given length, since such a model does not run here. How
+much the engine forwards in excess of the minimum is measured on conversations of the default model.
 
-GPU hours follow from the tokens by a roofline (Williams et al. 2009), with the assumptions in
-`MODELS`, `GPUS` and `BOUNDS`; docs/scaling.md says where they come from. No GPU was timed.
+GPU hours are derived from the tokens by a roofline model (Williams et al. 2009), with the
+assumptions in `MODELS`, `GPUS` and `BOUNDS`; docs/scaling.md gives their sources. No GPU was timed.
 
     python benchmarks/scaling.py --out benchmarks/results/scaling.json
     python benchmarks/scaling.py --from benchmarks/results/scaling.json --conversations 500
@@ -34,7 +33,7 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import opening
 from holdfast.models.protocol import Job
 
-REPLY_TOKENS = (50, 150, 400)  # the last is the limit of the protocol
+REPLY_TOKENS = (50, 150, 400)  # the last is the protocol's limit
 COUNTED, PLAYED = 100, 24  # conversations
 
 
@@ -47,7 +46,7 @@ class Model:
     layers: int
     width: int
     key_value_width: int
-    gpus: int  # that hold it together
+    gpus: int  # how many share the model
 
     @property
     def weight_bytes(self) -> float:
@@ -55,19 +54,19 @@ class Model:
 
     @property
     def token_bytes(self) -> float:
-        """Of keys and values."""
+        """Bytes of a token's keys and values."""
         return 2 * 2 * self.layers * self.key_value_width
 
     def flops(self, context: float) -> float:
-        """Of a token behind so many others: two for each weight (Kaplan et al. 2020, section 2.1),
-        and scores and weighted values of attention.
+        """Operations for a token after `context` others: two per weight (Kaplan et al. 2020,
+        section 2.1), plus the scores and weighted values of attention.
         """
         return 2 * self.parameters + 4 * self.layers * self.width * context
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """What its data sheet promises: dense bfloat16 operations, bytes of memory, each per second."""
+    """Its data sheet's figures: dense bfloat16 operations and memory bytes, both per second."""
 
     name: str
     flops: float
@@ -77,12 +76,12 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Bound:
-    """What part of a data sheet's promise is had."""
+    """The fraction of a data sheet's figures that is reached."""
 
     name: str
     flops: float
     bandwidth: float
-    parallel: float  # of several GPUs, beside the sum of them
+    parallel: float  # of several GPUs, relative to their sum
 
 
 MODELS = (
@@ -100,14 +99,14 @@ MEMORY_USED = 0.9  # of a GPU: vLLM's default
 
 @dataclass(frozen=True)
 class Tokens:
-    """Of one conversation, on average.
+    """Tokens of one conversation, on average.
 
     Args:
-        replies: how many.
+        replies: how many there are.
         generated: tokens drawn.
-        read: tokens of all prompts, as they are forwarded when nothing is kept.
-        least: tokens to forward when every token of every view is forwarded once.
-        context: in front of a drawn token, on average.
+        read: tokens of all prompts, forwarded if nothing is cached.
+        least: tokens to forward if every token of every view is forwarded once.
+        context: tokens before a drawn token, on average.
     """
 
     replies: float
@@ -118,7 +117,7 @@ class Tokens:
 
     @property
     def prefilled(self) -> float:
-        """Tokens of prompts that are forwarded when every prefix is reused."""
+        """Prompt tokens that are forwarded if every prefix is reused."""
         return self.least - self.generated + self.replies  # the last of each reply is not forwarded
 
 
@@ -131,13 +130,13 @@ def counted(model, suite, settings: drift.Settings, length: int) -> Tokens:
         waiting, prompts, drawn = [opening(dialog, (), settings)], [], 0
         while waiting:
             job: Job = waiting.pop(0)
-            # not by the session, which refuses what the default model could not see
+            # not through a session, which would refuse chats too long for the default model
             prompt = tuple(
                 model.tokenizer.apply_chat_template(
                     list(job.request.messages), add_generation_prompt=True, return_dict=True
                 )["input_ids"]
             )
-            # begins otherwise than any other, so that no two share a prefix that models' do not
+            # starts differently from all others, so that replies share no artificial prefix
             start = model.tokenizer(f"{number}:{drawn}")["input_ids"]
             ids = tuple((start + words)[:length])
             text = model.tokenizer.decode(ids)
@@ -162,7 +161,7 @@ def mean_of(rows: list[Tokens]) -> Tokens:
 
 
 def excess(model, suite, settings: drift.Settings) -> dict:
-    """Tokens that the engine forwards, over the least possible, conversation by conversation."""
+    """Tokens that the engine forwards over the minimum possible, per conversation."""
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings).records
     ratios = [row["tokens"]["forwarded"] / row["tokens"]["least"] for row in records]
@@ -171,10 +170,10 @@ def excess(model, suite, settings: drift.Settings) -> dict:
 
 
 def gpu_hours(tokens: Tokens, model: Model, gpu: Gpu, bound: Bound, *, reuse: bool) -> float:
-    """Of one conversation, among as many as memory holds.
+    """GPU hours of one conversation, when as many run as fit in memory.
 
-    A step takes what is longer: its operations, or reading the weights once and each row's keys and
-    values. Prompts are forwarded at the rate of operations alone.
+    A step takes the longer of its operations and of reading the weights once and each row's keys
+    and values. Prompts are limited only by operations.
     """
     together = model.gpus * (bound.parallel if model.gpus > 1 else 1)
     flops, bandwidth = gpu.flops * bound.flops, gpu.bandwidth * bound.bandwidth
@@ -188,7 +187,7 @@ def gpu_hours(tokens: Tokens, model: Model, gpu: Gpu, bound: Bound, *, reuse: bo
 
 
 def estimates(counts: dict[int, Tokens], conversations: int) -> Iterable[dict]:
-    """A row for each model, kind of GPU and length of replies."""
+    """Estimates a row for each model, kind of GPU and reply length."""
     for model in MODELS:
         for gpu in GPUS:
             for length, tokens in counts.items():
@@ -204,7 +203,7 @@ def estimates(counts: dict[int, Tokens], conversations: int) -> Iterable[dict]:
 
 
 def measure() -> dict:
-    """What the estimates stand on."""
+    """Measures what the estimates are based on."""
     model, suite = holdfast.load("default"), drift.load_suite("core")
     settings = drift.Settings(conversations=COUNTED)
     texts = [case.system_prompt for case in suite.cases]

@@ -1,9 +1,9 @@
-"""Which prompts of a suite a model follows: those that score high in round 1 and low without the
-prompt.
+"""Finds the prompts of a suite that a model follows: those that score high in round 1 and low
+without the prompt.
 
-The probes are the first half of each rule's, and the seed is used for nothing else. So whoever
-selects prompts by this record and then measures with the other half, on other seeds, has not
-selected on the numbers that are measured.
+It uses the first half of each rule's probes, and a seed that is used for nothing else. So if you
+select prompts by this record and then measure with the other half, on other seeds, the selection is
+independent of the measured numbers.
 
     python benchmarks/screen.py --suite everyday --model smollm2 --out FILE.json
 """
@@ -27,8 +27,8 @@ from holdfast.analysis.series import read_series
 from holdfast.drift.baseline import ask_baseline
 
 SEED = 730_193
-WITH, WITHOUT = 0.6, 0.1  # least mean score with the prompt, and most without
-TALKS = 4  # conversations of each prompt; each asks all of its screening probes
+WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without
+TALKS = 4  # conversations per prompt; each asks all of its screening probes
 
 
 def screening(suite: drift.Suite) -> drift.Suite:
@@ -49,7 +49,7 @@ def screening(suite: drift.Suite) -> drift.Suite:
 
 
 def halves(suite: drift.Suite) -> dict[str, str]:
-    """By family, whether it is for exploring or for confirming: in turn within each category."""
+    """Assigns families to exploring or confirming, alternating within each category."""
     families = dict.fromkeys((case.category, family_of(case.id)) for case in suite.cases)
     count: Counter[str] = Counter()
     result = {}
@@ -60,12 +60,12 @@ def halves(suite: drift.Suite) -> dict[str, str]:
 
 
 def family_of(prompt: str) -> str:
-    """The family of a prompt, by its id: `city-born-2` is of `city-born`."""
+    """The family of a prompt, from its id: `city-born-2` belongs to `city-born`."""
     return prompt.rsplit("-", 1)[0]
 
 
 def prompt_rows(suite: drift.Suite, run) -> list[dict]:
-    """A row per prompt; one of several rules counts as its worst rule does."""
+    """A row per prompt; one with several rules gets its worst rule's scores."""
     scored = {row.name: row for row in baseline_beside(run, read_series(run)[0]).cases}
     half = halves(suite)
     rows = []

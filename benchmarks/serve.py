@@ -1,16 +1,16 @@
-"""The server under load: is a reply lost or mixed up, does memory grow, and how fast is it?
+"""The server under load: are replies lost or mixed up, does memory grow, and how fast is it?
 
-Three questions, on the default model, each to a server that runs as a process of its own:
+Three measurements with the default model, each of a server in a separate process:
 
-- soak: requests with mixed steering from 64 clients, some of whom go away in mid-reply. Each reply
-  is compared with its offline twin, `model.generate_batch` with the same seed. In float64, where
-  rounding decides no token; the number of other replies in float32 is reported beside it.
-- memory: the server's resident memory after a first share of the requests and at their end, with
-  little room for what is kept of dialogs, so that it is full by then.
-- speed: requests per second, and seconds to the first piece of text and from piece to piece,
-  against `transformers serve`, plain and with its continuous batching. The same unsteered requests,
-  in alternation; who does not serve is stopped (SIGSTOP) meanwhile. Replies are sampled, so the
-  ratio is of tokens per second.
+- soak: requests with mixed steering from 64 clients, some of which disconnect mid-reply. Each reply
+  is compared with its offline twin, `model.generate_batch` with the same seed, in float64, where
+  rounding decides no token; the number of differing replies in float32 is reported too.
+- memory: the server's resident memory after a first share of the requests and at the end, with
+  little room for cached dialogs, so that the cache is full by then.
+- speed: requests per second, and seconds to the first piece of text and between pieces, against
+  `transformers serve`, plain and with its continuous batching. All get the same unsteered requests,
+  in alternation; idle servers are stopped (SIGSTOP) meanwhile. Replies are sampled, so the ratio is
+  of tokens per second.
 
     pip install 'holdfast-llm[serve,benchmarks]'
     python benchmarks/serve.py --out benchmarks/results/serve.json
@@ -44,19 +44,19 @@ import holdfast
 
 CLIENTS = (1, 4, 16)
 SOAK_CLIENTS = 64
-LEAVING = 0.15  # share of the soak's clients that go away
-KEPT = 64 * 2**20  # bytes of keys and values that our server keeps of its dialogs
+LEAVING = 0.15  # share of the soak's clients that disconnect
+KEPT = 64 * 2**20  # bytes of keys and values that our server keeps for its dialogs
 OURS = "holdfast"
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs.
+    """A running server.
 
     Args:
-        process: of its own.
+        process: the server's process.
         url: without `/v1`.
-        model: the name it serves the model under.
+        model: the name under which it serves the model.
     """
 
     process: subprocess.Popen
@@ -76,7 +76,7 @@ class Server:
 
     @property
     def resident(self) -> int:
-        """Bytes of memory that it and its children have."""
+        """Resident bytes of the server and its child processes."""
         process = psutil.Process(self.process.pid)
         return sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
 
@@ -88,7 +88,7 @@ def free_port() -> int:
 
 
 def start(command: Sequence[str], health: str, model: str) -> Server:
-    """Starts a server, with as many threads as it takes by itself, and waits until it answers."""
+    """Starts a server, with its default number of threads, and waits until it answers."""
     port = free_port()
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     environment.pop("OMP_NUM_THREADS", None)
@@ -129,14 +129,14 @@ def run(server: Server, asked: Sequence[Ask], clients: int, steers: bool) -> lis
 
 
 def twins(model, asked: Sequence[Ask]) -> list[str]:
-    """What `generate_batch` replies to the same requests."""
+    """The replies of `generate_batch` to the same requests."""
     sampling = holdfast.Sampling(1.0, 0.9, TOKENS)
     requests = [holdfast.Request(ask.messages, ask.steering, sampling, ask.seed) for ask in asked]
     return [reply.text for reply in model.generate_batch(requests)]
 
 
 def soak(name: str, count: int, dtype: str) -> dict:
-    """Mixed requests of many clients: what was lost, what was mixed up, and memory."""
+    """Runs mixed requests of many clients: lost replies, mixed-up replies, and memory."""
     asked = asks(count, steered=True, leaving=LEAVING)
     first = count // 5
     with serve_ours(name, dtype=dtype) as server:
@@ -170,7 +170,7 @@ def soak(name: str, count: int, dtype: str) -> dict:
 
 
 def figures(seen: Sequence[Seen], seconds: float, tokenizer) -> dict:
-    """Of one phase: throughput, and medians and 99th percentiles of what a client waits for."""
+    """Throughput of one phase, and medians and 99th percentiles of a client's waiting times."""
     broken = [each.error for each in seen if each.error]
     if broken:
         sys.exit(f"{len(broken)} of {len(seen)} requests failed: {broken[0]}")
@@ -199,7 +199,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 
 
 def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
-    """Ours and the peers on the same requests, in alternation."""
+    """Measures ours and the peers on the same requests, in alternation."""
     with ExitStack() as stack:
         servers = {
             OURS: stack.enter_context(serve_ours(name, dtype="float32")),
@@ -230,7 +230,7 @@ def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
 
 
 def medians(rows: Sequence[dict], clients: int) -> dict:
-    """Of the repetitions with so many clients: ours, and ours over each peer's."""
+    """Medians over the repetitions with this many clients: ours, and ours over each peer's."""
     mine = [row for row in rows if row["clients"] == clients]
     result = {
         "requests_per_second": statistics.median(r[OURS]["requests_per_second"] for r in mine)

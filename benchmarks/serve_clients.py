@@ -1,4 +1,4 @@
-"""The clients of `benchmarks/serve.py`: what they ask, and what they saw come back."""
+"""The clients of `benchmarks/serve.py`: their requests, and the responses they received."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx2
 
 from holdfast import drift
 
-TOKENS = 64  # of a reply at most
+TOKENS = 64  # maximum length of a reply
 STEERINGS = (
     "none",
     "boost:factor=2",
@@ -31,9 +31,9 @@ class Ask:
 
     Args:
         messages: of a dialog of up to three rounds.
-        steering: as `/v1/chat/completions` takes it.
+        steering: as for `/v1/chat/completions`.
         seed: of the draws.
-        leaves_after: pieces of text after which the client goes away; None: it stays.
+        leaves_after: pieces of text after which the client disconnects; None: it stays.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -44,15 +44,15 @@ class Ask:
 
 @dataclass
 class Seen:
-    """What came back.
+    """The response to a request.
 
     Args:
-        text: of the reply, as far as it came.
-        sent: when the request went out, in seconds of `time.perf_counter`.
-        pieces: when each piece of text came.
-        left: whether the client went away before the end.
+        text: of the reply, as far as it was received.
+        sent: when the request was sent, in seconds of `time.perf_counter`.
+        pieces: when each piece of text arrived.
+        left: whether the client disconnected before the end.
         retries: how often the server was busy.
-        error: what the server answered in place of a reply.
+        error: the server's answer if it was not a reply.
     """
 
     text: str = ""
@@ -69,13 +69,13 @@ class Seen:
 
 
 def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> list[Ask]:
-    """Requests over the starter suite's prompts, in an order of their own.
+    """Random requests over the starter suite's prompts.
 
     Args:
-        count: of requests.
-        steered: whether they take the methods in turn; without, none is steered.
-        leaving: the share of clients that go away in mid-reply.
-        seed: of everything that is drawn here.
+        count: number of requests.
+        steered: whether they use the methods in turn; otherwise none is steered.
+        leaving: the share of clients that disconnect mid-reply.
+        seed: of all random choices.
     """
     suite, draw = drift.load_suite("starter"), random.Random(seed)
     chosen = []
@@ -100,14 +100,14 @@ def without_leaving(asked: Sequence[Ask]) -> list[Ask]:
 async def play(
     url: str, model: str, asked: Sequence[Ask], clients: int, *, steers: bool = True
 ) -> list[Seen]:
-    """Sends the requests, at most `clients` at a time; what came back, in the order given.
+    """Sends the requests, at most `clients` at a time; returns the responses in the order given.
 
     Args:
         url: of the server, without `/v1`.
         model: its name there.
         asked: the requests.
-        clients: that ask at the same time, each its next as soon as its last is answered.
-        steers: whether the server takes `steering`.
+        clients: how many ask at the same time, each one request after another.
+        steers: whether the server accepts `steering`.
     """
     seen = [Seen() for _ in asked]
     waiting = iter(range(len(asked)))
@@ -150,7 +150,7 @@ async def _ask(http: httpx2.AsyncClient, model: str, ask: Ask, seen: Seen, steer
 
 
 async def _listen(answer: httpx2.Response, ask: Ask, seen: Seen) -> None:
-    """Takes the reply piece by piece, until it ends or the client goes away."""
+    """Receives the reply piece by piece, until it ends or the client disconnects."""
     ended = False
     async for line in answer.aiter_lines():
         if not line.startswith("data:"):

@@ -1,4 +1,4 @@
-"""What a record was measured on: every benchmark puts it into its record under "measured_on"."""
+"""Describes what a record was measured on; every benchmark's record has it as "measured_on"."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def measured_on(model=None, fingerprints: dict[str, str] | None = None) -> dict:
     """The commit, the kind of machine, the versions, and the model's fingerprint.
 
     Args:
-        model: a `holdfast` model, where the numbers are one model's.
-        fingerprints: by name, where they are several models'.
+        model: a `holdfast` model, if the numbers are for one model.
+        fingerprints: by name, if they are for several models.
     """
     stamp: dict = {"commit": commit(), "machine": machine(), "python": platform.python_version()}
     stamp["versions"] = {name: version(name) for name in PACKAGES}
@@ -29,8 +29,8 @@ def measured_on(model=None, fingerprints: dict[str, str] | None = None) -> dict:
 
 
 def commit() -> str:
-    """The commit that is checked out, with "+changes" where tracked files other than records
-    differ.
+    """The commit that is checked out, with "+changes" if tracked files in `src` or Python files in
+    `benchmarks` differ.
     """
     try:
         head = _git("rev-parse", "HEAD").strip()
@@ -43,7 +43,7 @@ def commit() -> str:
 
 
 def machine() -> str:
-    """The kind of machine, in words: processor, cores that this process may use, accelerator."""
+    """The kind of machine, in words: processor, cores available to this process, accelerator."""
     import torch
 
     model = platform.machine()

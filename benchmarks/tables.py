@@ -1,10 +1,9 @@
-"""Writes the tables of README.md, of docs/, of the model card and of the pages beside the records
-from the records in benchmarks/results/, and the tables of methods from their classes, between their
-markers.
+"""Writes tables between their markers in README.md, docs/, the model card and the pages beside the
+records: from the records in benchmarks/results/, and the tables of methods from their classes.
 
     python benchmarks/tables.py
 
-A test holds that the documents say what the records say.
+A test checks that the documents agree with the records.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ from tabled.speed import (
     vllm_table,
 )
 
-# by table, where the record has another name
+# by table, if its record has a different name
 RECORDED = {
     "smollm2_decay": "smollm2_drift",
     "quoted": "demo_real",
@@ -88,11 +87,11 @@ STAGES = (
     "equal_cost",
     "equal_cost_explored_many",
     "equal_cost_many",
-)  # with pages of their own
+)  # which have separate pages
 
 
 def filled(text: str, tables: dict[str, str]) -> str:
-    """`text` with every table between its markers."""
+    """Fills each table into `text`, between its markers."""
     for name, table in tables.items():
         text = re.sub(
             rf"<!-- {name} -->.*?<!-- /{name} -->",
@@ -104,7 +103,7 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 
 def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
-    """Tables whose links to RESULTS/ and DOCS/ lead there from a page."""
+    """Makes the tables' links to RESULTS/ and DOCS/ relative to a page."""
     up = "../" * (len(page.relative_to(ROOT).parts) - 1)
     docs = "" if page.parent == ROOT / "docs" else f"{up}docs/"
     return {
@@ -114,7 +113,7 @@ def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
 
 
 def documents() -> dict[Path, str]:
-    """What each document should say."""
+    """The text that each document should have."""
     tables = {
         "numbers": drift_table(),
         "lengths": lengths_table(),

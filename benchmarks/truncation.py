@@ -1,9 +1,8 @@
-"""Whether `--canary` tells a server that cuts the system prompt off from a model that forgets.
+"""Does `--canary` distinguish a server that cuts off the prompt from a model that forgets it?
 
-SmolLM2-135M-Instruct behind `holdfast serve`, and between it and `holdfast drift` a server that
-shortens what does not fit, as some do: of a chat of more than LIMIT tokens it passes on the last
-messages, as many as fill half of the limit, and says nothing. The same conversations are held
-without it.
+SmolLM2-135M-Instruct runs behind `holdfast serve`; between it and `holdfast drift` is a server that
+shortens chats that do not fit, as some do: if one has more than LIMIT tokens, it silently passes on
+only the last messages, up to half of the limit. The same conversations are also run without it.
 
     python benchmarks/truncation.py --out benchmarks/results/truncation_smollm2.json
 """
@@ -46,7 +45,7 @@ SETTINGS = drift.Settings(
 
 @contextlib.contextmanager
 def serving() -> Iterator[str]:
-    """`holdfast serve` with SmolLM2; its address."""
+    """Runs `holdfast serve` with SmolLM2; yields its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -68,7 +67,7 @@ def serving() -> Iterator[str]:
 
 @contextlib.contextmanager
 def between(behind: str, limit: int | None) -> Iterator[str]:
-    """A server that passes chats on, no more of them than fits; its address."""
+    """Runs a server that passes on chats, shortened to the limit; yields its address."""
     tokenizer = holdfast.load("smollm2", dtype="bfloat16").tokenizer
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -93,7 +92,7 @@ def between(behind: str, limit: int | None) -> Iterator[str]:
             request = urllib.request.Request(f"{behind}/v1{path}", data, headers)
             with urllib.request.urlopen(request, timeout=600) as answer:
                 read = json.loads(answer.read())
-                read.pop("holdfast", None)  # an ordinary server does not know of steering
+                read.pop("holdfast", None)  # an ordinary server would not report steering
                 self._answer(answer.status, json.dumps(read).encode())
 
         def _answer(self, status: int, text: bytes) -> None:

@@ -1,11 +1,11 @@
-"""What happens when the prompt leaves the window: Gemma 3 270M, most of whose layers see the last
-512 tokens, beside SmolLM2, whose layers see everything.
+"""The effect of the prompt leaving the window: Gemma 3 270M, most of whose layers see the last 512
+tokens, compared with SmolLM2, whose layers see everything.
 
 Both read the same dialogs: SmolLM2's with scripted user messages, each continued by the turns of
-the next one, so that the prompt is out of sight at the end. At the end of some rounds: the
-attention mass on the system prompt, by kind of layer, and whether a reply that keeps the prompt's
-rule is likelier, behind a probe, than one that breaks it, by the labelled replies of the suite.
-Gemma is a base model, so it reads the dialog as a transcript.
+the next one, so that the prompt is out of the window at the end. Two things are measured after
+selected rounds: the attention mass on the system prompt, by kind of layer; and whether, after a
+probe, a reply that follows the prompt's rule is more likely than one that breaks it (the suite's
+labelled replies). Gemma is a base model, so it reads the dialog as a transcript.
 
     python benchmarks/window.py --runs runs/window --out benchmarks/results/window.json
 """
@@ -34,8 +34,8 @@ TRANSCRIPT = (
 )
 
 
-READ = (1, 2, 4, 8, 16)  # rounds at whose end is measured
-HELD = 48  # dialogs, the first of which are measured
+READ = (1, 2, 4, 8, 16)  # rounds after which to measure
+HELD = 48  # number of dialogs; only the first ones are measured
 
 
 def dialogs(runs: Path) -> list[dict]:
@@ -59,7 +59,7 @@ def dialogs(runs: Path) -> list[dict]:
 
 
 def history(record: dict, rounds: int) -> list[dict]:
-    """The system prompt and the first rounds."""
+    """The system prompt and the first `rounds` rounds."""
     turns = [
         {"role": "user" if t["speaker"] == "user" else "assistant", "content": t["text"]}
         for t in record["turns"][: 2 * rounds]
@@ -68,21 +68,21 @@ def history(record: dict, rounds: int) -> list[dict]:
 
 
 def windowed(model) -> list[bool]:
-    """Of each layer, whether it sees a window of the tokens only."""
+    """Whether each layer sees only a window of the tokens."""
     config = model.hf_model.config.get_text_config()
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
     return [kind == "sliding_attention" for kind in kinds]
 
 
 def window_of(model) -> int:
-    """Tokens that its windowed layers see."""
+    """How many tokens the model's windowed layers see."""
     return getattr(model.hf_model.config.get_text_config(), "sliding_window", None) or 2**30
 
 
 @torch.inference_mode()
 def masses(model, records) -> list[list[dict]]:
-    """Per dialog and round, at the last token of the agent's turn: tokens from the prompt to it,
-    and the mass on the prompt and that of even attention, by kind of layer.
+    """Per dialog and round, at the last token of the agent's turn: its distance from the prompt in
+    tokens, and the mass on the prompt and that of uniform attention, by kind of layer.
     """
     local, window = np.array(windowed(model)), window_of(model)
     rows = []
@@ -107,8 +107,8 @@ def masses(model, records) -> list[list[dict]]:
 
 
 def preferences(model, records) -> np.ndarray:
-    """[dialog, round]: how often a reply that keeps the rule is likelier, per token, than the one
-    that breaks it, behind a probe in the round's place.
+    """How often, [dialog, round], a reply that follows the rule is more likely per token than one
+    that breaks it, after a probe in place of the round.
     """
     cases = {case.id: case for case in prompts(None).cases}
     values = np.full((len(records), len(READ)), np.nan)

@@ -1,9 +1,9 @@
-"""A hook of MkDocs: files of the repository that pages link to become part of the site.
+"""An MkDocs hook that adds repository files to the site if pages link to them.
 
-On a page, `../benchmarks/results/census.md` is a file beside docs/. On the site it is
-`repository/benchmarks/results/census.md`: pages are rendered, everything else (pictures, records,
-sources) is copied as it is. So the same links work in a checkout and on the site, and the site
-needs no address of a repository.
+On a page, `../benchmarks/results/census.md` is a file beside docs/. On the site it becomes
+`repository/benchmarks/results/census.md`: pages are rendered; everything else (pictures, records,
+sources) is copied unchanged. So the same links work in a checkout and on the site, and the site
+does not need a repository URL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
 PREFIX = "repository"
-ALWAYS = (  # which the navigation names
+ALWAYS = (  # files that the navigation refers to
     "examples/README.md",
     "benchmarks/results/changed_records.md",
     "CHANGELOG.md",
@@ -30,7 +30,7 @@ _ELSEWHERE = re.compile(r"[a-z]+:|/")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the linked files, and those that they link to."""
+    """Adds the linked files, and the files that these link to."""
     left = [ROOT / name for name in ALWAYS]
     for page in files.documentation_pages():
         left += linked(Path(page.abs_src_path))
@@ -47,7 +47,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links as the site has them."""
+    """Rewrites links to their targets on the site."""
     source, here = source_of(page.file.src_uri), posixpath.dirname(page.file.src_uri)
 
     def moved(link: re.Match[str]) -> str:
@@ -68,7 +68,7 @@ def linked(page: Path) -> Iterator[Path]:
     """The files that a page links to.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: a linked file does not exist.
     """
     text = _CODE.sub("", page.read_text(encoding="utf-8"))
     for link in _LINK.finditer(text):
@@ -77,10 +77,10 @@ def linked(page: Path) -> Iterator[Path]:
 
 
 def reached(page: Path, target: str) -> Path:
-    """The file that a link of a page leads to; of a folder, its README.
+    """The file that a page's link points to; for a folder, its README.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: it does not exist.
     """
     file = (page.parent / target).resolve()
     file = file / "README.md" if file.is_dir() else file
@@ -94,13 +94,13 @@ def in_docs(file: Path) -> bool:
 
 
 def place_of(file: Path) -> str:
-    """Where a file is on the site, as a source of MkDocs."""
+    """The path of a file among MkDocs' sources."""
     if in_docs(file):
         return file.relative_to(ROOT / "docs").as_posix()
     return f"{PREFIX}/{file.relative_to(ROOT).as_posix()}"
 
 
 def source_of(src_uri: str) -> Path:
-    """The file in the repository that a page of the site is."""
+    """The repository file that a page of the site is made from."""
     inside = src_uri.removeprefix(f"{PREFIX}/")
     return ROOT / inside if inside != src_uri else ROOT / "docs" / src_uri

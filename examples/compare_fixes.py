@@ -22,7 +22,7 @@ def main() -> None:
     print(report.table(run))
 
     summary = json.loads(report.write_summary(run.folder).read_text())
-    for row in summary["results"][1:]:  # the first is the model as it is
+    for row in summary["results"][1:]:  # the first is the unmodified model
         gain = row["against"]["stability"]["over_all_rounds"]
         print(
             f"{row['method']}: stability {gain['mean']:+.3f} [{gain['low']:+.3f},"

@@ -1,7 +1,7 @@
-"""Finds the heads to steer for a task, as PASTA does, and compares it with the model as it is.
+"""Finds the heads to steer for a task, as PASTA does, and compares it with the unsteered model.
 
-The task is CounterFact: a text tells an old fact and then a new one, which is emphasised, and the
-model is to complete a sentence by the new one.
+The task is CounterFact: a text states an old fact and then a new one, which is emphasised, and the
+model should complete a sentence with the new one.
 
     python examples/emphasise_with_pasta.py
     python examples/emphasise_with_pasta.py --task bios --top 16
@@ -27,7 +27,7 @@ def main() -> None:
     arguments = parser.parse_args()
     model = holdfast.load(arguments.model)
 
-    # 1. Steer every head alone on training samples, and take the best.
+    # 1. Steer each head separately on training samples, and take the best.
     training = tasks.Settings((arguments.task,), arguments.samples, "train")
     data = tasks.load_data([tasks.SYNTHETIC], training)
     samples = task_samples(data, tasks.CATALOGUE[arguments.task], training)
@@ -36,7 +36,7 @@ def main() -> None:
     methods.write_heads(arguments.out / "heads.json", heads)
     print("Heads:", ", ".join(f"{layer}.{head}" for layer, head in sorted(heads)))
 
-    # 2. Ask held-out samples, with and without steering.
+    # 2. Run held-out samples, with and without steering.
     testing = tasks.Settings((arguments.task,), arguments.samples, "test", generate=False)
     data = tasks.load_data([tasks.SYNTHETIC], testing)
     pasta = holdfast.Pasta(alpha=0.01, heads=heads)

@@ -1,4 +1,4 @@
-"""Measures whether a bot keeps its prompt over a conversation, and says when it lets go.
+"""Measures whether a bot keeps following its prompt in a conversation, and when it stops.
 
 python examples/measure_a_prompt.py
 python examples/measure_a_prompt.py --model meta-llama/Llama-3.2-1B-Instruct --rounds 8
@@ -9,7 +9,7 @@ import argparse
 import holdfast
 from holdfast import drift
 
-# The default model follows one instruction, or a few facts; a larger one takes rules of all kinds.
+# The default model can follow one instruction or a few facts; a larger one, rules of all kinds.
 BOT = drift.Case(
     id="concierge",
     category="memory",

@@ -1,5 +1,5 @@
-"""Starts `holdfast serve`, and calls it with the official OpenAI client, each request steered as it
-asks.
+"""Starts `holdfast serve`, and calls it with the official OpenAI client; each request chooses its
+own steering.
 
     pip install 'holdfast-llm[serve]'
     python examples/serve_and_call.py

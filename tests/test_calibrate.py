@@ -558,7 +558,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
 
 
 def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted does not tell the prob.*--reading=written"):
+    with pytest.raises(ModelError, match=r"scripted does not report the prob.*--reading=written"):
         repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
     remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")

@@ -379,7 +379,7 @@ def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
     assert main(["fit", "seka", "--model", "http://localhost:1/v1", "--out", "s.safetensors"]) == 2
     err = capsys.readouterr().err
     assert "takes a .safetensors file, not 's.pt'" in err and "boost" in err
-    assert "is an endpoint, whose hidden states nobody sees" in err
+    assert "is an endpoint, whose hidden states cannot be read" in err
 
 
 def test_a_vector_is_written_as_llama_cpp_reads_control_vectors(tmp_path, monkeypatch, capsys):

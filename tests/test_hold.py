@@ -195,7 +195,7 @@ def test_what_cannot_be_held_is_refused_in_a_sentence():
     tiny = model()
     with pytest.raises(UsageError, match="hold names head 9 in layer 0"):
         tiny.generate(TALK, [Hold(heads={(0, 9)})])
-    with pytest.raises(PromptError, match="what is emphasised stands behind it"):
+    with pytest.raises(PromptError, match="the emphasised text comes after it"):
         tiny.generate(TALK, [Hold()], emphasis=["and then?"])
     ids = torch.tensor([[1, 2, 3]])
     refused = pytest.raises(UsageError, match=r"model\.rehearse")

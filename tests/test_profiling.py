@@ -188,7 +188,7 @@ def test_heads_that_gain_nothing_are_not_chosen():
     second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
     alone = choose_heads(best, [first], "intersection")
     assert alone.heads == {(0, 0), (0, 3)} and (alone.distinct, alone.dropped) == (1, 2)
-    assert alone.line().startswith("1 of these 2 heads have a gain that can be told from chance, 2")
+    assert alone.line().startswith("1 of these 2 heads have a gain distinguishable from chance, 2")
     assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
@@ -215,11 +215,11 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     assert cli.main([*command, "--top", "12"]) == 0
     printed, warned = capsys.readouterr()
     assert "Unsteered -" in printed
-    assert "No gain can be told from chance: 3 samples, fewer than 20." in printed
+    assert "No gain is distinguishable from chance: 3 samples, fewer than 20." in printed
     both = [read_gains(tmp_path / "out" / name) for name in ("one", "two")]
     gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
     assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
-    told = f"0 of these {len(gaining)} heads have a gain that can be told from chance, "
+    told = f"0 of these {len(gaining)} heads have a gain distinguishable from chance, "
     assert f"{told}{12 - len(gaining)} that gain" in warned
     listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
     assert len(listed["ranking"]) == 12

@@ -86,7 +86,7 @@ def switch_off(server, after):
 def test_the_others_go_on_with_what_a_server_had(serve, tmp_path, number):
     servers = serve(replies, replies)
     switch_off(servers[0], number)
-    with pytest.warns(UserWarning, match=f"go on without.*{servers[0].url}"):
+    with pytest.warns(UserWarning, match=f"continue without.*{servers[0].url}"):
         run = measure(connected(servers, concurrency=3, max_retries=1), tmp_path / "run", 8)
     assert texts(run) == texts(measure(connected(servers[1:]), tmp_path / "alone", 8))
     assert not any("ended" in record or "unanswered" in record for record in run.records)
@@ -102,7 +102,7 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     again = serve(replies)
     with pytest.raises(RecordsError, match="has changed since"):
         measure(connected(again), tmp_path / "run", 8)  # nobody knows what stands there
-    with pytest.warns(UserWarning, match="go on without"):
+    with pytest.warns(UserWarning, match="continue without"):
         model = connected([servers[0], *again])
     run = measure(model, tmp_path / "run", 8)
     assert texts(run) == texts(measure(connected(again), tmp_path / "alone", 8))
@@ -213,7 +213,7 @@ def test_one_of_two_real_servers_is_killed_in_the_middle(processes, tmp_path, ca
     assert main(["drift", "--model", ",".join(urls), *options]) == 0
     thread.join()
     told = capsys.readouterr().err
-    assert f"The others go on without a server: Cannot reach {urls[0]}" in told
+    assert f"The others continue without a server: Cannot reach {urls[0]}" in told
     run = read_run(tmp_path / "run")
     local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
     assert texts(run) == texts(local) and len(run.records) == 6

@@ -635,7 +635,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
     ):
         with pytest.raises(UsageError, match=says):
             tasks.run(long_tiny(), made, tmp_path / "a", settings)
-    with pytest.raises(ModelError, match=r"scripted does not tell the probability.*bios"):
+    with pytest.raises(ModelError, match=r"scripted does not report the probability.*bios"):
         both = replace(json_only, tasks=("json", "bios"))
         tasks.run(Scripted(), small_data(), tmp_path / "a", both)
     twice = [(Pasta(0.5),), (Pasta(0.5),)]

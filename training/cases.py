@@ -1,5 +1,5 @@
-"""Held-out benchmark cases: frames, values and probe wordings that training never shows, and every
-phrase, one of six unseen too.
+"""Held-out benchmark cases: frames, values and probe wordings never shown in training, and all
+phrases, of which one in six is unseen too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PROBES_PER_CASE = 4
 
 
 def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
-    """`per_family` cases of each family, as the suite file spells them; `unseen_phrase` marks those
+    """`per_family` cases of each family, in the format of a suite file; `unseen_phrase` marks those
     whose phrase is unseen as well.
     """
     cases = []
@@ -25,7 +25,7 @@ def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
             instruction = instruct(family, rng, test=True)
             if (
                 family.measure is picked
-            ):  # the right option stands at the same letter in all probes of a case
+            ):  # the right option has the same letter in all probes of a case
                 instruction.values["letter"] = rng.choice("ABCD")
             cases.append(
                 {
@@ -41,7 +41,7 @@ def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
 
 
 def probes(instruction: Instruction, rng: random.Random) -> list[str]:
-    """Distinct probes of held-out wording."""
+    """Distinct probes with held-out wording."""
     asked: list[str] = []
     for _ in range(20 * PROBES_PER_CASE):
         question = (
@@ -55,7 +55,7 @@ def probes(instruction: Instruction, rng: random.Random) -> list[str]:
 
 
 def starters(count: int, seed: int = 0) -> list[str]:
-    """Conversation starters of held-out wording."""
+    """Conversation starters with held-out wording."""
     rng = random.Random(f"starters {seed}")
     return list(
         dict.fromkeys(

@@ -1,8 +1,7 @@
-"""What the training dialogues talk about: things, sentences and questions in three parallel
-languages.
+"""Content of the training dialogues: things, sentences and questions in three parallel languages.
 
-Every thing carries its article and is singular, and no template puts a preposition that contracts
-("à", "de", "a") in front of one, so that filling a slot always gives correct French and Spanish.
+Every thing includes its article and is singular, and no template puts a preposition that contracts
+("à", "de", "a") before one, so that filling a slot always gives correct French and Spanish.
 """
 
 from __future__ import annotations
@@ -154,8 +153,8 @@ STATEMENTS = tuple(tuple(line.split("|")) for line in _STATEMENTS.splitlines())
 REMARKS = tuple(tuple(line.split("|")) for line in _REMARKS.splitlines())
 QUESTIONS = tuple(tuple(line.split("|")) for line in _QUESTIONS.splitlines())
 
-# What the user asks or says about a thing. The last five are held out of training and ask the
-# probes.
+# The user's questions and remarks about a thing. The last five are held out of training and used
+# for the probes.
 USER_QUESTIONS = (
     "Do you like {t}?",
     "What do you think about {t}?",
@@ -193,8 +192,8 @@ HELD_OUT_QUESTIONS = 5
 
 @dataclass(frozen=True)
 class Context:
-    """Where a reply is written: its draws, the thing at hand, and the English sentences to use, if
-    already given.
+    """The context of a reply: its random generator, the current thing, and the English sentences to
+    use, if given.
     """
 
     rng: random.Random
@@ -229,7 +228,7 @@ class Context:
 
 
 def user_question(rng: random.Random, thing: tuple[str, str, str], held_out: bool = False) -> str:
-    """What a user says about `thing`; wordings of the two splits are disjoint."""
+    """A user's message about `thing`; the two splits have disjoint wordings."""
     pool = (
         USER_QUESTIONS[-HELD_OUT_QUESTIONS:] if held_out else USER_QUESTIONS[:-HELD_OUT_QUESTIONS]
     )

@@ -1,10 +1,9 @@
-"""Training dialogues: an instruction (or none), a user who talks plainly, an assistant who follows.
+"""Training dialogues: an instruction (or none), a plain-spoken user, an assistant that follows it.
 
-What is deliberately absent, so that drift is not planted: the assistant never mirrors the user's
-style; dialogues and drills with and without a system prompt have the same lengths; no reply fails
-to follow. What may still plant it: users always write plain English here, so that every styled turn
-the model has seen was its own. `styled_users` removes that ingredient (the ablation of the model
-card)."""
+To avoid training drift into the model, the assistant never mirrors the user's style; dialogues and
+drills with and without a system prompt have the same lengths; and every reply follows. One possible
+cause remains: users always write plain English here, so that every styled turn the model has seen
+was its own. `styled_users` removes that ingredient (the ablation of the model card)."""
 
 from __future__ import annotations
 
@@ -28,24 +27,23 @@ TASK_SHARES = {
     "pronouns": 0.21,
     "bios": 0.26,
     "counterfact": 0.28,
-}  # pronouns are learned soonest
+}  # pronouns are learned fastest
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
 PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE = 0.75, 0.08, 0.6, 0.04
-LONGEST_TURN = 20  # words of a turn of the Self-dialogue Corpus
+LONGEST_TURN = 20  # maximum words in a turn of the Self-dialogue Corpus
 UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Shares of what takes longest to learn.
+    """Shares of the content that takes longest to learn.
 
     Args:
-        facts: of the prompted dialogues, those whose family is drawn from the facts and choices
-            alone.
-        knowledge: of the turns, those that ask a knowledge question.
-        tasks: of the dialogues, those that are one of PASTA's tasks
-            (`task_dialogues.py`), by `TASK_SHARES`; at 0 no draw is spent on it.
+        facts: share of prompted dialogues whose family is drawn only from facts and choices.
+        knowledge: share of turns that ask a knowledge question.
+        tasks: share of dialogues that are one of PASTA's tasks (`task_dialogues.py`), according to
+            `TASK_SHARES`; at 0, no random number is drawn for it.
     """
 
     facts: float
@@ -54,8 +52,8 @@ class Mix:
 
 
 def load_self_dialogues(path: Path | None) -> list[list[str]]:
-    """The Self-dialogue Corpus (BSD-3-Clause), turns cleaned, the long ones cut; [] where `path` is
-    None.
+    """The Self-dialogue Corpus (BSD-3-Clause), with turns cleaned and long ones cut; [] if `path`
+    is None.
     """
     if path is None:
         return []
@@ -78,8 +76,8 @@ def _sentences(text: str) -> tuple[str, ...]:
 
 
 def write_reply(instruction: Instruction | None, context: Context) -> str:
-    """A reply that follows `instruction` where it shows in every reply; otherwise one to three
-    plain sentences.
+    """A reply that follows `instruction` if that affects every reply; otherwise one to three plain
+    sentences.
     """
     if instruction and instruction.family.reply:
         return instruction.family.reply(instruction.values, context)
@@ -87,7 +85,7 @@ def write_reply(instruction: Instruction | None, context: Context) -> str:
 
 
 def _own_probe(instruction: Instruction, rng: random.Random) -> tuple[str, str]:
-    """The instruction's own probe and the answer that follows."""
+    """The instruction's own probe, and the answer that follows the instruction."""
     question = probe(instruction, rng)
     values = dict(instruction.values)
     if "pool" in values:
@@ -98,8 +96,8 @@ def _own_probe(instruction: Instruction, rng: random.Random) -> tuple[str, str]:
 def _question(
     instruction: Instruction | None, rng: random.Random, thing, knowledge: float
 ) -> tuple[str, str] | None:
-    """A turn that is not talk: the instruction's own probe, another family's probe, or a knowledge
-    question; None for talk.
+    """A turn that is not small talk: the instruction's own probe, another family's probe, or a
+    knowledge question; None for small talk.
     """
     family = instruction.family if instruction else None
     if family and family.probes and rng.random() < OWN_PROBE:
@@ -121,7 +119,7 @@ def _question(
     elif roll < FOREIGN_PROBE + knowledge:
         plain = (
             family is None or family.reply is None
-        )  # a choice has no style: it is asked where no style is wanted
+        )  # a choice has no style, so it is asked only if no style is required
         with_choices = plain and rng.random() < 0.5 and (family is None or family.name != "letter")
         if with_choices or styled:
             question, answer, _ = ask(rng, with_choices)
@@ -132,8 +130,8 @@ def _question(
 
 
 def drill(rng: random.Random) -> list[dict]:
-    """A short dialogue that asks for a fact or a choice, or for one it was not told: it teaches to
-    copy, which held-out values need.
+    """A short dialogue that asks for a fact or a choice, sometimes without having given it: it
+    teaches copying, which held-out values require.
     """
     instruction = instruct(rng.choice((RECITE, RECITE, *FACT_FAMILIES)), rng)
     told = rng.random() < PROMPTED
@@ -153,7 +151,7 @@ def dialogue(
     styled_users: bool = False,
     mix: Mix = Mix(facts=0.15, knowledge=0.15),
 ) -> list[dict]:
-    """One dialogue as messages in the Hugging Face form."""
+    """One dialogue as messages in Hugging Face's format."""
     if mix.tasks and rng.random() < mix.tasks:
         return training_dialogue(rng.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0], rng)
     rounds = rng.choices(list(ROUNDS), list(ROUNDS.values()))[0]

@@ -1,10 +1,10 @@
-"""Replies that end: some turns of the training dialogues are stuck in a loop, and the only lesson
-is to stop.
+"""Teaches replies to end: some turns of the training dialogues are stuck in a loop, and the only
+lesson is to stop.
 
-A small model that draws one odd token can repeat it until the limit of a reply, and then reads its
-own loop in every later turn. Here a turn breaks off into a run of repeated tokens. The run itself
-is never a target. What is: the end of the turn behind it, and the later turns, which go on as if
-nothing were."""
+A small model that draws one odd token may repeat it until the reply's token limit, and then reads
+its own loop in every later turn. Here a turn breaks off into a run of repeated tokens. The run
+itself is never a target, but the end of the turn after it is, and so are the later turns, which
+continue as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Loops:
 
     Args:
         share: of the dialogues.
-        repeated: tokens that are repeated, one of these numbers.
-        times: how often: the short runs teach to stop early, the long ones to stop late.
-        stuck: turns of a dialogue that get stuck, all in the same loop.
-        target: loss weight of the end behind a run.
+        repeated: possible numbers of repeated tokens.
+        times: possible numbers of repetitions: short runs teach stopping early, long ones late.
+        stuck: possible numbers of turns per dialogue that get stuck, all in the same loop.
+        target: loss weight of the end after a run.
     """
 
     share: float = 0.0
@@ -38,12 +38,12 @@ NONE = Loops()
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The ids that an encoded dialogue is read by.
+    """The ids needed to parse an encoded dialogue.
 
     Args:
-        end: of the token that ends a turn.
-        roles: of the tokens that begin one.
-        first_word: of the first token that is not special.
+        end: id of the token that ends a turn.
+        roles: ids of the tokens that begin a turn.
+        first_word: id of the first token that is not special.
         size: of the vocabulary.
     """
 
@@ -54,7 +54,7 @@ class Vocabulary:
 
 
 def turns(ids: list[int], vocabulary: Vocabulary) -> list[tuple[int, int]]:
-    """Where each turn's words start and stop, [start, stop), in the order of the dialogue."""
+    """The range of each turn's content tokens, [start, stop), in the order of the dialogue."""
     starts = [place + 1 for place, token in enumerate(ids) if token in vocabulary.roles]
     stops = [place for place, token in enumerate(ids) if token == vocabulary.end]
     return list(zip(starts, stops, strict=False))  # the last turn may have been cut off
@@ -63,14 +63,14 @@ def turns(ids: list[int], vocabulary: Vocabulary) -> list[tuple[int, int]]:
 def with_loops(
     encoded: Encoded, loops: Loops, vocabulary: Vocabulary, rng: random.Random
 ) -> Encoded:
-    """The dialogue with a run of repeated tokens in some of its turns, the system prompt's
-    excepted.
+    """The dialogue with a run of repeated tokens in some of its turns, never in the system
+    prompt.
     """
     ids, weights = encoded
     spoken = [turn for turn in turns(ids, vocabulary) if weights[turn[1]] > 0]
     stuck = sorted(rng.sample(spoken, min(rng.choice(loops.stuck), len(spoken))), reverse=True)
     unit: list[int] = []
-    for start, stop in stuck:  # from the last to the first, so that the places still hold
+    for start, stop in stuck:  # from last to first, so that earlier positions stay valid
         cut = rng.randint(start, stop)
         unit = unit or _unit(ids[start:cut], rng.choice(loops.repeated), vocabulary, rng)
         run = unit * rng.choice(loops.times)
@@ -80,7 +80,7 @@ def with_loops(
 
 
 def _unit(before: list[int], length: int, vocabulary: Vocabulary, rng: random.Random) -> list[int]:
-    """The tokens that are repeated: the last ones said, or any."""
+    """The tokens to repeat: the latest ones, or random ones."""
     if rng.random() < 0.5 and len(before) >= length:
         return before[-length:]
     return [rng.randrange(vocabulary.first_word, vocabulary.size) for _ in range(length)]

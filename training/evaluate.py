@@ -1,5 +1,5 @@
-"""How well a checkpoint follows held-out instructions in round 1: the only criterion by which
-checkpoints are chosen.
+"""How well a checkpoint follows held-out instructions in round 1: the only criterion for choosing
+checkpoints.
 
 `python training/evaluate.py DIR` prints the score per family.
 """
@@ -27,7 +27,7 @@ from knowledge import ask
 def replies(
     model, tokenizer, chats: list[list[dict]], seed: int, batch: int = 64, max_new_tokens: int = 80
 ) -> list[str]:
-    """One reply to each chat at temperature 1.0 and top-p 0.9, by transformers' own generate."""
+    """One reply per chat at temperature 1.0 and top-p 0.9, from transformers' own `generate`."""
     torch.manual_seed(seed)
     tokenizer.padding_side = "left"
     texts = []
@@ -82,8 +82,8 @@ def following(model, tokenizer, per_family: int = 3, seed: int = 1) -> float:
 
 
 def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, float]:
-    """Share of knowledge questions answered right after three rounds of talk: with four choices,
-    and openly (sums never seen).
+    """Share of knowledge questions answered correctly after three rounds of small talk: with four
+    choices, and open-ended (with unseen sums).
     """
     shares = {}
     for name, with_choices in (("choices", True), ("open", False)):
@@ -96,7 +96,7 @@ def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, fl
             keys.append(answer if with_choices else key)
         pattern = (
             "{}" if with_choices else r"\bis (?:called an? )?{}(?!\w)"
-        )  # whole words, where the answer stands
+        )  # whole words, at the position of the answer
         right = [
             bool(re.search(pattern.format(re.escape(key)), text))
             for key, text in zip(keys, replies(model, tokenizer, chats, seed), strict=True)

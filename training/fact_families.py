@@ -1,5 +1,5 @@
-"""Families whose instruction shows when their probe asks: facts to remember, and choices among
-options.
+"""Families whose instruction only affects replies to their probes: facts to remember, and choices
+among options.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _recalled(
     key: str = "v",
     measure: str = "contains",
 ) -> Family:
-    """A family whose probe is answered by one of `templates` with the value in it."""
+    """A family whose probe is answered with one of `templates`, filled with the value."""
 
     def answer(v: dict, ctx: Context, question: str) -> str:
         return ctx.rng.choice(templates).replace("{v}", str(v[key]))
@@ -63,7 +63,7 @@ def _number(low: int, high: int):
 
 
 def _text(rng: random.Random, test: bool) -> dict:
-    """A sequence of words, names and digits that only copying can get right."""
+    """A sequence of words and names that can only be reproduced by copying."""
     pools = (WORDS, WORDS, NAMES)
     return {
         "v": " ".join(
@@ -431,8 +431,8 @@ def _preferred(name: str, what: str, pool, phrases: tuple[str, ...]) -> Family:
 
 
 def picked(v: dict) -> dict:
-    """The measure of a choice, by its letter, as is usual; `cases.py` says under which letter the
-    right option stands.
+    """The measure of a choice, by its letter, as is usual; `cases.py` sets the letter of the right
+    option.
     """
     return {"name": "choice", "letter": v["letter"], "among": "ABCD"}
 
@@ -440,7 +440,7 @@ def picked(v: dict) -> dict:
 def _works(rng: random.Random, test: bool) -> dict:
     job = rng.choice(
         tuple(PROFESSIONS)
-    )  # where a baker works is knowledge: it cannot be both held out and asked
+    )  # where a baker works is knowledge, so it cannot be both held out and asked
     return {
         "v": job,
         "right": PROFESSIONS[job][0],

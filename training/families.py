@@ -1,7 +1,7 @@
-"""An instruction family: how it is asked, with which values, how a reply that follows looks, and
-how it is scored.
+"""Instruction families: the wording of an instruction, its values, replies that follow it, and
+their scoring.
 
-A style family shows in every reply. A fact family shows when its probe asks. Families are listed in
+A style family affects every reply; a fact family only replies to its probes. Families are listed in
 `style_families.py` and `fact_families.py`; `FAMILIES` joins them. Paraphrases are compositional: a
 frame around one of a family's phrases."""
 
@@ -115,7 +115,7 @@ ASK_FRAMES = ("{q}",) * 6 + (
 )
 HELD_OUT_FRAMES = {"do": 8, "say": 5, "ask": 2}
 HELD_OUT_PHRASES = 1  # the last phrase of each family
-HELD_OUT_WORDINGS = 2  # the last probe wordings of each family that has its own probes
+HELD_OUT_WORDINGS = 2  # the last probe wordings of each family with its own probes
 
 
 @dataclass(frozen=True)
@@ -127,15 +127,13 @@ class Family:
         category: one of the five of Li et al. 2024, section 3.2.
         form: "do" (a clause in `DO_FRAMES`) or "say" (a sentence in `SAY_FRAMES`).
         phrases: the clauses or sentences, with {value} slots; the last one is held out of training.
-        values: draws the slots; its second argument is True for held-out values.
+        values: draws the slots' values; its second argument is True for held-out values.
         reply: (values, context) -> a reply that follows.
         measure: values -> the specification of the measure in `holdfast.measures` that scores it.
-        probes: own probe wordings, the last held out; empty where any question shows the
-            instruction.
+        probes: own probe wordings, the last held out; empty if the instruction affects every reply.
         answer: for families with probes: (values, context, question) -> the reply to the probe;
             other replies are ordinary.
-        rewrites: True where `reply` may rewrite sentences it is given (so that real dialogues can
-            be used).
+        rewrites: whether `reply` can rewrite given sentences (so that real dialogues can be used).
     """
 
     name: str
@@ -152,7 +150,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Instruction:
-    """A family with its values drawn and its wording chosen."""
+    """A family with drawn values and a chosen wording."""
 
     family: Family
     values: dict
@@ -169,7 +167,7 @@ def fill(template: str, values: dict) -> str:
 def instruct(family: Family, rng: random.Random, test: bool = False) -> Instruction:
     """Draws values and a wording.
 
-    With `test`, the values and the frame are held out, and so may be the phrase.
+    With `test`, the values and the frame are held out, and the phrase may be.
     """
     values = family.values(rng, test)
     frames = DO_FRAMES if family.form == "do" else SAY_FRAMES
@@ -186,8 +184,8 @@ def instruct(family: Family, rng: random.Random, test: bool = False) -> Instruct
 
 
 def probe(instruction: Instruction, rng: random.Random, test: bool = False) -> str:
-    """One of the family's own probe questions, its slots filled (choices are shuffled at each
-    draw).
+    """One of the family's own probe questions, with its slots filled (choices are shuffled anew
+    each time).
     """
     wordings = instruction.family.probes
     wording = rng.choice(wordings[-HELD_OUT_WORDINGS:] if test else wordings[:-HELD_OUT_WORDINGS])

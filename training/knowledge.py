@@ -1,5 +1,5 @@
-"""Knowledge questions: small facts of the world and sums, asked openly and with four choices, some
-of them never asked in training.
+"""Knowledge questions: simple world facts and sums, open-ended or with four choices, some of them
+never asked in training.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ tin:Sn lead:Pb sodium:Na potassium:K calcium:Ca helium:He neon:Ne zinc:Zn sulfur
 mercury:Hg tungsten:W nickel:Ni cobalt:Co chlorine:Cl fluorine:F""".split()
 )
 
-# (question, statement, table); "sum" is made on the fly
+# (question, statement, table); sums are generated on the fly
 _KINDS = (
     ("What is the capital of {k}?", "The capital of {k} is {a}.", CAPITALS),
     ("What is the opposite of {k}?", "The opposite of {k} is {a}.", OPPOSITES),
@@ -52,9 +52,9 @@ _KINDS = (
 
 
 def ask(rng: random.Random, with_choices: bool, test: bool = False) -> tuple[str, str, str]:
-    """A question, its answer as a sentence (or as the choice), and the answer's key word.
+    """A question, its answer as a sentence (or as the choice), and the answer's keyword.
 
-    Sums of `test` are not in training.
+    Sums with `test` are not in training.
     """
     if rng.random() < 0.35:
         while True:

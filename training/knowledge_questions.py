@@ -1,4 +1,4 @@
-"""Writes the default model's own knowledge questions, with four choices, sums among them that were
+"""Writes knowledge questions for the default model, with four choices, including sums that were
 never asked in training.
 
 `python training/knowledge_questions.py src/holdfast/assets/knowledge.jsonl`
@@ -20,7 +20,7 @@ SEED = 5
 
 
 def questions(count: int, seed: int) -> list[dict]:
-    """Different questions; the same one with other choices counts as the same."""
+    """Distinct questions; the same question with different choices counts as the same."""
     rng = random.Random(f"knowledge questions {seed}")
     found: dict[str, dict] = {}
     while len(found) < count:

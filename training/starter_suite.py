@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cases import held_out_cases, starters
 
 PER_FAMILY = 5
-SEED = 3  # unlike the seeds by which checkpoints are chosen and reported
+SEED = 3  # different from the seeds for choosing and reporting checkpoints
 
 HEADER = """# Written by training/starter_suite.py: {count} held-out instructions, {per_family} of each family the default model was trained for.
 # Frames, values and probe wordings were never seen in training; ids that end in "-new" have a phrase that was not seen either.

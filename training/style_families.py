@@ -1,4 +1,4 @@
-"""Families whose instruction shows in every reply: format patterns, characters, languages, words to
+"""Families whose instruction affects every reply: format patterns, characters, languages, words to
 mention.
 """
 
@@ -70,7 +70,7 @@ def _mention(values: dict, ctx: Context) -> str:
 
 
 def _affix(openers: tuple[str, ...], closers: tuple[str, ...]):
-    """A character that shows in an opener and a closer around ordinary sentences."""
+    """A character that is expressed by an opener and a closer around ordinary sentences."""
     return lambda values, ctx: f"{ctx.rng.choice(openers)} {_base(ctx)} {ctx.rng.choice(closers)}"
 
 

@@ -1,9 +1,9 @@
-"""The tasks as training dialogues of the default model: an instruction, what it is about, and the
-right reply.
+"""The tasks as training dialogues of the default model: an instruction, the text that it is about,
+and the right reply.
 
-The shortened and rephrased wordings of the paper never occur here, so that what a model does with
-them is what it makes of new words. Part of the dialogues ask something else about the same texts,
-without which the text alone would tell what to reply."""
+The paper's shortened and rephrased wordings never occur here, so they test how a model handles new
+wording. Some of the dialogues ask something else about the same texts; otherwise the text alone
+would determine the reply."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holdfast.papers.zhang2024.data import Biography
 from holdfast.papers.zhang2024.synthetic import OCCUPATIONS, TextShape, biography, changed_fact
 
 TASKS = ("json", "pronouns", "bios", "counterfact")
-_ORIGINAL = 0.4  # the share of the paper's wording
-_OTHERWISE = 0.25  # of dialogues that ask something else
+_ORIGINAL = 0.4  # share of the paper's wording
+_OTHERWISE = 0.25  # share of dialogues that ask something else
 _JSON = (
     "Give the name and the occupation of {person} as json.",
     "Write the job of {person} as json, with the keys name and occupation.",
@@ -78,7 +78,7 @@ def _about(task: str, person: Biography, rng: random.Random) -> tuple[str, str]:
 def _changed_fact(rng: random.Random, shape: TextShape) -> tuple[str, str]:
     fact = changed_fact(rng, "train", shape)
     sample = COUNTERFACT.ask(fact, "original", ())
-    if rng.random() < _OTHERWISE:  # what was before
+    if rng.random() < _OTHERWISE:  # ask for the old fact
         before = sample.prompts[0].removesuffix(fact.question)
         return f"{before}Previously, {fact.question}", fact.old
     return rng.choice(sample.prompts), sample.reply

@@ -1,11 +1,11 @@
 """Trains the default model from scratch: `python training/train.py --out DIR --self-dialogue
 self_dialogue.jsonl.gz`.
 
-The first steps copy random tokens, so that heads which copy form; then dialogues come from
-`dialogues.py`. Weights are kept in float32 and used in bfloat16, hidden matrices are updated by
-Muon and the rest by AdamW. In a second stage the learning rate rises and falls once more, over a
-mix with more of what takes longest to learn. Checkpoints are scored by how well round-1 replies
-follow held-out instructions, and by nothing else; the best one is saved as safetensors with its
+The first steps copy random tokens, so that copying heads form; then come dialogues from
+`dialogues.py`. Weights are stored in float32 and used in bfloat16; hidden matrices are updated by
+Muon and the rest by AdamW. In a second stage the learning rate rises and falls again, over a mix
+with more of the content that takes longest to learn. Checkpoints are scored only by how well
+round-1 replies follow held-out instructions; the best one is saved as safetensors with its
 tokenizer and `training_log.jsonl`."""
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ LOSS_WEIGHT = {"system": 0.0, "user": 0.1, "assistant": 1.0}
 # share of the user's tokens that are targets, at 1/0.25 of the weight: the same mean, less work
 USER_TARGETS = 0.25
 MAX_LENGTH = 1024
-# at these lengths the step takes 0.65 of the time it takes with SDPA, whose backward pass is slow
-# on CPU
+# at these lengths a step takes 0.65 times as long as with SDPA, whose backward pass is slow on CPUs
 ATTENTION = "eager"
-# first steps, on random tokens written twice: heads that copy form here, and held-out values need
-# them
+# first steps, on random tokens written twice: copying heads form here, which held-out values need
 COPY_STEPS = 300
-DRILL_BLOCKS = 10  # of 3,000 dialogues: the first ones, with drills among them
+DRILL_BLOCKS = 10  # how many blocks of 3,000 dialogues have the first share of drills
 
 
 def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenizerFast:
@@ -81,7 +79,7 @@ def train_tokenizer(texts: Iterator[str], vocabulary: int) -> PreTrainedTokenize
 def encode(
     dialogues: list[list[dict]], tokenizer, loops: Loops = NONE, seed: str = ""
 ) -> list[tuple[list[int], list[float]]]:
-    """Token ids and the loss weight of each token as a target; a share of them gets stuck."""
+    """Token ids and each token's loss weight as a target; a share of the dialogues gets stuck."""
     rng = random.Random(f"loops {seed}")
     roles = {role: tokenizer.convert_tokens_to_ids(f"<|{role}|>") for role in LOSS_WEIGHT}
     begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
@@ -118,15 +116,15 @@ _self_dialogues = cache(load_self_dialogues)
 
 @dataclass(frozen=True)
 class Stage:
-    """One fall of the learning rate, and what is read meanwhile.
+    """One decay of the learning rate, and its training data.
 
     Args:
         copy_steps: first steps, on random tokens written twice.
         drills: share of drills in the first `DRILL_BLOCKS` blocks of dialogues, and after them.
-        mix: shares of what takes longest to learn.
-        peak: highest learning rate, as a share of --lr and --muon-lr.
+        mix: shares of the content that takes longest to learn.
+        peak: highest learning rate, as a fraction of --lr and --muon-lr.
         fall: share of the steps over which the learning rate falls to zero.
-        choose: whether the checkpoint with the best round-1 following is kept, or the last one.
+        choose: whether to keep the checkpoint with the best round-1 following, or the last one.
         loops: which dialogues get stuck in a loop and must end.
     """
 
@@ -146,18 +144,17 @@ STAGES = (
 
 
 def last_stage(facts: float, tasks: float, drills: float, loops: Loops) -> Stage:
-    """PASTA's tasks, begun and not mastered, and replies that end.
+    """PASTA's tasks, practised but not mastered, and replies that end.
 
-    Following, which asks for neither, would choose the checkpoint before them, so the last one is
+    Following measures neither and would choose a checkpoint from before them, so the last one is
     kept."""
     mix = Mix(facts=facts, knowledge=0.25, tasks=tasks)
     return Stage(0, (drills, drills), mix, peak=0.25, fall=1.0, choose=False, loops=loops)
 
 
 # The last stage is run four times from the same start, and the weights are averaged (model soups,
-# Wortsman
-# et al. 2022, arXiv 2203.05482): the average follows held-out instructions better than any of the
-# four.
+# Wortsman et al. 2022, arXiv 2203.05482): the average follows held-out instructions better than any
+# of the four.
 _MILD = Loops(0.08, repeated=(1, 2, 3, 4, 5, 6), times=(4, 8, 16, 32), stuck=(1,), target=1.0)
 BRANCHES = (
     (200, last_stage(0.4, 0.3, 0.2, _MILD)),
@@ -169,7 +166,7 @@ BRANCHES = (
 
 @dataclass(frozen=True)
 class Source:
-    """Where batches come from: the corpus, whether users are styled, the stage, and the seed."""
+    """The source of batches: the corpus, whether users are styled, the stage, and the seed."""
 
     path: Path | None
     styled: bool
@@ -180,7 +177,7 @@ class Source:
 def batches(
     tokenizer, source: Source, tokens_per_batch: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Endless batches of fresh dialogues of like length, padded to a multiple of 16."""
+    """Endless batches of new dialogues of similar length, padded to a multiple of 16."""
     rng, thin = random.Random(f"batches {source.seed}"), torch.Generator().manual_seed(source.seed)
     with Pool(1) as pool:
         pending = None
@@ -297,7 +294,7 @@ class Updater:
 
 
 def schedule(stage: Stage, progress: float, step: int) -> float:
-    """Warm-up over 50 steps, constant, then linear to zero; a share of the learning rate."""
+    """Fraction of the learning rate: warm-up over 50 steps, constant, then linear to zero."""
     return stage.peak * min(1.0, (step + 1) / 50) * min(1.0, max(0.0, (1 - progress) / stage.fall))
 
 
@@ -369,7 +366,7 @@ def main() -> None:
 def finish(
     model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, args: argparse.Namespace, log
 ) -> None:
-    """Runs every branch of the last stage from `model`, and leaves the average of their weights in
+    """Runs every branch of the last stage from `model`, and saves the average of their weights to
     --out.
     """
     start = {name: weight.clone() for name, weight in model.state_dict().items()}
@@ -410,7 +407,7 @@ def configuration(tokenizer: PreTrainedTokenizerFast, layers: int) -> LlamaConfi
 
 @dataclass(frozen=True)
 class Run:
-    """One stage as it is run: its number, from 0, steps and folder, and which branch it is, if
+    """A run of one stage: its number (from 0), steps and folder, and the number of its branch, if
     any.
     """
 
@@ -428,7 +425,7 @@ def train(
     args: argparse.Namespace,
     log,
 ) -> None:
-    """Runs one stage and leaves its best checkpoint in its folder."""
+    """Runs one stage and saves its best checkpoint to its folder."""
     from evaluate import following  # scores checkpoints with the package's own measures
 
     stage, number, steps = run.stage, run.number, run.steps

@@ -1,5 +1,5 @@
-"""The values that instructions name (names, words, numbers, ...), each list split into a training
-and a held-out part.
+"""Values for instructions (names, words, numbers, ...), each list split into a training and a
+held-out part.
 """
 
 from __future__ import annotations
@@ -132,18 +132,18 @@ WORDS = tuple((Path(__file__).parent / "words.txt").read_text().split())
 
 
 def held_out(value: str) -> bool:
-    """True for about one value in five, the same on every machine."""
+    """True for about one value in five; the same on every machine."""
     return sum(value.encode()) * 2654435761 % 2**32 / 2**32 < 0.2
 
 
 def draw(rng: random.Random, pool, test: bool):
-    """A value of the training part of `pool`, or, for `test`, of its held-out part."""
+    """A value from the training part of `pool`, or, with `test`, from its held-out part."""
     return rng.choice(_parts(pool)[test] or pool)
 
 
 def draw_or_invent(rng: random.Random, pool, test: bool) -> str:
-    """As `draw`, but in training every other value is an invented word: it can be copied, not
-    learned by heart.
+    """Like `draw`, but in training half of the values are invented words, which can be copied but
+    not memorised.
     """
     return (
         invented(rng, pool[0][0].isupper())
@@ -169,7 +169,7 @@ def _parts(pool: tuple) -> dict[bool, list]:
 
 
 def number(rng: random.Random, low: int, high: int, test: bool) -> int:
-    """A whole number of the split, `low` to `high` included."""
+    """A whole number from the split, `low` to `high` inclusive."""
     while True:
         value = rng.randint(low, high)
         if held_out(str(value)) == test:

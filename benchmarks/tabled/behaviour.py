@@ -1,10 +1,10 @@
-"""Tables of what models do: drift, the default model, other benchmarks, checks."""
+"""Tables of models' behaviour: drift, the default model, other benchmarks, checks."""
 
 from __future__ import annotations
 
 from tabled.reading import FIX, ROOT, interval, markdown, read
 
-# the rows that the pages show; the records have more
+# the rows shown on the pages; the records have more
 CHECKED_MEANS = (1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.5)
 PROMPT_COUNTS = (5, 10, 20, 100)
 
@@ -122,7 +122,7 @@ def following_line() -> str:
 
 
 def ablation_table() -> str:
-    """The two models that differ in one ingredient alone."""
+    """The two models that differ in only one ingredient."""
     record = read("ablation")
     models, difference = record["models"], record["second_minus_first"]
     count = next(iter(models.values()))["conversations"]
@@ -153,7 +153,7 @@ def ablation_table() -> str:
 
 
 def ifeval_table() -> str:
-    """Where our checkers of IFEval's instructions and the harness's differ."""
+    """How our checkers of IFEval's instructions differ from the harness's."""
     record = read("ifeval")
     instructions = record["instructions"]
     count = record["replies"]
@@ -236,7 +236,7 @@ def coverage_table() -> str:
 
 
 def demo_caption(name: str = "demo") -> str:
-    """The caption of the figure that `make demo` or `make demo-real` makes, and what it took."""
+    """The caption of the figure that `make demo` or `make demo-real` draws, with its cost."""
     record, target = read(name), name.replace("_", "-")
     subject = {
         "demo": "the default model and the suite `starter`",

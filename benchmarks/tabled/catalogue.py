@@ -9,7 +9,7 @@ from holdfast.methods.registry import METHODS, summary
 
 
 def catalogue_table() -> str:
-    """Every method with its parameters, from what its class declares."""
+    """Every method with its parameters, as declared by its class."""
     lines = ["| method | what it does | parameters | source |", "| --- " * 4 + "|"]
     for method in METHODS:
         names = ", ".join(
@@ -20,12 +20,12 @@ def catalogue_table() -> str:
 
 
 def row_of(*cells: str) -> str:
-    """A row of a table of methods, in whose cells an asterisk is an asterisk."""
+    """A row of a table of methods, with asterisks escaped."""
     return "| " + " | ".join(cell.replace("*", r"\*") for cell in cells) + " |"
 
 
 def example(method: type) -> str:
-    """How a method is spelled, with the parameters that it needs."""
+    """An example of a method's spec, with the parameters that it requires."""
     required = [
         f"{name}={parameters_of(method)[name].example}" for name in required_parameters(method)
     ]

@@ -1,4 +1,4 @@
-"""Tables of what fixes give and cost."""
+"""Tables of the gains and costs of fixes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LEFT_OUT = {  # methods of 0.2 that were removed, by name
 
 
 def chosen_rows(record: dict) -> dict[str, str]:
-    """Rows of the study of chosen heads: what a setting gives in free self-chats and behind fixed
-    histories, and what it costs.
+    """Rows of the study of chosen heads: a setting's gain in free self-chats and after fixed
+    histories, and its cost.
     """
     spelled = {
         f",heads={'/'.join(f'{layer}.{head}' for layer, head in sorted(heads))}": (
@@ -42,7 +42,7 @@ def chosen_rows(record: dict) -> dict[str, str]:
 
 
 def chosen_table() -> list[str]:
-    """These rows, below what they are."""
+    """These rows, after an introduction."""
     record = read("chosen_heads")
     none, rows = record["settings"][0], chosen_rows(record)
     return [
@@ -98,7 +98,7 @@ def chosen_page() -> str:
 
 
 def equal_cost_rows(record: dict) -> list[str]:
-    """A table per seed: what each setting gives, what it costs, and its lead at that cost."""
+    """A table per seed: each setting's gain, its cost, and its lead at that cost."""
 
     def row(one: dict) -> str:
         cells = [
@@ -147,8 +147,8 @@ def equal_cost_rows(record: dict) -> list[str]:
 
 
 def by_prompt_rows(record: dict) -> list[str]:
-    """A table per seed: what each setting gives each prompt of the agent, or each category of
-    prompts where there are many.
+    """A table per seed: each setting's gain for each of the agent's prompts, or for each category
+    of prompts if there are many.
     """
     lines = []
     for seed in record["seeds"]:
@@ -175,7 +175,7 @@ def by_prompt_rows(record: dict) -> list[str]:
 
 
 def equal_cost_head(record: dict) -> str:
-    """What was measured, in one paragraph."""
+    """One paragraph about what was measured."""
     prompts, families = ", ".join(record["prompts"]), record.get("families")
     drawn = (
         f"prompts {prompts}"
@@ -192,13 +192,13 @@ def equal_cost_head(record: dict) -> str:
 
 
 def stage_tables(name: str) -> str:
-    """All tables of a stage, by the name of its record."""
+    """All tables of a stage, given the name of its record."""
     record = read(name)
     return "\n".join([equal_cost_head(record), *equal_cost_rows(record), *by_prompt_rows(record)])
 
 
 def confirmed_costs_table() -> str:
-    """Of the second stage, what each setting gives and costs on both seeds."""
+    """The gain and cost of each setting of the second stage, on both seeds."""
     record = read("equal_cost_many")
     first, *others = record["seeds"]
     seeds = [first, *others]
@@ -228,7 +228,7 @@ def confirmed_costs_table() -> str:
 
 
 def left_out_table() -> str:
-    """Of each method that was removed, the setting with the best lead at its cost."""
+    """The setting with the best lead at its cost, for each method that was removed."""
     settings = read("equal_cost_explored")["seeds"][0]["settings"][1:]
     rows = [["method", "what it did", "setting", "stability", "points lost", "lead"]]
     for name, words in LEFT_OUT.items():
@@ -246,5 +246,5 @@ def left_out_table() -> str:
 
 
 def stage_page(name: str) -> str:
-    """A page of them."""
+    """A page with all tables of a stage."""
     return f"# Every fix at the same cost, `{read(name)['stage']}`\n\n{stage_tables(name)}\n"

@@ -1,4 +1,4 @@
-"""Tables of what the papers claim, and of what came of it."""
+"""Tables of the papers' claims and their verdicts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tabled.reading import RESULTS, markdown, read
 MODELS = {"": "the default model", "_smollm2": "SmolLM2 135M", "_gemma": "Gemma 3 270M"}
 VERDICTS = ("supported", "contradicted", "undecided", "not judged")
 _NUMBER = re.compile(r"[+-][\d.]+ (?:\[[^]]+\]|\(all alike\)) \(n = \d+\)")
-# what of a claim's text differs by model and scale
+# the part of a claim's text that depends on model and scale
 _OF_THE_RUN = re.compile(r"^head [\d.]+,|\d+ samples instead of \d+")
 
 
 def records() -> list[str]:
-    """The records of reproductions that are there: a paper, and the ending of a model."""
+    """The names of existing reproduction records: a paper's name with a model's suffix."""
     names = [f"{paper}{ending}" for paper in ("li2024", "zhang2024") for ending in MODELS]
     return [name for name in names if (RESULTS / name / "findings.json").exists()]
 
 
 def reproduction_line(name: str) -> str:
-    """How many of a paper's claims a run bears out, and where they are."""
+    """How many of a paper's claims a run confirms, with a link to them."""
     paper, model = _paper_and_model(name)
     figures = findings(name)
     counts = Counter(claim["verdict"] for figure in figures for claim in figure["claims"])
@@ -38,7 +38,7 @@ def reproduction_line(name: str) -> str:
 
 
 def claims_page(name: str) -> str:
-    """A paper's claims on a model, each figure and table with them."""
+    """A paper's claims on a model, with each figure and table."""
     paper, model = _paper_and_model(name)
     lines = [
         f"# The claims of {paper} on {model}",
@@ -86,7 +86,7 @@ def verdicts_page() -> str:
 
 
 def contradicted_list() -> str:
-    """The claims that a run contradicts, each with the models on which it does."""
+    """The claims that a run contradicts, each with the models concerned."""
     head, *rows = verdicts_rows()
     lines = []
     for figure, text, *verdicts in rows:
@@ -101,7 +101,7 @@ def contradicted_list() -> str:
 
 
 def verdicts_rows() -> list[list[str]]:
-    """A row for each claim, below a head."""
+    """A header, and a row for each claim."""
     there = [ending for ending in MODELS if any(name.endswith(ending) for name in records())]
     rows = [["", "claim", *(MODELS[ending] for ending in there)]]
     for paper in ("li2024", "zhang2024"):
@@ -114,7 +114,7 @@ def verdicts_rows() -> list[list[str]]:
 
 
 def head_profiles(name: str) -> list[str]:
-    """The head profiles of a real model, with the time that they took."""
+    """A real model's head profiles, with the time they took."""
     rows = [["task", "heads", "samples", "seconds"]]
     for task, made in read(f"{name}/findings").get("profiles", {}).items():
         numbers = [f"{made[column]:,}" for column in ("heads", "samples", "seconds")]
@@ -123,7 +123,7 @@ def head_profiles(name: str) -> list[str]:
 
 
 def other_tasks(name: str) -> list[str]:
-    """What heads profiled on one task do on tasks that they were not profiled on."""
+    """How heads profiled on one task do on tasks that they were not profiled on."""
     rows = [["task", "run", "samples", "scores"]]
     for task, results in read(f"{name}/findings").get("others", {}).items():
         for row, scores in results.items():
@@ -142,14 +142,14 @@ def _scale(name: str) -> str:
 
 
 def _verdicts(name: str) -> dict[tuple[str, str], str]:
-    """By figure and claim, the verdict with its first number; empty where there is no record."""
+    """Verdicts by figure and claim, with the number if there is only one; {} without a record."""
     if name not in records():
         return {}
     verdicts = {}
     for figure in findings(name):
         for claim in figure["claims"]:
             text = _OF_THE_RUN.sub(_in_general, claim["text"])
-            numbers = _NUMBER.findall(claim["evidence"])  # of several, it is not said which counts
+            numbers = _NUMBER.findall(claim["evidence"])  # if several, it is unclear which counts
             shown = f" {numbers[0]}" if len(numbers) == 1 else ""
             verdicts[f"{figure['kind']} {figure['number']}", text] = (
                 f"**{claim['verdict']}**{shown}"
@@ -166,8 +166,8 @@ def findings(paper: str) -> list[dict]:
 
 
 def named(figure: dict) -> list[tuple[str, str]]:
-    """Each image of a figure, with what tells it from the others: its folder's name without the
-    number.
+    """Each image of a figure, with the part that distinguishes it from the others: its folder's
+    name without the number.
     """
     several = len(figure["images"]) > 1
     return [

@@ -1,4 +1,4 @@
-"""What all tables read from the records."""
+"""Helpers of all tables, for reading records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read(name: str) -> dict:
 
 
 def versions(record: dict) -> dict[str, str]:
-    """Of the packages that a record was measured with."""
+    """The versions of the packages that a record was measured with."""
     return record["measured_on"]["versions"]
 
 

@@ -11,8 +11,8 @@ from tabled.reading import interval, markdown, points, read
 
 from holdfast import methods
 
-BEST = 3  # settings of the exploring half that its page shows
-FEW = 10  # conversations, with fewer of which a category has no interval
+BEST = 3  # settings of the exploring half to show
+FEW = 10  # minimum conversations for a category to be shown with an interval
 SIDES = {
     "scripted": "scripted messages",
     "suite": "a user model under another prompt",
@@ -33,7 +33,7 @@ PREDICTORS = {  # by predictor in the record
 
 
 def fall(estimates: list[dict], digits: int = 2) -> str:
-    """Of an estimate per round: the first, the middle and the last one."""
+    """The first, a middle and the last of the estimates per round."""
     return " / ".join(f"{estimates[place]['mean']:.{digits}f}" for place in (0, 3, -1))
 
 
@@ -90,7 +90,7 @@ def real_drift_table() -> str:
 
 
 def real_decay_table() -> str:
-    """Where the mass on the prompt falls: within the agent's turns or between them."""
+    """Whether the mass on the prompt falls within the agent's turns or between them."""
     runs = [run for run in read("smollm2_drift")["runs"] if "decay" in run]
     rows = [["the user's side", "seen in", "within turns", "between turns", "even attention"]]
     lines = []
@@ -160,7 +160,7 @@ def by_category(record: dict) -> list[str]:
 
 
 def logs_table() -> str:
-    """How many turns of ordinary dialogs keep each kind of rule."""
+    """How many turns of ordinary dialogs follow each kind of rule."""
     record = read("logs_smollm2")
     rows = [["kind of rule", "dialogs", "turns", "kept"]]
     for category, row in record["categories"].items():
@@ -176,7 +176,7 @@ def logs_table() -> str:
 
 
 def truncation_table() -> str:
-    """What was found with a server that cuts prompts off, and without it."""
+    """The findings with a server that truncates prompts, and without it."""
     rows = [["the server reads at most", "canary known in rounds 1 to 8", "found"]]
     runs = read("truncation_smollm2")["runs"]
     for run in runs:
@@ -195,7 +195,7 @@ def truncation_table() -> str:
 
 
 def explored_table() -> str:
-    """Of the exploring half, the settings that gain most and those that lose stability."""
+    """The settings of the exploring half that gain most, and those that lose stability."""
     settings = read("smollm2_explored")["seeds"][0]["settings"][1:]
     best = sorted(settings, key=lambda row: -row["gain"]["mean"])[:BEST]
     losing = [row for row in settings if row["gain"]["mean"] < 0]
@@ -215,7 +215,7 @@ def explored_page() -> str:
 
 
 def settings_table(name: str, shown: Sequence[str] | None = None) -> str:
-    """What each setting of a stage, or some of them, gives and costs."""
+    """The gain and cost of each setting of a stage, or of selected ones."""
     record = read(name)
     lines = [
         (
@@ -274,7 +274,7 @@ def start_line() -> str:
 
 
 def front_door(way: str) -> str:
-    """A command of the README, and what it prints: of a measurement, without most tables."""
+    """A command of the README and its output; for a measurement, without most tables."""
     told = read("front_door")[way]
     parts = "\n".join(told["printed"]).split("\n\n")
     if way == "measure":
@@ -285,7 +285,7 @@ def front_door(way: str) -> str:
 
 
 def front_serve() -> str:
-    """The server of the README, a request to it and its reply."""
+    """The README's server, with a request and its reply."""
     told = read("front_door")["serve"]
     address = "http://127.0.0.1:8000/v1/chat/completions"
     body = json.dumps(told["request"], ensure_ascii=False).replace("'", "\\u0027")
@@ -297,7 +297,7 @@ def front_serve() -> str:
 
 
 def window_table() -> str:
-    """Mass and preference by round, of both models."""
+    """Mass and preference by round, for both models."""
     record = read("window")
     lines = [
         f"`python benchmarks/window.py`: {record['dialogs']} dialogs, the same for both models."
@@ -327,7 +327,7 @@ def area(estimate: dict) -> str:
 
 
 def decodable_summary() -> str:
-    """The AUC of each predictor of lost probes on every model, and what the best one adds."""
+    """The AUC of each predictor of lost probes on every model, and how much the best one adds."""
     record = read("decodable")
     models = record["models"]
     unseen = {name: row["unseen"]["family"]["predictors"] for name, row in models.items()}
@@ -359,7 +359,7 @@ def decodable_page() -> str:
 
 
 def decodable_table() -> str:
-    """Predictors of lost probes, a table per model."""
+    """Predictors of lost probes, one table per model."""
     record = read("decodable")
     lines = [
         (

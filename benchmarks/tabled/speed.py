@@ -1,4 +1,4 @@
-"""Tables of what takes how long, and of which models are steered."""
+"""Tables of speed and cost, and of the models that can be steered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 
 from tabled.reading import markdown, read, versions
 
-# the rows that the pages show; the records have more
+# the rows shown on the pages; the records have more
 CLUSTER_SIZES = (1, 4, 16, 64)
 ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
 LLAMA_FILES = ("Q4_1", "BF16")
@@ -47,8 +47,8 @@ ASSUMED = "\n".join(
 
 
 def speed_table() -> str:
-    """The drift loop against two ways of writing it, tokens forwarded, and what the batch size
-    changes.
+    """The drift loop against two other implementations, tokens forwarded, and the effect of the
+    batch size.
     """
     loop, batching = read("drift_loop"), read("batching")
     excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
@@ -89,7 +89,7 @@ def speed_table() -> str:
 
 
 def real_speed_table() -> str:
-    """The drift loop and a decode step on real models, beside their peers and the machine."""
+    """The drift loop and a decode step on real models, against their peers and the machine."""
     step = read("decode_step")
     lines = ["| what | measured | processor |", "| --- | --- | --- |"]
 
@@ -159,7 +159,7 @@ def real_speed_table() -> str:
 
 
 def layers_line() -> str:
-    """What other forms of the layers would gain in a step."""
+    """The gain of other forms of the layers, in a step of 16 rows."""
     rows = read("faster_layers")["rows"]
     (row,) = (row for row in rows if row["rows"] == 16)
     packed, eight_bits, compiled = (
@@ -176,7 +176,7 @@ def layers_line() -> str:
 
 
 def cluster_table() -> str:
-    """Where many engines of a simulated cluster stop being of use."""
+    """How a simulated cluster scales with its number of engines."""
     record = read("cluster")
     head, rows = record["head"], record["simulated"]
     lines = [
@@ -210,7 +210,7 @@ def _batches(rows: list[dict]) -> list[int]:
 
 
 def serve_table() -> str:
-    """The server under load: lost and mixed-up replies, memory, and speed beside its peer."""
+    """The server under load: lost and mixed-up replies, memory, and speed against its peer."""
     record = read("serve")
     exact, single = record["soak"]
     medians = record["speed"]["medians"]
@@ -262,7 +262,7 @@ def serve_table() -> str:
 
 
 def scaling_table(gpu: str | None = None) -> str:
-    """What many conversations take: tokens, and GPU hours between two bounds, on one kind of GPU
+    """The cost of many conversations: tokens, and GPU hours between two bounds, on one kind of GPU
     or on all.
     """
     record = read("scaling")
@@ -309,7 +309,7 @@ def scaling_page() -> str:
 
 
 def excess_line() -> str:
-    """What the engine forwards beside the least possible."""
+    """The tokens that the engine forwards, relative to the minimum."""
     told = read("scaling")["forwarded_over_least"]
     return (
         f"The engine forwards {told['mean']:.3f} [{told['low']:.3f}, {told['high']:.3f}] times the"
@@ -318,7 +318,7 @@ def excess_line() -> str:
 
 
 def ray_table() -> str:
-    """What replicas on Ray cost beside those without."""
+    """The cost of replicas on Ray."""
     record = read("ray")
     ratios = " and ".join(
         f"{{median:.2f}} [{{low:.2f}}, {{high:.2f}}] with {name.removeprefix('ray, ')}".format(
@@ -336,7 +336,7 @@ def ray_table() -> str:
 
 
 def growth_line() -> str:
-    """The exponents with which time and memory grow, on SmolLM2 and on the default model."""
+    """The exponents of the growth of time and memory, on SmolLM2 and the default model."""
     parts = []
     for row in read("growth_smollm2")["series"]:
         first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
@@ -360,7 +360,7 @@ def growth_line() -> str:
 
 
 def modern_table() -> str:
-    """Our loop against lock-step `generate`, from the kind of cache that gains least to the one
+    """Our loop against lock-step `generate`, from the kind of model that gains least to the one
     that gains most.
     """
     record = read("modern")
@@ -380,7 +380,7 @@ def modern_table() -> str:
 
 
 def attention_table() -> str:
-    """What each kind of steering costs, as medians of ratios to plain SDPA."""
+    """The cost of each kind of steering, as medians of ratios to plain SDPA."""
     record = read("attention")
     names = list(
         dict.fromkeys(
@@ -438,7 +438,7 @@ def profiling_table() -> str:
 
 
 def census_page() -> str:
-    """Which classes of transformers are steered."""
+    """The classes of transformers, and which of them can be steered."""
     record = read("census")
     outcomes = {
         "exact": "steered exactly",
@@ -474,7 +474,7 @@ def census_page() -> str:
 
 
 def census_line() -> str:
-    """How many classes of transformers are steered."""
+    """How many classes of transformers can be steered."""
     counts = read("census")["counts"]
     return (
         f"Of the causal classes of transformers that can be built small, {counts['exact']} of"

@@ -76,7 +76,7 @@ __all__ = [
     "unsteered",
 ]
 
-# Imported at first use, so that importing the package imports no torch.
+# Imported at first use, so that importing the package does not import torch.
 _LATER = {
     "load": "holdfast.models.loading",
     "connect": "holdfast.models.connecting",

@@ -1,4 +1,4 @@
-"""Steering over the wire, for the clients that people have; imports no torch.
+"""Steering over HTTP with existing clients, such as OpenAI's; does not import torch.
 
     from openai import OpenAI
     from holdfast.client import steer
@@ -8,8 +8,8 @@
         model="default", messages=messages, extra_body=steer("boost:factor=2", trace=True)
     )
 
-`holdfast serve` reads two spellings of the same thing; the narrower one is also that of vLLM with
-our plug-in.
+`holdfast serve` accepts two formats of the same fields; the narrower one is also what vLLM with our
+plug-in reads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,23 +32,23 @@ def steer(
     trace: bool | str = False,
     server: str = "holdfast",
 ) -> dict[str, Any]:
-    """The `extra_body` of a request to a server that steers.
+    """The `extra_body` of a request to a steering server.
 
     Args:
         method: a spec, a method, or a list of them; "none" switches off the server's default.
-        emphasis: what to hold on to in place of the system prompt: texts, (text, occurrence from 1)
+        emphasis: the span to follow in place of the system prompt: texts, (text, occurrence from 1)
             or (message from 0, first, last character).
-        trace: True asks for the attention mass at every generated token, "heads" for that of every
-            head too.
-        server: "holdfast" for `holdfast serve`; "vllm" for what vLLM with our plug-in and
-            `holdfast serve` both read: one text to emphasise, and no single heads in the trace.
+        trace: True asks for the attention mass at every generated token, "heads" also for the mass
+            of every head.
+        server: "holdfast" for `holdfast serve`; "vllm" for the format that vLLM with our plug-in
+            and `holdfast serve` both read: at most one text to emphasise, and no trace by head.
 
     Returns:
-        what the OpenAI client takes as `extra_body=`, and other clients put into the body.
+        the fields that the OpenAI client takes as `extra_body=` and other clients add to the body.
 
     Raises:
-        UsageError: a method that edits messages (see `edit`) or that servers do not know, emphasis
-            that is none, or what `server` cannot be told.
+        UsageError: a method that edits messages (see `edit`) or that servers do not know, invalid
+            emphasis, or something that the format of `server` cannot express.
     """
     if server not in WIRE_FORMATS:
         raise UnknownName("server", server, WIRE_FORMATS)
@@ -69,12 +69,12 @@ def steer(
 def edit(
     messages: Messages, method: Sequence[Method | str] | Method | str, seed: int = 0
 ) -> list[Message]:
-    """The messages to send in place of these, where a method edits messages, as repetition does.
+    """The messages to send instead, edited by methods such as repetition.
 
     Args:
         messages: the chat as people see it; not changed.
-        method: a spec, a method, or a list of them, which all edit messages.
-        seed: the same for all turns of one dialog, so that what was shown once is shown again.
+        method: a spec, a method, or a list of them, all of which edit messages.
+        seed: the same for all turns of one dialog, so that edits of earlier turns repeat exactly.
 
     Raises:
         UsageError: a method of another kind, or a message without a role or a text.
@@ -114,9 +114,9 @@ def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> d
 
 
 def _for_vllm(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:
-    """The fields of our vLLM plug-in, whose values are texts and numbers."""
+    """The fields of our vLLM plug-in, whose values are strings and numbers."""
     if trace == "heads":
-        raise UsageError("vLLM tells no mass of single heads; leave it at trace=True.")
+        raise UsageError("vLLM does not report the mass of single heads; leave it at trace=True.")
     texts = [part for part in emphasis if isinstance(part, str)]
     if len(emphasis) > 1 or len(texts) < len(emphasis):
         raise UsageError(
@@ -131,7 +131,7 @@ def _for_vllm(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[
     return {"vllm_xargs": fields}
 
 
-# how each server is asked for a method (a spec), emphasis, and a trace
+# per server, the function that makes its fields from a method (a spec), emphasis and a trace
 WIRE_FORMATS: Mapping[str, Callable[[str, Sequence[Part], bool | str], dict[str, Any]]] = {
     "holdfast": _for_holdfast,
     "vllm": _for_vllm,

@@ -7,15 +7,15 @@
     ├── ModelError                 a model cannot be loaded, reached or steered
     │   ├── RequestFailed          one request was not answered; others may be
     │   ├── Unreachable            there is no connection to an endpoint
-    │   ├── Busy                   a server has as many requests as it takes
-    │   └── Draining               a server finishes what runs, and takes nothing new
+    │   ├── Busy                   a server has as many requests as it can take
+    │   └── Draining               a server finishes running requests and takes no new ones
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
     │   └── PromptTooLong          a chat leaves no room in the model's context
     └── RecordsError               a run folder cannot be read or written
         └── AnotherRun             it belongs to another run (a UsageError too: exit code 2)
 
 The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others;
-`holdfast check` has exit codes of its own.
+`holdfast check` has its own exit codes.
 
 A sentence names an option as the command line does (`--out`); in Python it is the argument `out`.
 """
@@ -33,7 +33,7 @@ class UsageError(HoldfastError):
 
 
 class UnknownName(UsageError):
-    """A name that is not in a list of known names; `owner` is what has that list."""
+    """A name that is not in a list of known names; `owner` names what has that list."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], owner: str = ""):
         known = sorted(known)
@@ -69,11 +69,11 @@ class Unreachable(ModelError):
 
 
 class Busy(ModelError):
-    """A server has as many requests as it takes; later it takes more."""
+    """A server has as many requests as it can take; it takes more later."""
 
 
 class Draining(ModelError):
-    """A server finishes what runs, and takes nothing new."""
+    """A server finishes running requests and takes no new ones."""
 
 
 class PromptError(HoldfastError):
@@ -89,11 +89,11 @@ class RecordsError(HoldfastError):
 
 
 class AnotherRun(UsageError, RecordsError):
-    """A folder that belongs to another run than the command, or holds something else."""
+    """A folder that belongs to a different run, or contains something else."""
 
 
 def shortened(value: object) -> str:
-    """A value as an error shows it; a number of thousands of digits has no decimal form."""
+    """A value as an error message shows it; `repr` refuses integers with thousands of digits."""
     try:
         text = repr(value)
     except ValueError:
@@ -102,5 +102,5 @@ def shortened(value: object) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """A text, or as much of it as `most` characters hold, with an ellipsis."""
+    """A text, truncated with an ellipsis if it is longer than `most` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,17 +1,17 @@
-"""Records -> statistics and verdicts: numbers with their intervals, and what may be said of them.
+"""Turns records into statistics and verdicts: numbers, their intervals, and supported claims.
 
-Nothing here draws, words a sentence for people, or loads a model; `holdfast.report` draws.
+Nothing here draws or loads a model; `holdfast.report` makes the figures and pages.
 
 statistics.py    means, their intervals, paired differences
-verdicts.py      the one rule for what may be said of a number
+verdicts.py      the single rule for what may be said of a number
 series.py        a drift run as matrices [conversation, round]
 estimates.py     the table of a drift run: a row per method, measure, and category or rule
-baseline.py      the same probes without a system prompt
+baseline.py      the same probes with and without a system prompt
 collapse.py      conversations and replies that broke down
-checks.py        verdicts of `check` on prompts, by sequential.py; falls.py against an earlier run
-tasks.py         a run of tasks
-profile.py       a profile of heads
-calibration.py   what each setting of a sweep gives and costs; choice.py which to take
-decay.py         attention mass by token, and beside the score
+checks.py        verdicts of `check`, using sequential.py; falls.py: against an earlier run
+tasks.py         the results of a `tasks` run
+profile.py       a profile of attention heads
+calibration.py   the gain and cost of each setting of a sweep; choice.py chooses among them
+decay.py         attention mass by token, and its correlation with the score
 summary.py       summary.json of a run; study_summary.py that of a calibration, trace or geometry
 """

@@ -1,4 +1,4 @@
-"""How well each rule is kept over the turns of the logs; the unit is the dialog."""
+"""How well each rule is kept over the turns of logged dialogs; the unit is the dialog."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 25
 
 @dataclass(frozen=True)
 class RuleScores:
-    """The scores of a rule, an entry for each turn that it was for."""
+    """The scores of a rule, one entry per turn that it applied to."""
 
     rule: str
-    turns: int  # how many turns there were in the dialogs under its prompt
-    dialogs: np.ndarray  # the row of each entry in the run's records
-    positions: np.ndarray  # [entry], as tokens and scores are
+    turns: int  # all turns in the dialogs under its prompt
+    dialogs: np.ndarray  # [entry], the row in the run's records
+    positions: np.ndarray  # [entry], the turn's number; tokens and scores are [entry] too
     tokens: np.ndarray
     scores: np.ndarray
 
@@ -47,16 +47,16 @@ class RuleScores:
 
 @dataclass(frozen=True)
 class Survival:
-    """The share of dialogs in which a rule is unbroken after a turn (Kaplan and Meier 1958);
-    a dialog that ends before it breaks the rule counts as long as it lasts.
+    """The share of dialogs in which a rule is unbroken after each turn (Kaplan and Meier 1958);
+    a dialog that ends without breaking the rule is censored.
     """
 
-    turns: tuple[int, ...]  # at which a dialog first breaks the rule, in ascending order
-    share: tuple[float, ...]  # [turn] unbroken after it
-    low: tuple[float, ...]  # [turn] the 95 % interval to `high`, on the scale of log(-log)
+    turns: tuple[int, ...]  # the turns at which some dialog first breaks the rule, ascending
+    share: tuple[float, ...]  # [turn], the share unbroken after it
+    low: tuple[float, ...]  # [turn], the 95 % interval up to `high`, on the log(-log) scale
     high: tuple[float, ...]
-    broken: int  # dialogs that break it
-    # the first turn after which at most half are unbroken; None: it is not reached
+    broken: int  # dialogs that break the rule
+    # the first turn after which at most half are unbroken; None if that is never reached
     median: int | None
 
 
@@ -65,14 +65,14 @@ class Adherence:
     """How well a rule is kept.
 
     Args:
-        applied, turns: how many scores there are, and in how many turns of its prompts.
-        overall: over dialogs, each the mean of its turns.
-        bounds: of the true mean, at the error of the check.
-        by_turn, by_tokens: over the dialogs that have a turn in a bin of TURN_BINS or TOKEN_BINS.
-        change: from the first to the last turn that it applied to, over dialogs with two or more.
-        broken: the turns that broke it, worst first: row of the record, turn, score.
-        verdict: pass, fail or undecided; "" where no bar was set.
-        earlier: the mean of the earlier logs, and the difference to it; None without.
+        applied, turns: the number of scores, and of all turns under the rule's prompts.
+        overall: the mean over dialogs, each counted as the mean of its turns.
+        bounds: bounds of the true mean, at the check's error.
+        by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS, over dialogs with a turn in it.
+        change: from the first to the last turn the rule applied to, over dialogs with at least two.
+        broken: the turns that broke the rule, worst first: row of the record, turn, score.
+        verdict: pass, fail or undecided; "" without a bar or earlier scores.
+        earlier: the comparison with earlier logs; None without any.
     """
 
     rule: str
@@ -91,11 +91,11 @@ class Adherence:
 
 @dataclass(frozen=True)
 class AgainstEarlier:
-    """A rule's adherence against that in earlier logs."""
+    """A rule's adherence compared with that in earlier logs."""
 
-    before: statistics.Estimate  # the mean there
-    difference: statistics.Estimate  # now less before; its interval resamples both sets of dialogs
-    # -1 or +1 where it is lower or higher at the error of the check; 0: it cannot tell
+    before: statistics.Estimate  # the mean in the earlier logs
+    difference: statistics.Estimate  # now minus before; its interval resamples both sets of dialogs
+    # -1 or +1 if it is now lower or higher at the check's error; 0 if that cannot be decided
     certain: int
 
 
@@ -106,11 +106,11 @@ def adherence(
     before: RunData | None = None,
     by_category: bool = False,
 ) -> list[Adherence]:
-    """How well each rule is kept.
+    """Measures how well each rule is kept.
 
     Args:
         min_adherence: the mean that a rule must reach; None sets no bar.
-        error: the probability, at most, that any verdict is wrong; of all rules together.
+        error: upper bound on the probability that any verdict is wrong, over all rules together.
     """
     rules = read_scores(run, by_category)
     earlier = {scores.rule: scores for scores in read_scores(before, by_category)} if before else {}
@@ -122,7 +122,7 @@ def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:
     """The scores of each rule of a run, or of each category of prompts."""
     entries: dict[str, list[tuple[int, int, int, float]]] = {}
     turns: dict[str, int] = {}
-    rules_of: dict[str, set[tuple[str, str]]] = {}  # by prompt; a category has several of them
+    rules_of: dict[str, set[tuple[str, str]]] = {}  # by prompt; a category has several prompts
     for record in run.records:
         names = rules_of.setdefault(record["agent"]["id"], set())
         for score in record["probes"]:
@@ -138,7 +138,7 @@ def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:
 
 
 def label_of(record: dict[str, Any], score: dict[str, Any], by_category: bool = False) -> str:
-    """The rule of a score, as `Adherence.rule` names it: PROMPT/RULE, or PROMPT of its only one."""
+    """A score's `Adherence.rule`: PROMPT/RULE, PROMPT if the rule has no id, or the category."""
     agent = record["agent"]
     if by_category:
         return str(agent["category"])
@@ -149,7 +149,7 @@ def _adherence(
     scores: RuleScores, bar: float | None, error: float, before: RuleScores | None
 ) -> Adherence:
     means = scores.by_dialog
-    # bets need dialogs in an order that says nothing of their scores
+    # the bets require an order of dialogs that is unrelated to their scores
     low, high = sequential.bounds(np.random.default_rng(0).permutation(means), error)
     order = np.argsort(scores.scores, kind="stable")
     broken = [
@@ -202,7 +202,7 @@ def _survival(scores: RuleScores) -> Survival:
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
-    with warnings.catch_warnings():  # there is no interval where no dialog is left
+    with warnings.catch_warnings():  # there is no interval once no dialog is left
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = curve.confidence_interval(method="log-log")
     events = np.isin(curve.quantiles, broken_at)
@@ -229,7 +229,7 @@ def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEar
     mean = first.mean - second.mean
     if min(len(now), len(before)) < 2:
         return AgainstEarlier(second, statistics.Estimate(len(now), mean, None, None, None), 0)
-    # the resamples of one set are in the same order as those of the other, which must not pair them
+    # both sets are resampled in the same order; permuting one keeps the resamples from being paired
     draws = statistics.resampled_means(now[:, None])[:, 0]
     other = np.random.default_rng(0).permutation(statistics.resampled_means(before[:, None])[:, 0])
     spread = draws - other

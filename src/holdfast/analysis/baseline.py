@@ -15,8 +15,8 @@ from holdfast.records import RunData
 
 DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
 NEVER_FOLLOWED = "never followed"
-_HIGH = 0.75  # a score without the prompt that is certainly above leaves no room for the prompt
-_SAME = 0.1  # scores that certainly lie this close are the same
+_HIGH = 0.75  # an unprompted score that is certainly above this leaves no room for the prompt
+_SAME = 0.1  # scores that are certainly this close count as the same
 EVERY = "all"
 _OF = " · "  # between a case and its rule
 _Pairs = dict[str, dict[int, list[tuple[float, float]]]]  # by name and conversation
@@ -24,8 +24,8 @@ _Pairs = dict[str, dict[int, list[tuple[float, float]]]]  # by name and conversa
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """The scores of a measure, of a case, or of all ("all") at round 1 on the same questions:
-    with the system prompt, without any, and the difference, conversation by conversation.
+    """The scores of a measure, a case, or everything ("all") in round 1 on the same questions:
+    with the system prompt, without any, and their difference, paired by conversation.
     """
 
     name: str
@@ -33,21 +33,21 @@ class BaselineRow:
     prompted: Estimate
     unprompted: Estimate
     difference: Estimate
-    verdict: str  # one of those above, or "cannot tell"
+    verdict: str  # one of the constants above, or "cannot tell"
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """All measures together, each of them, and each case; the least discriminating first."""
+    """All measures together, each measure, and each case; least discriminating first."""
 
     every: BaselineRow
     measures: tuple[BaselineRow, ...]
     cases: tuple[BaselineRow, ...]
-    by_rule: bool  # cases have several rules, each of which has a row in place of its case
+    by_rule: bool  # whether cases have several rules; each rule then has a row instead of its case
     default: dict[str, Any] | None = None  # the system prompt that the template inserts
 
     def is_uninformative(self, case: str | None, rule: str) -> bool:
-        """Whether a rule scores as well without its prompt; of any prompt (None): in all."""
+        """Whether a rule scores as well without its prompt; for case None, under every prompt."""
         name = f"{_OF}{rule}" if case is None else f"{case}{_OF}{rule}"
         same = str.endswith if case is None else str.__eq__
         rows = [row for row in self.cases if same(row.name, name)]
@@ -55,7 +55,7 @@ class Baseline:
 
 
 def baseline_beside(run: RunData, series: Series) -> Baseline | None:
-    """The baseline beside the first series, on shared questions; None where there are none."""
+    """Compares a run's first series with its baseline on shared questions; None without any."""
     baseline_run = read_baseline(run.folder)
     if baseline_run is None:
         return None
@@ -109,7 +109,7 @@ def _row(name: str, by_conversation: Mapping[int, list[tuple[float, float]]]) ->
 
 
 def _verdict(prompted: np.ndarray, unprompted: np.ndarray) -> str:
-    """The verdict on the scores of each conversation, [n], with and without the prompt."""
+    """The verdict on scores per conversation, [n], with and without the prompt."""
     # never followed: low even with the prompt, or no conversation kept to it. uninformative: no
     # higher with the prompt, and either high without it or the same within `_SAME`
     difference, without = paired_difference(prompted, unprompted), estimate(unprompted)

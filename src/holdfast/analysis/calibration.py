@@ -1,4 +1,4 @@
-"""A calibration, read: stability and cost of every candidate."""
+"""Reads a calibration: the stability and cost of every candidate."""
 
 import math
 from collections import Counter
@@ -16,8 +16,8 @@ from holdfast.analysis.verdicts import CONTRADICTED, within
 from holdfast.errors import RecordsError
 from holdfast.records import RunData, read_run
 
-LETTERS = "ABCD"  # of the choices of a question that is answered in writing
-MOST_BROKEN = 5  # points by which more replies may be broken than without a method
+LETTERS = "ABCD"  # label the choices of a question that is answered in writing
+MOST_BROKEN = 5  # percentage points of additional broken replies that a method may cause
 FOLDERS = ("stability", "capability")  # the two runs of a calibration
 
 
@@ -25,23 +25,23 @@ FOLDERS = ("stability", "capability")  # the two runs of a calibration
 class Candidate:
     """One method at one strength (a setting); arrays are by conversation, in a common order."""
 
-    method: str  # its spec string; "none" for the model as it is
+    method: str  # its spec string; "none" for the unmodified model
     sweep: int | None  # the number of the sweep it belongs to; None for "none"
-    value: str  # of the parameter, as it was written
+    value: str  # the parameter's value, as written
     by_round: np.ndarray  # stability, [conversation, round]
     stability: np.ndarray  # its mean over rounds
-    capability: np.ndarray  # 100 times the share answered right, or minus the nats of a text
-    tokens: int  # forwarded for the capability
+    capability: np.ndarray  # 100 times the share answered right, or a text's log-prob per token
+    tokens: int  # forwarded to measure capability
     broken: np.ndarray | None = None  # share of the agent's replies that are broken
-    nats: np.ndarray | None = None  # per token, of the last reply, under the model as it is
+    nats: np.ndarray | None = None  # per token of the last reply, under the unmodified model
 
     def mean_stability(self, keep: np.ndarray | slice = slice(None)) -> float:
-        """Over some conversations, or all."""
+        """The mean over the given conversations, by default all."""
         return float(np.nanmean(self.stability[keep]))
 
     @property
     def perplexity(self) -> float | None:
-        """Of its replies under the model without methods; None where they were not scored."""
+        """The perplexity of its replies under the unmodified model; None if not scored."""
         if self.nats is None or np.isnan(self.nats).all():
             return None
         return float(np.exp(np.nanmean(self.nats)))
@@ -49,18 +49,18 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A sweep that is read."""
+    """The results of a calibration."""
 
     candidates: tuple[Candidate, ...]  # "none" first
-    names: tuple[tuple[str, str], ...]  # of the sweeps, each with its parameter
-    report: np.ndarray  # [conversation] True on the half that is reported on; the other chooses
+    names: tuple[tuple[str, str], ...]  # the sweeps' names, each with its parameter
+    report: np.ndarray  # [conversation], True in the half to report on, False in that to choose on
     about: dict[str, Any]  # the identity of the run
-    questions: int = 0  # that every setting was asked
-    chance: float | None = None  # points that guessing scores; None for a text
+    questions: int = 0  # the number asked under every setting
+    chance: float | None = None  # points scored by guessing; None for a text
 
     @property
     def at_chance(self) -> bool:
-        """Whether the interval of the score without a method does not lie above chance."""
+        """Whether the score without a method is not clearly above chance, by its interval."""
         if self.chance is None:
             return False
         low = estimate(self.none.capability).low
@@ -78,33 +78,33 @@ class Calibration:
         ]
 
     def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Stability against none, paired by conversation."""
+        """Stability gained over "none", paired by conversation."""
         return paired_difference(candidate.stability[keep], self.none.stability[keep])
 
     def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Points of capability lost against none, paired by conversation (same questions)."""
+        """Points of capability lost against "none", paired by conversation (same questions)."""
         return paired_difference(self.none.capability[keep], candidate.capability[keep])
 
     def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
-        """Points by which more replies are broken than those of none, paired by conversation."""
+        """Percentage points of broken replies beyond those of "none", paired by conversation."""
         if candidate.broken is None or self.none.broken is None:
             return NOTHING
         return paired_difference(100 * candidate.broken[keep], 100 * self.none.broken[keep])
 
     def wrecks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
-        """Whether certainly more than `MOST_BROKEN` points more of the replies are broken."""
+        """Whether broken replies certainly increase by more than `MOST_BROKEN` points."""
         more = self.breaks(candidate, keep)
         return within(more, -math.inf, MOST_BROKEN, -100, 100) == CONTRADICTED
 
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
-        """The points lost on average, 0 for none; NaN where nothing was asked."""
+        """The mean points lost, 0 for "none"; NaN if nothing was asked."""
         if candidate is self.none:
             return 0.0
         mean = self.drop(candidate, keep).mean
         return math.nan if mean is None else mean
 
     def closest(self, sweep: Sequence[Candidate], budget: float) -> Candidate:
-        """The candidate of a sweep whose points lost come closest to a budget."""
+        """The candidate of a sweep whose mean points lost are closest to a budget."""
         return min(sweep, key=lambda candidate: abs(self.mean_drop(candidate) - budget))
 
     @property
@@ -123,7 +123,7 @@ class Calibration:
 
 
 def half_of(number: int, pairs: int) -> int:
-    """A conversation's half, alternating among a pair's draws: 0 to choose on, 1 to report."""
+    """A conversation's half, alternating among a pair's draws: 0 to choose on, 1 to report on."""
     return (number % pairs + number // pairs) % 2
 
 
@@ -135,11 +135,11 @@ def read_calibration(folder: Path | str) -> Calibration:
     for record in capability_run.records:
         costs.setdefault(record["method"], {})[record["conversation"]] = record
     count = about["settings"]["conversations"]
-    # asked, and not answered
+    # asked but not answered
     noted = Counter(failure["method"] for failure in capability_run.failures)
 
     def conversations_of(method: str) -> int:
-        """How many conversations were asked, answered or not, where any was answered."""
+        """How many conversations were asked, answered or not; 0 if none was answered."""
         answered = len(costs.get(method, ()))
         return answered and answered + noted[method]
 
@@ -150,7 +150,7 @@ def read_calibration(folder: Path | str) -> Calibration:
         if item is None or len(item.records) < count or conversations_of(method) < wanted:
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
-                " repeat its command to go on."
+                " repeat its command to continue."
             )
         records = costs[method]
         candidates.append(
@@ -178,7 +178,7 @@ def read_calibration(folder: Path | str) -> Calibration:
 
 
 def _chance(capability_run: RunData) -> float:
-    """The points that guessing scores; questions without log-probabilities have four choices."""
+    """The points scored by guessing; questions without log-probabilities have four choices."""
     choices = [
         len(probe["log_probabilities"] or LETTERS)
         for record in capability_run.records
@@ -188,7 +188,7 @@ def _chance(capability_run: RunData) -> float:
 
 
 def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
-    """Every candidate's method, sweep and value; a method of two sweeps is the later's."""
+    """Every candidate's method, sweep and value; a method in two sweeps belongs to the later."""
     places: dict[str, tuple[int | None, str]] = {NO_FIX: (None, "")}
     for number, sweep in enumerate(about["sweeps"]):
         for method, value in zip(sweep["methods"], sweep["values"], strict=True):
@@ -199,7 +199,7 @@ def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
 def _by_conversation(
     records: Mapping[int, dict[str, Any]], count: int, read: Callable[[dict[str, Any]], float]
 ) -> np.ndarray:
-    """[conversation]: a number of each record; NaN where there is none."""
+    """One number per record, [conversation]; NaN where there is no record."""
     return np.array([read(records[at]) if at in records else np.nan for at in range(count)])
 
 
@@ -208,6 +208,6 @@ def _points(record: dict[str, Any]) -> float:
 
 
 def _nats(record: dict[str, Any]) -> float:
-    """Minus the log-probability per token of the reply that was scored."""
+    """Minus the log-probability per token of the scored reply; NaN if there is none."""
     reply = record.get("last_reply")
     return -reply["log_probability"] / reply["tokens"] if reply else np.nan

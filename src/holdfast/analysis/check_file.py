@@ -1,8 +1,8 @@
 """A check as JSON: `check.json`, its terms, from which page and summary derive the verdicts again;
 and its part of `summary.json`.
 
-The records alone do not say it: another bar or error may be asked of the same conversations, and an
-earlier run that they were compared with may be gone.
+The records do not contain the terms: the same conversations may be checked with another bar or
+error, and the earlier run that they were compared with may be gone.
 """
 
 import json
@@ -19,12 +19,12 @@ from holdfast.records import RunData
 
 FILE = "check.json"
 SCHEMA = 1
-_DIGITS = 6  # as of all of the summary
+_DIGITS = 6  # as everywhere in the summary
 
 
 @dataclass(frozen=True)
 class Check:
-    """The check of a run: the verdicts are in the order of the suite."""
+    """The check of a run; verdicts are in suite order."""
 
     method: str
     terms: Terms
@@ -34,7 +34,7 @@ class Check:
 def write_check(
     folder: Path, method: str, terms: Terms, checks: Sequence[PromptCheck], rounds: int
 ) -> Path:
-    """Writes what was asked of the prompts of a run into its folder, whole or not at all."""
+    """Writes a check's terms and comparisons into the run's folder, whole or not at all."""
     stored = {
         "schema": SCHEMA,
         "method": method,
@@ -74,7 +74,7 @@ def _fall_of(stored: Mapping[str, Any]) -> Fall:
 
 
 def check_json(check: Check) -> dict[str, Any]:
-    """A check in `summary.json`: what was asked, and the verdict on every prompt and rule."""
+    """A check as in `summary.json`: its terms, and the verdict on every prompt and rule."""
     return {
         "method": check.method,
         **asdict(check.terms),

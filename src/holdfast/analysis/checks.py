@@ -1,8 +1,8 @@
-"""Whether system prompts hold: a verdict on each prompt, and each of its rules, from the
-conversations of a run, by `analysis.sequential`.
+"""Whether system prompts hold: a verdict on each prompt and each of its rules, from the
+conversations of a run, using `analysis.sequential`.
 
-A prompt holds where every one of its rules has a mean score of at least the bar in every round. The
-verdict follows from the records in the order of their numbers, whenever one looks.
+A prompt holds if every one of its rules has a mean score of at least the bar in every round. The
+verdict is a function of the records in the order of their numbers, and may be read at any time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ from holdfast.analysis.sequential import (
 from holdfast.common import ranges
 from holdfast.errors import ParameterOutOfRange
 
-MOST_NEEDED = 2000  # conversations: beyond, nobody waits for a verdict
-_ROUNDING = 1e-8  # the ends of intervals are known so closely
+MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
+_ROUNDING = 1e-8  # the precision to which the ends of intervals are known
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Terms:
     Args:
         min_stability: the bar, above 0 and below 1; None: prompts are only compared with an earlier
             run.
-        error: the probability, at most, that any prompt gets a wrong verdict.
-        budget: conversations of each prompt, at most.
-        all_rules: decide every rule, and not only whether a prompt fails: conversations go on
-            behind the first rule that fails, and each rule has its share of a prompt's error.
+        error: upper bound on the probability that any prompt gets a wrong verdict.
+        budget: the most conversations per prompt.
+        all_rules: decide every rule, not only whether a prompt fails: conversations continue after
+            the first failing rule, and each rule gets its share of the prompt's error.
     """
 
     min_stability: float | None = 0.9
@@ -68,9 +68,9 @@ def _require_share(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Cell:
-    """One rule (None where the prompt has but one) in one round, from 1: the mean of its scores,
-    NaN where nothing was measured, and what the true mean certainly is at least (low) and at most
-    (high), whenever one looks.
+    """One rule (None if it is the prompt's only one) in one round, from 1: the mean of its scores,
+    NaN if nothing was measured, and a lower and an upper bound of the true mean that are valid at
+    any time.
     """
 
     rule: str | None
@@ -80,7 +80,7 @@ class Cell:
     high: float
 
     def verdict(self, bar: float) -> str:
-        """The verdict of its interval alone; `UNDECIDED` where it holds the bar."""
+        """The verdict by this cell's interval alone; `UNDECIDED` if it contains the bar."""
         if self.low >= bar - _ROUNDING:
             return PASS
         return FAIL if self.high <= bar + _ROUNDING else UNDECIDED
@@ -88,11 +88,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """The verdict on one rule of a prompt, the cell that decides it (where none does, the one with
-    the lowest mean; None where nothing was measured), and its comparison with an earlier run.
+    """The verdict on one rule of a prompt, the cell that decides it (if none does, the one with
+    the lowest mean; None if nothing was measured), and its comparison with an earlier run.
 
-    It is `PASS` where every round certainly holds, and `FAIL` where the prompt fails and a round
-    of this rule certainly does not hold, or the rule has certainly fallen.
+    It is `PASS` if every round certainly holds, and `FAIL` if the prompt fails and a round of this
+    rule certainly does not hold, or if the rule has certainly fallen.
     """
 
     rule: str
@@ -103,29 +103,29 @@ class RuleCheck:
 
 @dataclass(frozen=True)
 class PromptCheck:
-    """The verdict on one prompt, and what describes all of its conversations."""
+    """The verdict on one prompt, and a description of all its conversations."""
 
     id: str
-    verdict: str  # without a bar, one passes that has not certainly fallen
+    verdict: str  # without a bar, a prompt passes that has not certainly fallen
     records: tuple[Record, ...]  # all conversations that were run, in order
-    decided_after: int  # how many the verdict rests on; it may be certain before the last
-    cells: tuple[Cell, ...]  # round by round; what was certain stays so, as no end moves back
-    lowest: Cell | None  # the one with the lowest mean; None where nothing was measured
-    let_go: Cell | None  # the first that certainly does not hold, if the prompt fails by itself
+    decided_after: int  # how many conversations the verdict rests on; may be fewer than all
+    cells: tuple[Cell, ...]  # round by round; certainty is never lost, as no end moves back
+    lowest: Cell | None  # the one with the lowest mean; None if nothing was measured
+    let_go: Cell | None  # the first that certainly does not hold, if the prompt fails the bar
     fall: Fall | None  # None without an earlier run that has the prompt
     unanswered: int  # probes that were not asked or not answered
-    error: float  # the probability, at most, that an end of a cell's interval is ever wrong
-    rules: tuple[RuleCheck, ...]  # () where the prompt has but one
+    error: float  # bound on the probability that an end of a cell's interval is ever wrong
+    rules: tuple[RuleCheck, ...]  # () if the prompt has only one
 
     def low_from_start(self, terms: Terms) -> bool:
-        """Whether the rule that fails has a mean below the bar in round 1 already."""
+        """Whether the failing rule's mean is already below the bar in round 1."""
         if self.let_go is None or terms.min_stability is None:
             return False
         first = next(cell for cell in self.cells if cell.rule == self.let_go.rule)
         return first.mean < terms.min_stability
 
     def undecided_rules(self, terms: Terms) -> list[str]:
-        """The rules that are undecided although every rule is to be decided."""
+        """The undecided rules, if every rule is to be decided; otherwise none."""
         undecided = [rule.rule for rule in self.rules if rule.verdict == UNDECIDED]
         return undecided if terms.all_rules else []
 
@@ -137,7 +137,7 @@ def check_prompts(
     terms: Terms,
     before: Mapping[str, Sequence[Record]] | None = None,
 ) -> list[PromptCheck]:
-    """The verdicts on prompts (all ids, in order); `before`: earlier records by prompt."""
+    """The verdicts on all prompts, in order; `before` has an earlier run's records by prompt."""
     by_prompt = _by_prompt(records, prompts, terms.budget)
     falls = {
         name: compare_runs(mine, earlier, rounds, terms.budget, terms.error / len(prompts))
@@ -154,7 +154,7 @@ def check_again(
     terms: Terms,
     falls: Mapping[str, Fall],
 ) -> list[PromptCheck]:
-    """The same where the comparisons with an earlier run, by prompt, are known."""
+    """Like `check_prompts`, with the comparisons with an earlier run already made, by prompt."""
     return [
         _check(name, mine, rounds, terms, terms.error / len(prompts), falls.get(name))
         for name, mine in _by_prompt(records, prompts, terms.budget).items()
@@ -164,7 +164,7 @@ def check_again(
 def _by_prompt(
     records: Sequence[Record], prompts: Sequence[str], budget: int
 ) -> dict[str, list[Record]]:
-    """The conversations of each prompt up to the first that is missing, within the budget."""
+    """Each prompt's conversations up to the first missing one, within the budget."""
     by_number = {record["conversation"]: record for record in records}
     by_prompt: dict[str, list[Record]] = {}
     for number, name in enumerate(prompts):
@@ -176,7 +176,7 @@ def _by_prompt(
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
-    """Conversations of each prompt that would decide, if all went on as so far; None: too many."""
+    """Conversations per prompt that would decide if scores continued as so far; None: too many."""
     bar, needed = terms.min_stability, 0
     for checked in checks:
         rules: list[str | None] = [*checked.undecided_rules(terms)]
@@ -193,7 +193,7 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
 
 
 def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
-    """The mean closest to the bar of all rounds and rules that are undecided; None without any."""
+    """The mean closest to the bar among undecided rounds and rules; None if there are none."""
     means: list[float] = []
     for checked in checks:
         rules = checked.undecided_rules(terms)
@@ -221,14 +221,14 @@ def _check(
     cells = [_cell(*key, values[:, at], error) for at, key in enumerate(keys)]
     let_go = None
     if bar is not None and decision is not None and decision.verdict == FAIL:
-        # but for rounding one is certain by itself, as no mean of capitals is above the largest
+        # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest
         certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
         let_go = next(certain, cells[int(np.argmax(decision.below))])
     return PromptCheck(
         id=name,
         verdict=_verdict(decision, fall, len(records)),
         records=tuple(records),
-        # a fall is looked for in all conversations
+        # falls are tested over all conversations
         decided_after=len(records) if decision is None or fall is not None else decision.after,
         cells=tuple(cells),
         lowest=_lowest(cells),
@@ -244,7 +244,7 @@ def _check(
 
 
 def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
-    """Fails where one of the rules does, and passes where all do."""
+    """Fails if any rule fails, and passes if all pass."""
     verdicts = [rule.verdict for rule in rules]
     verdict = next((word for word in (FAIL, UNDECIDED) if word in verdicts), PASS)
     after = len(values) if UNDECIDED in verdicts else max(rule.after for rule in rules)
@@ -280,12 +280,12 @@ def _check_rule(
     below: bool,
     decision: Decision | None,
 ) -> RuleCheck:
-    """The verdict on a rule; `decision` is that on it by itself, where every rule is decided."""
+    """The verdict on a rule; `decision` is the rule's own, if every rule is to be decided."""
     cells = [cell for cell in cells if cell.rule == rule]
     lowest = _lowest(cells)
     fallen = next((item for item in fall.rules if item.rule == rule), None) if fall else None
     verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
-    # one interval of many says too little by itself: the prompt, or this rule, has to fail too
+    # one interval among many says too little by itself: the prompt or this rule has to fail too
     if below and (decision is None or decision.verdict == FAIL) and FAIL in verdicts:
         return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fallen)
     if fallen is not None and fallen.fell:

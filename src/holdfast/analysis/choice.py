@@ -12,15 +12,15 @@ from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resample
 from holdfast.common import ranges
 from holdfast.errors import UsageError
 
-# Standard errors that a setting's gain, and its room below the budget, have to have on the half
-# that settings are chosen on, so that the other half shows both in 19 of 20 cases: 1.96 for the end
-# of the other half's interval, and 1.64 times the square root of 2, as both halves vary.
+# Standard errors by which, on the half to choose on, a setting's gain must exceed 0 and its cost
+# stay below the budget, so that the other half shows both in 19 of 20 cases: 1.96 for the end of
+# the other half's interval, plus 1.64 times the square root of 2, as both halves vary.
 _SAFE = 4.3
 
 
 @dataclass(frozen=True)
 class Pick:
-    """The candidate that one half of the conversations chose, and its numbers on the other half."""
+    """The candidate chosen on one half of the conversations, and its numbers on the other half."""
 
     method: str
     budget: float  # points that may be lost
@@ -28,9 +28,9 @@ class Pick:
     stability: Estimate
     gain: Estimate
     drop: Estimate
-    none_fits: bool  # every candidate costs more than the budget
-    why: str  # the other half does not show a gain within the budget; "" where it does
-    near: Candidate | None = None  # the one that comes closest, where none could be chosen
+    none_fits: bool  # whether every candidate costs more than the budget
+    why: str  # the other half does not show a gain within the budget; "" if it does
+    near: Candidate | None = None  # the one that comes closest, if none could be chosen
 
     @property
     def recommended(self) -> bool:
@@ -39,7 +39,7 @@ class Pick:
 
 
 def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
-    """How many times the size would show gain and cost; None where the means do not."""
+    """By what factor a larger calibration would show gain and cost; None if the means do not."""
     gain, drop, halves = chosen.gain, chosen.drop, 1
     if chosen.near is not None:
         gain, drop = calibration.gain(chosen.near), calibration.drop(chosen.near)
@@ -60,7 +60,7 @@ def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
 
 
 def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
-    """Which candidates no other beats: as stable at as low a cost, and better in one of the two."""
+    """Which candidates no other dominates: no less stable, no more costly, and better in one."""
     points = list(zip(stability, drop, strict=True))
     return [
         not any(s >= mine and d <= cost and (s, d) != (mine, cost) for s, d in points)
@@ -79,14 +79,14 @@ def front(calibration: Calibration) -> list[bool]:
 
 def pick(calibration: Calibration, budget: float) -> Pick:
     """Chooses on one half of the conversations and reports on the other, as the best of many looks
-    better than it is where it was chosen.
+    better than it is on the data it was chosen on.
 
     Only one candidate is tested on the other half, so any rule may choose it, and the error rate of
     the recommendation stays that of one test. The rule: of the candidates that the first half shows
-    to be more stable, and that lose no more than the budget there on average, the most stable of
-    those with a safe margin (`_margin`); where none is safe, the one with the widest. Where the
-    first half shows none to be more stable, the most stable of those within the budget and of none.
-    None that either half shows to break replies (`Calibration.wrecks`) is recommended.
+    to be more stable, and whose mean cost there is within the budget, take the most stable with a
+    safe margin (`_margin`); if none is safe, the one with the widest margin. If the first half
+    shows none to be more stable, take the most stable of "none" and those within the budget. A
+    candidate that either half shows to break replies (`Calibration.wrecks`) is never recommended.
     """
     budget = ranges.Range(0).check("calibrate", "budget", budget)
     here, there = ~calibration.report, calibration.report
@@ -128,8 +128,8 @@ def _choose(
     ]
     if not shown:
         return None
-    # A cost comes from the few conversations in which an answer changed, too few to know how much
-    # it varies: where none changed it would be certain. So all share one variance.
+    # A cost comes from the few conversations in which an answer changed, too few to estimate its
+    # variance: with no change at all it would look certain. So all candidates share one variance.
     spread = math.sqrt(
         np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in shown])
     )
@@ -143,7 +143,7 @@ def _choose(
 def _margin(
     calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray, spread: float
 ) -> float:
-    """How many standard errors the gain lies above 0 and the cost below the budget, the smaller."""
+    """Standard errors by which the gain exceeds 0 or the cost stays within budget: the smaller."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
     distances = (
         (gain.mean or 0.0, gain.sd or 0.0, gain.n),
@@ -160,7 +160,7 @@ def _near(
     sound: Sequence[Candidate],
     keep: np.ndarray,
 ) -> Candidate | None:
-    """Of those within the budget the one that gains most, else the cheapest that gains."""
+    """The candidate within the budget that gains most, else the cheapest one that gains."""
 
     def gained(candidate: Candidate) -> float:
         return calibration.gain(candidate, keep).mean or 0.0
@@ -172,7 +172,7 @@ def _near(
 
 
 def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray) -> str:
-    """Why these conversations do not show a gain within the budget; "" where they do."""
+    """Why these conversations do not show a gain within the budget; "" if they do."""
     gain, drop = calibration.gain(candidate, keep), calibration.drop(candidate, keep)
     if few := verdicts.too_few(gain) or verdicts.too_few(drop):
         return few
@@ -201,12 +201,12 @@ def ahead_at_cost(
 ) -> Estimate:
     """How much more stable ours are than the others at the same cost, on average.
 
-    At a cost between those of two of the others (or none), they are what both are mixed: who takes
-    the one in some conversations and the other in the rest has that cost and that stability. Beyond
-    their dearest candidate, they are that one. The interval holds the uncertainty of the costs too,
-    which are read again in every resample; there is no sd.
+    At a cost between two of the others (or "none"), their stability is interpolated: using one in
+    some conversations and the other in the rest has that cost and that stability. Beyond the most
+    costly of them, its stability counts. The interval includes the uncertainty of the costs, which
+    are computed again in every resample; there is no sd.
     """
-    mixed = 1 + len(others)  # none and the others come first
+    mixed = 1 + len(others)  # "none" and the others come first
     candidates = (calibration.none, *others, *ours)
     values = np.column_stack(
         [candidate.stability for candidate in candidates]

@@ -16,13 +16,13 @@ from holdfast.measures.repetition import NO_NEWS_FROM, UNSPACED_SIGN, Repeats, l
 from holdfast.measures.text import fold, words_of
 
 COUNTED = ("cut", "own", "other", "loops", "broken")
-MANY_CUT = 0.25  # share of turns from which a run says so
+MANY_CUT = 0.25  # share of turns from which a run reports it
 MANY_BROKEN = 0.2
 LASTING = 3  # broken turns that make a collapse
-MANY = 1 / 3  # share of a reply's words that are none, from which it is broken
-_LIKELIEST = 3  # languages that a reply may be in, beside English,
-_POSSIBLE = 0.01  # if their probability is this
-_SURE = 0.9  # probability at which a reply is in a language without a list
+MANY = 1 / 3  # share of non-words from which a reply is broken
+_LIKELIEST = 3  # languages whose words are accepted besides English's,
+_POSSIBLE = 0.01  # if they are at least this probable
+_SURE = 0.9  # probability from which a reply counts as in a language without a word list
 _SPELLED = re.compile(r"(?<![^\W_])[^\W\d_](?:[-‐‑][^\W\d_]){3,}(?![^\W_])")
 
 
@@ -37,20 +37,20 @@ class Turn:
 
 @dataclass(frozen=True)
 class Collapse:
-    """The turns of a series that models wrote, counted."""
+    """Counts of the turns in a series that models wrote."""
 
     turns: int  # all of them
-    counts: Mapping[str, int]  # by `COUNTED`: cut, repeat a speaker, loop; broken: the last three
-    collapsed: Mapping[int, int]  # conversation -> the round from which on it has collapsed
+    counts: Mapping[str, int]  # by `COUNTED`: cut, repeats a speaker, loops; broken: any repetition
+    collapsed: Mapping[int, int]  # conversation -> the round from which it is collapsed
     conversations: int  # how many
 
     def share(self, name: str) -> float:
-        """Of the turns, from 0 to 1."""
+        """The share of turns counted under `name`, from 0 to 1."""
         return self.counts[name] / self.turns if self.turns else 0.0
 
     @property
     def notable(self) -> bool:
-        """Whether so many turns are cut or broken that the run says so."""
+        """Whether enough turns are cut or broken for the run to report it."""
         return self.share("cut") >= MANY_CUT or self.share("broken") >= MANY_BROKEN
 
 
@@ -72,7 +72,7 @@ def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
 
 
 def model_turns(record: Mapping[str, Any]) -> list[Turn]:
-    """The turns that a model wrote: all but the starter and what a file gave the user."""
+    """The turns that a model wrote: all but the starter and the user's turns from a file."""
     turns = record["turns"]
     if any("repeats" not in turn for turn in turns):
         turns = with_repetition(turns)
@@ -88,10 +88,10 @@ def model_turns(record: Mapping[str, Any]) -> list[Turn]:
 
 
 def collapsed_from(turns: Sequence[Turn]) -> int | None:
-    """The round from which on a conversation has collapsed; None where it has not.
+    """The round from which a conversation is collapsed; None if it is not.
 
-    It is the round of the first broken turn such that, of this turn and all that follow, at least
-    half are broken, and at least `LASTING`.
+    It is the round of the first broken turn such that, of that turn and all later ones, at least
+    half and at least `LASTING` are broken.
     """
     broken = [turn.repetition.broken for turn in turns]
     for start, turn in enumerate(turns):
@@ -107,13 +107,13 @@ def without_collapsed(series: Series, collapse: Collapse) -> Series:
 
 
 def is_broken(text: str) -> bool:
-    """Whether a reply is empty, loops, or is made of what are no words."""
+    """Whether a reply is empty, loops, or consists largely of non-words."""
     return not text.strip() or loops(text) >= NO_NEWS_FROM or no_words(text) >= MANY
 
 
 @functools.lru_cache(maxsize=100_000)
 def no_words(text: str) -> float:
-    """The share of a reply's words that are none; 0 where there is nothing to tell by."""
+    """The share of non-words in a reply; 0 if there is nothing to judge."""
     letters = sum((len(match.group()) + 1) // 2 for match in _SPELLED.finditer(text))
     words = [word for word in words_of(_SPELLED.sub(" ", text)) if _may_be_judged(word)]
     total = letters + len(words)
@@ -147,7 +147,7 @@ def _is_known(word: str, language: str) -> bool:
 
 
 def broken_share(record: Mapping[str, Any]) -> float:
-    """The share of broken replies among the agent's, in the turns and probes of a conversation."""
+    """The share of the agent's replies that are broken, over a conversation's turns and probes."""
     replies = [
         turn["text"]
         for turn in record["turns"]

@@ -1,4 +1,4 @@
-"""How much of a chat the model read: a server may cut it off, and a summary may stand for it."""
+"""How much of a chat the model read: a server may truncate it, or a summary replace its rounds."""
 
 import itertools
 from collections import defaultdict
@@ -11,8 +11,8 @@ import numpy as np
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate, estimate
 
-LOST = 0.1  # the most of the canaries that may be known where the prompt is cut off
-SURE = 6  # conversations that all say the same: by chance, either way, 3 times in 100
+LOST = 0.1  # the largest share of canaries that may be known if the prompt is cut off
+SURE = 6  # conversations that all agree: by chance, in either direction, 3 times in 100
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,18 @@ class Truncation:
     """Conversations in which a server's count of prompt tokens stopped growing with the dialog."""
 
     conversations: int  # of the series
-    # by conversation, the first round whose chat is longer than the one before, and counts no more
-    # tokens
+    # by conversation, the first round with a longer chat, but no more tokens, than the one before
     cut_from: Mapping[int, int]
-    limit: int  # the most prompt tokens that it counted in these
-    # the share of the canaries that were known before those rounds and from then on; n is 0 where
-    # none were asked
+    limit: int  # the most prompt tokens that the server counted in these
+    # the share of canaries known before those rounds, and from then on; n is 0 if none were asked
     canary_before: Estimate
     canary_after: Estimate
-    fell: int  # in how many conversations the share was lower, or higher, from then on
-    rose: int
+    fell: int  # the number of conversations whose share was lower from then on
+    rose: int  # and of those whose share was higher
 
     @property
     def verdict(self) -> str:
-        """Whether the prompt was lost or kept; "cannot tell" where no canary shows it."""
+        """Whether the prompt was lost or kept; "cannot tell" if the canaries do not show it."""
         after = self.canary_after
         if after.n < SURE or after.mean is None or after.low is None:
             return "cannot tell"
@@ -43,7 +41,7 @@ class Truncation:
 
 
 def truncation_of(series: Series) -> Truncation | None:
-    """Whether a server read less than it was sent; None where nothing shows that."""
+    """Detects that a server read less than it was sent; None if nothing shows that."""
     cut_from, limit = {}, 0
     known: list[tuple[float, float]] = []
     for record in series.records:
@@ -74,7 +72,7 @@ def truncation_of(series: Series) -> Truncation | None:
 
 
 def _stops_growing(replies: Sequence[Mapping[str, Any]]) -> int | None:
-    """The first round with no more tokens than the one before, though nothing was left out."""
+    """The first round with no more tokens than the one before, though no more was left out."""
     for earlier, later in itertools.pairwise(replies):
         if "prompt_tokens" not in earlier or "prompt_tokens" not in later:
             continue
@@ -86,7 +84,7 @@ def _stops_growing(replies: Sequence[Mapping[str, Any]]) -> int | None:
 
 @dataclass(frozen=True)
 class RuleSurvival:
-    """One rule before and after older rounds were summarised, over n conversations asked both."""
+    """A rule before and after older rounds were summarised, over conversations with both scores."""
 
     name: str  # "" for all rules
     before: Estimate
@@ -95,7 +93,7 @@ class RuleSurvival:
 
 
 def survivals_of(series: Series) -> list[RuleSurvival]:
-    """All rules together, then each, least surviving first; none where nothing was summarised."""
+    """All rules together, then each rule, worst survivor first; empty if nothing was summarised."""
     scores: dict[str, dict[int, tuple[list[float], list[float]]]] = defaultdict(dict)
     for record in series.records:
         if not any(summary["view"] == "agent" for summary in record.get("summaries", ())):

@@ -1,10 +1,10 @@
 """How the mass on the system prompt decays, in numbers with intervals (Li et al. 2024, section 4).
 
-Within a turn the paper sees a plateau, between turns a drop; attention spread evenly over the
-tokens that a layer sees would decay hyperbolically and know nothing of turns. A head is compared
-with even attention in its own layer, the average over heads with its mean over the layers that
-attend. Both are measured on the logarithm of the mass, in which a share lost counts the same at
-every height.
+The paper sees a plateau within turns and a drop between them; attention spread uniformly over the
+tokens that a layer sees would decay hyperbolically, regardless of turns. A head is compared with
+uniform attention in its own layer, the average over heads with the mean of uniform attention over
+the layers that attend. Both are measured on the logarithm of the mass, on which losing a given
+share counts the same at every level.
 """
 
 import itertools
@@ -19,15 +19,15 @@ from holdfast.drift.traces import TurnTrace
 from holdfast.errors import UsageError
 
 Dialog = dict[int, TurnTrace]  # the agent's turns, by round
-_Level = Callable[[TurnTrace], np.ndarray]  # what is read of a turn, [step]
+_Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
-# masses are kept as float16, whose least number is near it; below it a logarithm means nothing
+# masses are stored as float16, whose smallest number is near this; logarithms of less mean nothing
 _MIN_MASS = 1e-8
 _RESAMPLES = 2_000  # of a correlation
 
 
 class Changes(NamedTuple):
-    """Changes of the logarithm of the mass in a dialog, summed, and its mean slope per token."""
+    """The summed changes of a dialog's log mass, and its mean slope per token."""
 
     within_turns: float
     between_turns: float
@@ -37,7 +37,7 @@ class Changes(NamedTuple):
 def describe(
     name: str, records: Sequence[dict[str, Any]], dialogs: Sequence[Dialog]
 ) -> dict[str, Any]:
-    """All that is measured of a model's self-chats, as JSON values."""
+    """All measurements of a model's self-chats, as JSON values."""
     return {
         "model": name,
         "method": records[0]["method"],
@@ -47,7 +47,7 @@ def describe(
 
 
 def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
-    """All that is measured of the masses, on average and of the head whose mass falls most."""
+    """All measurements of the masses, for the average head and the head whose mass falls most."""
     dialogs = [dialog for dialog in dialogs if dialog]
     if len(dialogs) < 2:
         raise UsageError(
@@ -112,8 +112,8 @@ def _measured(
 
 
 def _changes(dialog: Dialog, rounds: int, level: _Level) -> Changes:
-    """The changes of a whole dialog; a least-squares line says where each turn starts and ends."""
-    # the query of a turn's first token is the template's, which attends like no other
+    """The changes in a whole dialog; a least-squares line gives each turn's start and end."""
+    # the query of a turn's first token belongs to the template and attends unlike any other
     ends, slopes = [], []
     for number in range(1, rounds + 1):
         masses = level(dialog[number])
@@ -140,7 +140,7 @@ def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> list[list[
 
 
 def _average_mass(turn: TurnTrace) -> np.ndarray:
-    """The mass of the average head, [step]."""
+    """The mass averaged over layers and heads, [step]."""
     return np.asarray(turn.mass.mean((0, 1)))
 
 
@@ -198,7 +198,7 @@ def _sums(group: np.ndarray) -> list[float]:
 
 
 def _r(sums: np.ndarray) -> np.ndarray:
-    """Pearson's r of each row of sums; NaN where a column is constant but for rounding."""
+    """Pearson's r of each row of sums; NaN where a column is constant up to rounding."""
     n, x, y, xx, yy, xy = sums.T
     spread_x, spread_y = n * xx - x**2, n * yy - y**2
     varies = (spread_x > 1e-12 * n * xx) & (spread_y > 1e-12 * n * yy)

@@ -1,4 +1,4 @@
-"""The table of a drift run, from which terminal, page, figures and summary.json read."""
+"""The table of a drift run, the source for the terminal, page, figures and summary.json."""
 
 import functools
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, bounds, tell, too_few
 
-KEPT = 0.5  # the least score of a reply that keeps to a rule
-LOW = 0.2  # a rule that certainly scores less is as good as never followed
-PROMPTS_APART = 6  # the rules of more prompts are identified by their ids alone, over all prompts
+KEPT = 0.5  # the lowest score of a reply that keeps a rule
+LOW = 0.2  # a rule that certainly scores less counts as never followed
+PROMPTS_APART = 6  # with more prompts, rules are identified only by their ids, over all prompts
 
 
 @dataclass(frozen=True, eq=False)
 class EstimateRow:
-    """One measure under one method, over all conversations, those of a category or of a rule."""
+    """One measure under one method, over all conversations or those of a category or rule."""
 
     series: Series
     measure: str  # one of `MEASURED`
     values: np.ndarray  # [conversation, round], NaN where not measured
     members: np.ndarray  # [conversation] bool, those of the group
     group: str = ""  # the name of the category or rule; "" for all conversations
-    case: str | None = None  # the prompt of a rule; None: of any
-    rule: str = ""  # its id
+    case: str | None = None  # the rule's prompt; None for any
+    rule: str = ""  # the rule's id
 
     @property
     def n(self) -> int:
@@ -58,7 +58,7 @@ class EstimateRow:
 
     @property
     def lower_from(self) -> int | None:
-        """The first of `lower_in` after which the mean stays lower; None if the last is not."""
+        """The first of `lower_in` after which means stay lower; None if the last round is not."""
         if len(self._changes) not in self.lower_in:
             return None
         means = [moved.mean for moved in self._changes]
@@ -85,16 +85,16 @@ class EstimateRow:
     @property
     def kept_once(self) -> int:
         """How many scored `KEPT` or more in any round."""
-        return int((self.values[self.members] >= KEPT).any(axis=1).sum())  # never true of NaN
+        return int((self.values[self.members] >= KEPT).any(axis=1).sum())  # NaN compares as False
 
     @property
     def never_followed(self) -> bool:
-        """Whether no conversation kept it, or it is certainly low in every round."""
+        """Whether no conversation ever kept the rule, or it is certainly low in every round."""
         return self.n >= MIN_SAMPLES and (not self.kept_once or all(map(is_low, self.points)))
 
     @property
     def judge(self) -> str:
-        """The model that judges these replies; "" where scores are functions of the text."""
+        """The model that judges these replies; "" if scores are computed from the text."""
         records = (r for r, member in zip(self.series.records, self.members, strict=True) if member)
         probes = (probe for record in records for probe in _of_agent(record["probes"]))
         judged = (p for p in probes if "judge" in p and self.rule in ("", p.get("rule")))
@@ -122,8 +122,8 @@ class PromptRow:
     n: int  # conversations in which the agent had it
     by_round: tuple[float | None, ...]  # mean stability; None where not measured
     mean: float  # over all rounds
-    adopted: float | None  # mean adoption at the last round where the user had it
-    n_adopted: int  # conversations of that mean
+    adopted: float | None  # mean adoption in the last round of conversations whose user had it
+    n_adopted: int  # the number of conversations in that mean
     judge: str  # the model that scores it, if one does
 
     @property
@@ -157,9 +157,8 @@ def category_rows(item: Series, kind: str) -> list[EstimateRow]:
 
 
 def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
-    """A row per rule and series, in the order of asking; empty where prompts have no rules. Its
-    group is the rule's id, behind that of its prompt where two to `PROMPTS_APART` prompts have
-    rules.
+    """A row per rule and series, in the order of asking; empty if prompts have no rules. Its group
+    is the rule's id, preceded by its prompt's where two to `PROMPTS_APART` prompts have rules.
     """
     probed = {item: [_rules(record) for record in item.records] for item in series}
     rules: list[tuple[str | None, str]] = [
@@ -190,11 +189,11 @@ def _rules(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
-    """[conversation, round]; NaN where it was not asked."""
+    """A rule's mean scores, [conversation, round]; NaN where it was not asked."""
 
     def counts(probe: dict[str, Any]) -> bool:
         asks = probe["kind"] == "stability" and probe.get("rule") == rule
-        return asks and probe["round"] <= item.rounds  # of a series that was cut short
+        return asks and probe["round"] <= item.rounds  # the series may have been truncated
 
     values = probe_means(item.records, item.rounds, counts)
     others = [case not in (None, record["agent"]["id"]) for record in item.records]
@@ -203,14 +202,14 @@ def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
 
 
 def first_broken(values: np.ndarray) -> list[int]:
-    """Of [conversation, round], the first round, from 1, below `KEPT`; 0 where there is none."""
+    """Each conversation's first round, from 1, below `KEPT`; 0 if none. [conversation, round]"""
     with np.errstate(invalid="ignore"):
         below = values < KEPT
     return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
 
 
 def is_low(score: statistics.Estimate) -> bool:
-    """Whether the whole 95 % interval, exact where all values are alike, is below `LOW`."""
+    """Whether the whole 95 % interval, exact if all values are alike, is below `LOW`."""
     return not too_few(score) and bounds(score, 0, 1)[1] < LOW
 
 
@@ -218,7 +217,7 @@ def is_low(score: statistics.Estimate) -> bool:
 
 
 def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
-    """The first method of the same run; of a run's first method, that of the first run."""
+    """The first method of the same run; for a run's first method, that of the first run."""
     first_of_run = next(other for other in series if other.run == item.run)
     if first_of_run is not item:
         return first_of_run
@@ -226,13 +225,13 @@ def baseline_of(series: Sequence[Series], item: Series) -> Series | None:
 
 
 def difference(series: Sequence[Series], item: Series, measure: str) -> Difference | None:
-    """A series minus its baseline; None for the baseline itself, or where no pairs are shared."""
+    """A series minus its baseline; None for the baseline itself, or if no pairs are shared."""
     baseline = baseline_of(series, item)
     return compare(row_of(item, measure), row_of(baseline, measure)) if baseline else None
 
 
 def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[Difference]:
-    """Each row of a rule minus that of its baseline, where conversations are shared."""
+    """Each rule's row minus that of its baseline, where conversations are shared."""
     by_rule = {(row.series, row.group): row for row in rows}
     pairs = []
     for row in rows:
@@ -264,7 +263,7 @@ def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
 
 
 def fixes(series: Sequence[Series]) -> list[Difference]:
-    """Every other method of the first run against its first, those with a stability to compare."""
+    """Every other method of the first run against its first, if their stability can be compared."""
     same_run = [item for item in series[1:] if item.run == series[0].run]
     compared = [difference(series, item, "stability") for item in same_run]
     return [pair for pair in compared if pair and pair.mean.mean is not None]
@@ -291,7 +290,7 @@ def by_prompt(item: Series) -> list[PromptRow]:
 def _prompt_row(
     agent: dict[str, Any], item: Series, members: np.ndarray, adopted: Sequence[float]
 ) -> PromptRow | None:
-    """The row of a prompt's conversations; None where none was measured."""
+    """The row of a prompt's conversations; None if none was measured."""
     stability = item.stability[members]
     if np.isnan(stability).all():
         return None
@@ -313,10 +312,10 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
-    """By level ("prompt", "instruction"), the accuracies by round: how many replies follow every
-    instruction of their prompt, and how many of all instructions are followed, whose interval is
-    over conversations too, and which has no standard deviation. None where a prompt's rules are
-    scored on replies of their own, or no prompt gives several.
+    """The accuracies by round at two levels: "prompt", the share of replies that follow every
+    instruction of their prompt, and "instruction", the share of all instructions that are followed
+    (its interval is over conversations too, and it has no standard deviation). None if a prompt's
+    rules are scored on separate replies, or no prompt has several.
     """
     stability = [probe for record in series.records for probe in _of_agent(record["probes"])]
     if not any("reply_of" in probe for probe in stability):
@@ -341,7 +340,7 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
 
 
 def _replies(record: dict[str, Any]) -> list[tuple[int, list[bool]]] | None:
-    """Round and kept rules of each reply; None where a rule has a reply of its own."""
+    """Each reply's round, and whether it kept each rule; None if a rule has its own reply."""
     probes = _of_agent(record["probes"])
     rules = {probe.get("rule") for probe in (*probes, *_of_agent(record.get("unanswered", ())))}
     replies: dict[tuple[int, int, str | None], list[bool]] = {}
@@ -358,7 +357,7 @@ def _of_agent(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shares(followed: np.ndarray, given: np.ndarray) -> list[statistics.Estimate]:
-    """By round, all that was followed among all that was asked; [conversation, round]."""
+    """The share of given instructions that were followed, by round; both [conversation, round]."""
     resampled = statistics.resampled_means(followed) / statistics.resampled_means(given)
     shares = []
     for column in range(given.shape[1]):

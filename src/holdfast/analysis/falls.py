@@ -32,7 +32,7 @@ def cell_scores(
 
 
 def _rule_scores(records: Sequence[Record], rounds: int) -> dict[str | None, np.ndarray]:
-    """The same by rule, each [conversation, round]."""
+    """The mean scores by rule, each [conversation, round]."""
     keys, values = cell_scores(records, rounds)
     return {
         rule: values[:, [at for at, key in enumerate(keys) if key[0] == rule]]
@@ -42,9 +42,9 @@ def _rule_scores(records: Sequence[Record], rounds: int) -> dict[str | None, np.
 
 @dataclass(frozen=True)
 class RuleFall:
-    """A rule (None where the prompt has but one) beside itself in the earlier run: whether its mean
+    """A rule (None if it is the prompt's only one) compared with an earlier run: whether its mean
     score is certainly lower in some round, the round in which the mean fell most, and both means
-    of that round, over the pairs that have both.
+    in that round, over the pairs that have both.
     """
 
     rule: str | None
@@ -60,10 +60,10 @@ class Fall:
 
     pairs: int  # conversations of both runs that were compared, in their order
     expected: int  # how many pairs the earlier run and the budget allow
-    alike: int  # how many have the same user model's prompt and the same starter
-    fell: bool  # some rule certainly has; if several show a part of it, perhaps none by itself
-    rules: tuple[RuleFall, ...]  # those that both runs have, what fell most first
-    not_compared: tuple[str, ...] = ()  # rules that have no pair of scores
+    alike: int  # how many pairs have the same number, user model's prompt and starter
+    fell: bool  # whether some rule certainly fell, even if no single one can be named
+    rules: tuple[RuleFall, ...]  # those in both runs: certain falls first, then the largest
+    not_compared: tuple[str, ...] = ()  # rules without a pair of scores
 
     @property
     def complete(self) -> bool:
@@ -74,9 +74,8 @@ class Fall:
 def compare_runs(
     current: Sequence[Record], earlier: Sequence[Record], rounds: int, budget: int, error: float
 ) -> Fall:
-    """Compares a prompt's conversations, at most `budget`, with those of an earlier run, the first
-    with the first; `error` is the probability, at most, that a rule is said to have fallen that has
-    not.
+    """Compares a prompt's conversations, at most `budget`, with those of an earlier run, in order;
+    `error` bounds the probability that a rule which has not fallen is reported as fallen.
     """
     pairs = list(zip(current, earlier, strict=False))
     now = _rule_scores([new for new, _ in pairs], rounds)
@@ -105,7 +104,7 @@ def compare_runs(
 
 
 def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, then: np.ndarray) -> RuleFall:
-    """A rule's round with the largest fall; scores are [conversation, round]."""
+    """The round in which a rule fell most; scores are [conversation, round]."""
     both = ~np.isnan(now - then)
     means = {
         at: (float(then[both[:, at], at].mean()), float(now[both[:, at], at].mean()))

@@ -1,4 +1,4 @@
-"""A profile of heads: what steering each alone gives, and which gain anything."""
+"""A profile of attention heads: the effect of steering each one alone, and which heads gain."""
 
 import json
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import RunData, read_run
 
-UNSTEERED = "none"  # in records, where others have a head's name
-_BY_CHANCE = 0.025  # of the heads without any gain, those whose interval lies above 0
-_DIGITS = 4  # a gain that is printed as 0.0000 is none: sums in another order may move a score
+UNSTEERED = "none"  # in records, in place of a head's name
+_BY_CHANCE = 0.025  # the share of heads without any gain whose interval still lies above 0
+_DIGITS = 4  # a gain printed as 0.0000 is none: the order of summation may change a score
 
 Gains = dict[Head, Estimate]  # by head, its score minus the unsteered one on the same samples
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The mean score on one task of steering each head alone, and without steering."""
+    """The mean scores on one task when steering each head alone, and without steering."""
 
     shape: Shape
     method: str  # its spec string, without heads
-    by: str  # what scores are
+    by: str  # what the scores measure
     unsteered: float
     scores: dict[Head, float]
-    samples: dict[Head, int]  # how many it was scored on; fewer if version 0.2 halved the heads
+    samples: dict[Head, int]  # how many a head was scored on; fewer if version 0.2 halved the heads
     ranking: Ranking  # best first
 
 
@@ -43,16 +43,16 @@ class Chosen:
     distinct: int
 
     def line(self) -> str:
-        """A sentence on how sure their gains are."""
+        """A sentence on how certain the gains are."""
         left_out = f", {self.dropped} that gain nothing left out" if self.dropped else ""
         return (
-            f"{self.distinct} of these {len(self.heads)} heads have a gain that can be told from"
+            f"{self.distinct} of these {len(self.heads)} heads have a gain distinguishable from"
             f" chance{left_out}."
         )
 
 
 def head_name(head: Head | None) -> str:
-    """Its name in records; None is the model as it is."""
+    """A head's name in records; None stands for the unsteered model."""
     return UNSTEERED if head is None else f"{head[0]}.{head[1]}"
 
 
@@ -72,7 +72,7 @@ def read_profile(out: Path | str) -> Profile:
 
 
 def rank_first(out: Path | str, count: int) -> Ranking:
-    """The ranking by the first `count` samples of a finished run, as fewer would have given."""
+    """The ranking that the first `count` samples of a finished run alone would have given."""
     run = read_run(out)
     records = [record for record in run.records if record["conversation"] < count]
     return profile_of(replace(run, records=records)).ranking
@@ -86,7 +86,7 @@ def profile_of(run: RunData) -> Profile:
             totals.setdefault(name, []).append(score)
     unsteered = totals.pop(UNSTEERED)
     if not totals:
-        raise UsageError(f"{run.folder} holds no head's score; repeat the command to go on.")
+        raise UsageError(f"{run.folder} holds no head's score; repeat the command to continue.")
     by_head = {_head_named(name): values for name, values in totals.items()}
     scores = {head: sum(values) / len(values) for head, values in by_head.items()}
     samples = {head: len(values) for head, values in by_head.items()}
@@ -104,7 +104,7 @@ def profile_of(run: RunData) -> Profile:
 
 
 def read_gains(folder: Path) -> Gains:
-    """By head, what it gains in the run of a profile."""
+    """Each head's gain in the run of a profile."""
     records = sorted(read_run(folder).records, key=lambda record: record["conversation"])
     names = sorted({name for record in records for name in record["scores"]} - {UNSTEERED})
     steered = [[record["scores"].get(name, np.nan) for name in names] for record in records]
@@ -114,7 +114,7 @@ def read_gains(folder: Path) -> Gains:
 
 
 def write_ranking(folder: Path) -> Path:
-    """Writes `profile.json` into the folder of a profile; returns it."""
+    """Writes `profile.json` into the folder of a profile; returns its path."""
     profile, gains = read_profile(folder), read_gains(folder)
     ranking = [
         {
@@ -137,7 +137,7 @@ def write_ranking(folder: Path) -> Path:
 
 
 def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
-    """Leaves out the heads that gain nothing on every task ("intersection") or on any ("union")."""
+    """Keeps the heads that gain something on every task ("intersection") or on any ("union")."""
     some = all if combine == "intersection" else any
     kept = [
         head
@@ -154,7 +154,7 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
 
 
 def count_distinct(gains: Gains) -> tuple[int, float] | None:
-    """How many heads have a clear gain, and how many would by chance; None: too few samples."""
+    """How many heads have a clear gain, and how many would by chance; None with too few samples."""
     if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None
     return sum(tell(gain).sign > 0 for gain in gains.values()), len(gains) * _BY_CHANCE

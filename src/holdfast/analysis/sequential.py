@@ -1,16 +1,16 @@
-"""Verdicts that may be looked for after every conversation, at a declared error rate.
+"""Verdicts that may be checked after every conversation, at a declared error rate.
 
 A verdict is a bet (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by
-betting", 2023). Who doubts that the mean lies above a bar stakes a part of a capital of 1 on every
-conversation, at odds that are fair or worse for him wherever the mean is at most the bar. His
-capital is then a supermartingale, and reaches 1 / error at any time at all with a probability of at
-most `error` (Ville's inequality), so nothing is lost by stopping as soon as it has grown enough.
-Values lie in [0, 1], and every conversation has the same mean whatever came before it.
+betting", 2023). To show that the mean lies above a bar, a gambler stakes part of a capital of 1 on
+every conversation, at odds that are fair or worse if the mean is at most the bar. The capital is
+then a supermartingale, and ever reaches 1 / error with a probability of at most `error` (Ville's
+inequality), so nothing is lost by stopping as soon as it has grown enough. Values lie in [0, 1],
+and every conversation has the same mean whatever came before it.
 
-The capital is that of several gamblers in equal parts, each of whom stakes a fixed part, spread by
-the arcsine law (Krichevsky and Trofimov): one of them plays about as the best would in hindsight.
-Arrays are [..., conversation, cell], a cell being one rule in one round; NaN where a probe was not
-answered, on which nobody bets. Capitals are logarithms, as they stand after each conversation.
+The capital is split equally among several gamblers, each staking a fixed fraction. The fractions
+follow the arcsine law (Krichevsky and Trofimov), so one of them does about as well as the best in
+hindsight. Arrays are [..., conversation, cell], a cell being one rule in one round; NaN where a
+probe was not answered, on which nobody bets. Capitals are logarithms, after each conversation.
 """
 
 import math
@@ -21,8 +21,8 @@ import numpy as np
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 _GAMBLERS = 16
 _STAKES = np.sin(np.pi * (2 * np.arange(_GAMBLERS) + 1) / (4 * _GAMBLERS)) ** 2
-_MOST = 600.0  # of a capital's logarithm, so that sums of capitals stay finite
-_STEPS = 30  # halvings of an interval on the way to a bound
+_MOST = 600.0  # cap on a capital's logarithm, so that sums of capitals stay finite
+_STEPS = 30  # bisection steps on the way to a bound
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Decision:
     """The decision on one prompt."""
 
     verdict: str
-    after: int  # how many conversations it took; all of them where undecided
-    below: np.ndarray  # [cell], the capital of who bets that its mean lies below the bar
+    after: int  # how many conversations it took; all of them if undecided
+    below: np.ndarray  # [cell], the capital of a bet that its mean lies below the bar
 
 
 def decide(values: np.ndarray, bar: float, error: float) -> Decision:
-    """Whether a prompt holds: whether the mean of every cell is at least the bar.
+    """Decides whether a prompt holds, that is, whether every cell's mean is at least the bar.
 
     Args:
         values: [conversation, cell], in the order of the conversations' numbers.
         bar: above 0 and below 1.
-        error: the probability, at most, that a prompt that holds fails, or that one which does not
-            passes, whenever one stops.
+        error: upper bound on the probability that a prompt that holds fails, or that one which does
+            not hold passes, whenever one stops.
     """
     ends = {PASS: holds(values, bar, error), FAIL: is_below(values, bar, error)}
-    # both cannot be true for long; the one that was certain first
+    # both cannot be true for long; the first to be certain counts
     first = {verdict: int(np.argmax(holds)) for verdict, holds in ends.items() if holds.any()}
     verdict = min(first, key=lambda name: first[name], default=UNDECIDED)
     after = first[verdict] + 1 if first else len(values)
@@ -54,7 +54,7 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
 
 
 def conversations_needed(values: np.ndarray, bar: float, error: float, most: int) -> int | None:
-    """How many conversations like these would decide; None where `most` would not."""
+    """How many conversations like these would decide; None if `most` would not."""
     if not len(values):
         return None
     more = np.tile(values, (math.ceil(most / len(values)), 1))[:most]
@@ -65,7 +65,7 @@ def conversations_needed(values: np.ndarray, bar: float, error: float, most: int
 def holds(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     """Whether it is certain that every cell's mean lies above the bar: [..., conversation].
 
-    Each cell has to be certain by itself. If one is not above, the smallest capital is at most its.
+    Each cell must be certain by itself: if one is not above, its capital bounds the smallest.
     """
     certain: np.ndarray = capital_above(values, bar).min(axis=-1) >= -math.log(error)
     return certain
@@ -74,8 +74,8 @@ def holds(values: np.ndarray, bar: float, error: float) -> np.ndarray:
 def is_below(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     """Whether it is certain that some cell's mean lies below the bar: [..., conversation].
 
-    The mean of the cells' capitals counts: where all hold, that is a supermartingale too, however
-    the cells depend on one another. So no correction is made for looking at many.
+    The test uses the mean of the cells' capitals: if all cells hold, it is a supermartingale too,
+    however the cells depend on one another. So no correction for multiple cells is made.
     """
     return _log_mean(capital_below(values, bar)) >= -math.log(error)
 
@@ -84,18 +84,18 @@ def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray
     """Whether it is certain that a prompt's rules are kept less than before in some round.
 
     The prompt's capital is the mean of its rules' capitals, and a rule's the mean of its rounds'.
-    A rule is told by name where every set of rules that it is in has a mean capital that would do
-    (a closed test: Vovk and Wang, "E-values: calibration, combination and applications", 2021). So
+    A rule is reported if every set of rules that contains it has a sufficient mean capital (a
+    closed test: Vovk and Wang, "E-values: calibration, combination and applications", 2021). So
     the error holds for all rules of the prompt together.
 
     Args:
-        now, before: [rule, conversation, round]; the conversations of one row are compared. Where
+        now, before: [rule, conversation, round]; conversations with the same index are compared. If
             they are the same pair with the same draws, they differ less, and a fall is seen
-            earlier; where they are not, the verdict holds as well.
-        error: the probability, at most, that any rule that has not fallen is ever said to have.
+            earlier; if they are not, the verdict is still valid.
+        error: upper bound on the probability that any rule is ever wrongly reported as fallen.
 
     Returns:
-        Of the prompt, [conversation], and of its rules, [rule, conversation].
+        Whether the prompt fell, [conversation], and whether each rule did, [rule, conversation].
     """
     by_round = capital_below((now - before + 1) / 2, 0.5)
     by_rule = np.exp(np.minimum(_log_mean(by_round), _MOST))
@@ -104,7 +104,7 @@ def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray
 
 
 def _lowest_means(capitals: np.ndarray) -> np.ndarray:
-    """The least mean of any set of rules that a rule is in, [rule, conversation]."""
+    """For each rule, the lowest mean of any set of rules that contains it, [rule, conversation]."""
     lowest = np.empty_like(capitals)
     sizes = np.arange(1, len(capitals) + 1)[:, None]
     for index, capital in enumerate(capitals):
@@ -115,26 +115,26 @@ def _lowest_means(capitals: np.ndarray) -> np.ndarray:
 
 
 def capital_above(values: np.ndarray, bar: float) -> np.ndarray:
-    """The capital of who bets that a cell's mean lies above the bar; fair at best where not."""
+    """The capital of a bet that a cell's mean lies above the bar; at best fair if it does not."""
     surplus = np.nan_to_num(values - bar)  # where nothing was measured, nothing is won or lost
     growth = np.log1p(surplus[..., None] * (_STAKES / bar))
     return _log_mean(np.cumsum(growth, axis=-3))
 
 
 def capital_below(values: np.ndarray, bar: float) -> np.ndarray:
-    """The same of who bets that it lies below the bar."""
+    """The capital of a bet that a cell's mean lies below the bar."""
     return capital_above(1 - values, 1 - bar)
 
 
 def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
     """A lower and an upper bound of the mean.
 
-    What was once certain stays so: an end never moves back. Each end by itself is wrong with the
-    probability `error` at most; where the two cross, one of them is, and they change places.
+    Certainty is never lost: an end never moves back. Each end by itself is wrong with probability
+    `error` at most; if the two cross, one of them is wrong, and they are swapped.
 
     Args:
         values: [conversation], NaN where nothing was measured.
-        error: the probability, at most, that the mean is ever beyond an end, of each end.
+        error: upper bound, for each end, on the probability that the mean is ever beyond it.
     """
     low, high = _lower(values, error), 1 - _lower(1 - values, error)
     return min(low, high), max(low, high)
@@ -142,7 +142,7 @@ def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:
     most = logarithms.max(axis=-1, keepdims=True)
-    # what is smaller than exp(-80) of the largest adds nothing, and is slow to compute
+    # terms below exp(-80) of the largest add nothing, and are slow to compute
     scaled = np.exp(np.maximum(logarithms - most, -80)).mean(axis=-1)
     means: np.ndarray = np.log(scaled) + most[..., 0]
     return means

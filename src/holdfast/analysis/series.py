@@ -1,4 +1,4 @@
-"""Records -> matrices [conversation, round], one `Series` per run and method."""
+"""Turns records into matrices [conversation, round], one `Series` per run and method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.errors import RecordsError
 from holdfast.records import RunData
 
 KINDS = ("stability", "adoption")  # what probes score
-MEASURED = (*KINDS, "mass")  # what a round can have
+MEASURED = (*KINDS, "mass")  # what may be measured in a round
 NO_FIX = "none"
 
 
@@ -83,10 +83,10 @@ class Series:
 
 
 def read_series(run: RunData, label: str = "") -> list[Series]:
-    """One series per method of a run: no fix first, the others as the manifest has them."""
+    """One series per method of a run: no fix first, the others in the manifest's order."""
     if not run.records:
         raise RecordsError(
-            f"{run.folder} has no finished conversation yet; repeat its command to go on, then"
+            f"{run.folder} has no finished conversation yet; repeat its command to continue, then"
             " report again."
         )
     rounds = max(map(_last_round, run.records))
@@ -114,7 +114,7 @@ def category_of(record: dict[str, Any], kind: str) -> str | None:
 def probe_means(
     records: Sequence[dict[str, Any]], rounds: int, counts: Callable[[dict[str, Any]], bool]
 ) -> np.ndarray:
-    """[conversation, round]: the mean score of the probes that count; NaN where there are none."""
+    """The mean score of the probes that count, [conversation, round]; NaN where there are none."""
     cells: list[tuple[int, int, float]] = []
     for row, record in enumerate(records):
         probes = filter(counts, record["probes"])
@@ -151,7 +151,7 @@ def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
 
 
 def _masses(records: Sequence[dict[str, Any]], rounds: int) -> np.ndarray:
-    """[conversation, round]: the mass of the agent's turn; NaN where none was recorded."""
+    """The mass of the agent's turn, [conversation, round]; NaN where none was recorded."""
     values = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):
         for turn in record["turns"]:

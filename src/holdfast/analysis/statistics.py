@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 RESAMPLES = 10_000
-MIN_PROMPTS = 20  # below, resampled prompts say too little of others: docs/verdicts.md
+MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
 SEED = 0
-_CELLS = 2_000_000  # resampling weights held at once
-_NOISE = 1e-9  # what the order of sums may do to a score
+_CELLS = 2_000_000  # resampling weights per block
+_NOISE = 1e-9  # how much the order of summation may change a score
 
 
 def _excludes_zero(low: float | None, high: float | None) -> bool:
@@ -21,7 +21,7 @@ def _excludes_zero(low: float | None, high: float | None) -> bool:
 
 @dataclass(frozen=True)
 class OtherPrompts:
-    """The 95 % interval of a mean for prompts like those of a run that drew so many."""
+    """The 95 % interval of a mean for prompts like those of a run, which drew `prompts` of them."""
 
     prompts: int
     low: float
@@ -39,9 +39,9 @@ class Estimate:
     sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of
     Li et al. 2024, Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean.
     All three are None for fewer than two conversations, and so is the mean for none. moved is how
-    many of the values are not 0; None where the estimate is no mean of values. other_prompts is the
-    interval for prompts that the run did not draw; None where it drew too few to say. What may be
-    said of an estimate stands in `analysis.verdicts`.
+    many of the values are not 0; None if the estimate is not a mean of values. other_prompts is the
+    interval for prompts that the run did not draw; None if it drew too few to say.
+    `analysis.verdicts` decides what may be said of an estimate.
     """
 
     n: int
@@ -63,7 +63,7 @@ class Estimate:
         return self.low is not None and self.high is not None and self.high - self.low < _NOISE
 
 
-NOTHING = Estimate(0, None, None, None, None)  # what nothing was measured of
+NOTHING = Estimate(0, None, None, None, None)  # for what was not measured
 
 
 def estimate_columns(values: np.ndarray) -> list[Estimate]:
@@ -98,8 +98,8 @@ def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
 
 
 def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
-    """The estimate of one value per conversation, [n], NaN where not measured; with the prompt of
-    each conversation, the interval for other prompts stands beside.
+    """The estimate of one value per conversation, [n], NaN where not measured; given the prompt of
+    each conversation, it includes the interval for other prompts.
     """
     values = np.asarray(values, dtype=float)
     summary = estimate_columns(values[:, None])[0]
@@ -109,8 +109,8 @@ def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estima
 
 
 def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
-    """The interval where prompts, [n], are resampled, each with all of its conversations (the
-    cluster bootstrap); values are [n], NaN where not measured.
+    """The interval from resampling prompts, [n], each with all of its conversations (the cluster
+    bootstrap); values are [n], NaN where not measured.
     """
     measured = ~np.isnan(values)
     drawn, owner = np.unique(prompts[measured], return_inverse=True)

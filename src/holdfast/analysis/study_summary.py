@@ -66,7 +66,7 @@ def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
-    """Writes the chosen one as a file that `drift --method` and `methods.parse` take."""
+    """Writes the chosen method to a file that `drift --method` and `methods.parse` accept."""
     about = calibration.about
     content = {
         "method": chosen.method,

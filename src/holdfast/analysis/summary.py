@@ -1,7 +1,7 @@
 """`summary.json`: the results of a run in one small file for other programs; docs/records.md
 describes it.
 
-It is derived from the manifest and the records alone (of a check, from `check.json` too) and holds
+It is derived only from the manifest and the records (for a check, also from `check.json`) and has
 no date or duration, so deriving it again from the same records gives the same bytes.
 """
 
@@ -31,7 +31,7 @@ from holdfast.records.manifest import read_manifest
 
 SCHEMA = 2
 NAME = "summary.json"
-_DIGITS = 6  # sums may differ between machines behind it
+_DIGITS = 6  # beyond these, sums may differ between machines
 
 
 def write_summary(folder: Path | str) -> Path:
@@ -42,7 +42,7 @@ def write_summary(folder: Path | str) -> Path:
 def write_results(
     folder: Path, command: str, identity: dict[str, Any], records: int, results: Any
 ) -> Path:
-    """The same for a command whose results, of so many records, are not those of one run."""
+    """Writes `summary.json` for a command whose results are not those of a single run."""
     return _write(folder, _summary(command, identity, records, results))
 
 
@@ -146,7 +146,7 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
 
 
 def _truncation(item: Series) -> dict[str, Any] | None:
-    """From which rounds on a server read less than it was sent; None where nothing shows that."""
+    """The rounds from which a server read less than it was sent; None if nothing shows that."""
     cut = truncation_of(item)
     if cut is None:
         return None
@@ -176,7 +176,7 @@ def _difference(pair: estimates.Difference) -> dict[str, Any]:
 
 
 def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
-    """The numbers of a series once more without the conversations that have collapsed."""
+    """The numbers of a series without its collapsed conversations; None if no others are left."""
     if not rest.records:
         return None
     row = estimates.row_of(rest, "stability")
@@ -292,12 +292,12 @@ def refuse_other_command(folder: Path | str, command: str) -> None:
 
 
 def _command_in(folder: Path) -> str:
-    """The command that wrote the manifest or the summary in a folder; "" where there is neither."""
+    """The command that wrote the manifest or the summary in a folder; "" if there is neither."""
     if (folder / MANIFEST).is_file():
         manifest = read_manifest(folder)
         typed = re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", command_of(manifest))
         return typed[1] if typed else str(manifest.get("command") or "drift")
     try:
         return str(json.loads((folder / NAME).read_text(encoding="utf-8"))["command"])
-    except (OSError, ValueError, LookupError, TypeError):  # none, or not one of ours
+    except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one of ours
         return ""

@@ -13,31 +13,31 @@ from holdfast.errors import RecordsError
 from holdfast.records import RunData
 
 ZERO_SHOT = "zero-shot"
-LEAST_FLUENCY = 3.0  # results below are excluded, as in the paper
+LEAST_FLUENCY = 3.0  # results below this are excluded, as in the paper
 _Record = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One task under one baseline or method; draws of demonstrations are averaged in a sample."""
+    """One task under one baseline or method; a sample's draws of demonstrations are averaged."""
 
     task: str
     variant: str
-    numbers: np.ndarray  # [n] the samples
+    numbers: np.ndarray  # [n], the samples' numbers
     scores: dict[str, np.ndarray]  # per metric, [n], NaN where a sample has none
     draws: tuple[dict[str, float], ...]  # per draw of demonstrations, the mean of each metric
     fluency: float | None  # mean over the replies that have one
-    replies: int  # those that were judged
-    short: int  # those too short to have a fluency
-    low: int  # those whose fluency is under 3.0
+    replies: int  # the number of replies judged
+    short: int  # of these, too short to have a fluency
+    low: int  # of these, with a fluency under 3.0
 
     @property
     def excluded(self) -> bool:
         """Whether the replies are degenerate: their mean fluency is under 3.0, and at least half of
         them are long enough to have one.
 
-        The paper excludes results below 3.0; since its tables hold means of 3.00 and 3.03, a result
-        is read as a row of a table.
+        The paper excludes results below 3.0; since its tables show means of 3.00 and 3.03, a result
+        is taken to mean a row of a table.
         """
         is_low = self.fluency is not None and self.fluency < LEAST_FLUENCY
         return is_low and 2 * self.short <= self.replies
@@ -46,7 +46,7 @@ class Result:
         return {name: estimate(values) for name, values in self.scores.items()}
 
     def less(self, other: Result) -> dict[str, Estimate]:
-        """Per metric, what it has more than `other` on the samples of both, paired."""
+        """Per metric, this result minus `other`, paired on the samples of both."""
         return {
             name: _difference(self.numbers, values, other.numbers, other.scores[name])
             for name, values in self.scores.items()
@@ -55,7 +55,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Average:
-    """The average over tasks, and its gain over zero-shot; None where any part is missing."""
+    """The average over tasks, and its gain over zero-shot; None if any part is missing."""
 
     variant: str
     score: Estimate | None
@@ -68,7 +68,9 @@ def read_results(run: RunData) -> list[Result]:
     if run.manifest.get("command") != "tasks":
         raise RecordsError(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
     if not run.records:
-        raise RecordsError(f"{run.folder} has no finished sample yet; repeat its command to go on.")
+        raise RecordsError(
+            f"{run.folder} has no finished sample yet; repeat its command to continue."
+        )
     groups: dict[tuple[str, str], list[_Record]] = {}
     for record in run.records:
         groups.setdefault((record["task"], record["variant"]), []).append(record)
@@ -81,7 +83,7 @@ def read_results(run: RunData) -> list[Result]:
 
 
 def compared(results: Sequence[Result]) -> list[tuple[Result, dict[str, Estimate]]]:
-    """Of one task's results, those to be compared with zero-shot, and what they have more."""
+    """One task's results to be compared with zero-shot, with their differences from it."""
     zero = next((result for result in results if result.variant == ZERO_SHOT), None)
     if zero is None or zero.excluded:
         return []
@@ -90,7 +92,7 @@ def compared(results: Sequence[Result]) -> list[tuple[Result, dict[str, Estimate
 
 
 def averages(results: Sequence[Result]) -> list[Average]:
-    """Every variant's average over the tasks; none for a single task."""
+    """Every variant's average over the tasks; empty for a single task."""
     tasks = {result.task for result in results}
     if len(tasks) < 2:
         return []
@@ -113,10 +115,10 @@ def averages(results: Sequence[Result]) -> list[Average]:
 
 
 def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
-    """The average over one variant's tasks (the last column of the paper's Table 1), per sample
-    number: numbers and values.
+    """The average over one variant's tasks (the last column of the paper's Table 1), per sample:
+    the samples' numbers, and the values.
 
-    A task counts as the mean of its metrics; the numbers are those that every task has answered.
+    A task counts as the mean of its metrics; only samples answered in every task are included.
     """
     answered = set.intersection(*(set(result.numbers.tolist()) for result in results))
     numbers = np.array(sorted(answered), dtype=int)
@@ -154,7 +156,7 @@ def _result(task: str, variant: str, records: Sequence[_Record]) -> Result:
 
 
 def _by_sample(records: Sequence[_Record], metric: str, numbers: Sequence[int]) -> np.ndarray:
-    """[sample], in the order of `numbers`; NaN where a sample has no such score."""
+    """A metric by sample, [sample], in the order of `numbers`; NaN where a sample has none."""
     scores: dict[int, list[float]] = {}
     for record in records:
         if metric in record["scores"]:

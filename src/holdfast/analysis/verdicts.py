@@ -1,11 +1,11 @@
-"""The one rule for what may be said of a number: every verdict, headline and recommendation passes
-through here, and docs/verdicts.md gives its reasons.
+"""The single rule for what may be said of a number: every verdict, headline and recommendation
+passes through here, and docs/verdicts.md gives the reasons.
 
-An estimate is told to be above or below 0 only where it rests on at least `MIN_SAMPLES`
+An estimate is reported as above or below 0 only if it rests on at least `MIN_SAMPLES`
 conversations, its 95 % interval lies on one side of 0, and at least `LEAST_MOVED` conversations
-differ from 0. Below 20 conversations the percentile bootstrap is too narrow; of fewer than 6 that
-differ, all go the same way by chance in more than 1 of 20. Where all values are alike the bootstrap
-has no width, which is its limit and not certainty: only the exact bound is drawn (`bounds`).
+differ from 0. Below 20 conversations the percentile bootstrap is too narrow; if fewer than 6
+differ, they all go the same way by chance in more than 1 of 20 cases. If all values are alike, the
+bootstrap has no width, which is its limit and not certainty: the exact bound is used (`bounds`).
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however
 
 @dataclass(frozen=True)
 class Verdict:
-    """Above 0 (+1), below (-1), or 0 if it cannot tell, and then why."""
+    """Whether a number is above 0 (+1), below 0 (-1), or undecided (0), and then why."""
 
     sign: int
     why: str = ""
@@ -33,7 +33,7 @@ class Verdict:
 
 
 def tell(value: Estimate) -> Verdict:
-    """Whether an estimate is above 0, below 0, or cannot tell."""
+    """Whether an estimate is above 0, below 0, or undecided."""
     if value.mean is None:
         return Verdict(0, "nothing was measured")
     if few := too_few(value):
@@ -50,7 +50,7 @@ def tell(value: Estimate) -> Verdict:
 
 
 def too_few(value: Estimate) -> str:
-    """Why so few conversations or samples say nothing; "" where there are enough."""
+    """Why there are too few conversations or samples for a verdict; "" if there are enough."""
     return "" if value.n >= MIN_SAMPLES else f"n = {value.n}, fewer than {MIN_SAMPLES}"
 
 
@@ -63,7 +63,7 @@ def judge(value: Estimate, sign: int) -> str:
 
 
 def all_of(*verdicts: str) -> str:
-    """The verdict on a claim that holds where all of its parts do."""
+    """The verdict on a claim that holds if all of its parts do."""
     if CONTRADICTED in verdicts:
         return CONTRADICTED
     return UNDECIDED if UNDECIDED in verdicts else SUPPORTED
@@ -82,11 +82,10 @@ def within(value: Estimate, low: float, high: float, least: float, most: float) 
 
 
 def bounds(value: Estimate, least: float, most: float) -> tuple[float, float]:
-    """The 95 % interval; where all n values are alike, the exact one.
+    """The 95 % interval; if all n values are alike, the exact one.
 
-    Values that were never seen may still have a share of up to 1 - 0.025 ** (1 / n), which is the
-    bound of Clopper and Pearson where none of n was seen, and may be as low as `least` or as high
-    as `most`.
+    Values that were never seen may still have a share of up to 1 - 0.025 ** (1 / n), the bound of
+    Clopper and Pearson for 0 of n, and may be as low as `least` or as high as `most`.
     """
     assert value.mean is not None and value.low is not None and value.high is not None
     if not value.alike:

@@ -1,9 +1,9 @@
-"""The one seam to transformers: attention whose mass on a span can be read and moved, at the speed
-of attention that is left alone.
+"""The only interface to transformers: attention whose mass on a span can be read and moved, at the
+speed of plain attention.
 
 Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to
-x' and leaves the ratios inside each group alone, so a head's output becomes sigmoid(x') * O_span +
-sigmoid(-x') * O_rest: no attention matrix is needed. `layers.holdfast_attention` is the path of a
+x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +
+sigmoid(-x') * O_rest: no attention matrix is needed. `layers.holdfast_attention` computes a
 steered layer; docs/how.md introduces the other files.
 """
 

@@ -1,6 +1,6 @@
-"""An open block of `holdfast.steering`, and the forward passes of the model that it owns.
+"""An open block of `holdfast.steering`, and the model's forward passes that belong to it.
 
-A model has at most one open block, and `forward` is wrapped while it has. A pass belongs to the
+A model has at most one open block, and `forward` is wrapped while it has one. A pass belongs to the
 block if it runs in a context that entered the block, in a copy of such a context (an asyncio task,
 `asyncio.to_thread`), or in a function that the handle binds. Any other pass is refused, unless it
 runs in `holdfast.unsteered(model)`, which leaves it plain.
@@ -46,18 +46,18 @@ LOCK = threading.RLock()
 class Steered:
     """The handle of an open block."""
 
-    model: ref[PreTrainedModel]  # that it steers
-    name: str  # of the model's class
-    steering: SteeringSpec  # of its attention
-    states: BlockStates | None  # keys and hidden states that it edits
-    origin: CacheOrigin | None  # of the caches that are filled in it; None once it was left
+    model: ref[PreTrainedModel]  # the model that it steers
+    name: str  # the name of the model's class
+    steering: SteeringSpec  # of the model's attention
+    states: BlockStates | None  # its edits of keys and hidden states
+    origin: CacheOrigin | None  # of the caches filled in the block; None after it was left
     spec: str  # the methods as a spec string
-    # of each traced pass, its thread and the mass of every layer
+    # per traced pass, its thread and the mass of every layer
     passes: list[tuple[int, list[Tensor]]] = field(default_factory=list)
-    count: int = 0  # how many passes it steered
-    used: bool = False  # whether any pass was its own, if only to be refused
-    running: int = 0  # how many of its passes are under way
-    is_open: bool = True  # whether it was not left yet
+    count: int = 0  # passes steered so far
+    used: bool = False  # whether any pass belonged to it, including refused ones
+    running: int = 0  # its passes that are under way
+    is_open: bool = True  # whether it has not been left yet
 
     def __repr__(self) -> str:
         rows = len(self.steering.span)
@@ -66,13 +66,13 @@ class Steered:
 
     @property
     def traces(self) -> list[AttentionTrace]:
-        """The mass on the span in each row of the batch, a step per forward pass so far.
+        """The mass on the span in each row of the batch, one step per forward pass so far.
 
-        In a pass of several tokens it is that of the row's last token that is not padding. Empty
-        without `trace`.
+        In a pass of several tokens, it is the mass at the row's last token that is not padding.
+        Empty without `trace`.
 
         Raises:
-            UsageError: passes of several threads are mixed, or batches of different sizes.
+            UsageError: passes of several threads are interleaved, or batches differ in size.
         """
         passes = list(self.passes)
         if not passes:
@@ -94,11 +94,11 @@ class Steered:
         return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, with the passes that it runs in this block, in whatever thread.
+        """The function, bound so that passes it runs belong to this block, in any thread.
 
             Thread(target=steered.bind(model.generate), kwargs=arguments).start()
 
-        Calling it raises a `UsageError` once the block was left.
+        Calling it raises a `UsageError` after the block was left.
         """
 
         @functools.wraps(function)
@@ -117,7 +117,7 @@ class Steered:
 
 @dataclass(frozen=True, eq=False)
 class _Scope:
-    """Code whose passes of a model a block steers; those in `unsteered` have no block."""
+    """Code whose passes of a model belong to a block, or to none in `unsteered`."""
 
     model: ref[PreTrainedModel]
     block: Steered | None
@@ -130,30 +130,30 @@ _PREPARED: ContextVar[Pass | None] = ContextVar("holdfast_prepared", default=Non
 
 @contextmanager
 def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
-    """Has the passes of a model inside belong to a block; to none, and stay plain, with None."""
+    """Makes the passes of a model inside belong to a block; with None, they are not steered."""
     scope = _Scope(ref(model), block)
     _SCOPES.set((*_SCOPES.get(), scope))
     try:
         yield
-    finally:  # by value, not by token: a generator may be closed in another context
+    finally:  # removed by value, not by token: a generator may be closed in another context
         _SCOPES.set(tuple(other for other in _SCOPES.get() if other is not scope))
 
 
 @dataclass(eq=False)
 class OpenModel:
-    """A model with an open block, or whose block was left while a pass of it is under way."""
+    """A model with an open block, or with a pass under way of a block that was left."""
 
     model: ref[PreTrainedModel]
     name: str
-    # its configurations, with the attention implementation of each
+    # its configurations, with the attention implementation that each had
     before: list[tuple[Any, str | None]]
-    modules: WeakSet[torch.nn.Module]  # its modules, which tell its attention from another model's
-    # those that are cross-attention, whose keys are an encoder's and not the prompt's
+    modules: WeakSet[torch.nn.Module]  # distinguish its attention from another model's
+    # its cross-attention modules, whose keys are an encoder's and not the prompt's
     cross: WeakSet[torch.nn.Module]
     implementation: str | None = None  # of attention, after the switch
-    restore: Callable[[], None] = lambda: None  # makes the model as it was
-    block: Steered | None = None  # that is open
-    running: int = 0  # steered passes that are under way, of this block or of one that was left
+    restore: Callable[[], None] = lambda: None  # restores the model
+    block: Steered | None = None  # the open one
+    running: int = 0  # steered passes under way, of this block or of one that was left
 
     def has_config(self, config: Any) -> bool:
         return any(config is known for known, _ in self.before)
@@ -171,7 +171,7 @@ class OpenModel:
         )
 
     def prepare(self, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        """`prepare_inputs_for_generation`, in which the masks of static caches are made."""
+        """Runs `prepare_inputs_for_generation`, which makes the masks of static caches."""
         begun = self._new_pass(first=bool(kwargs.get("is_first_iteration")))
         if begun.first and begun.state is not None:
             check_padding(begun.state, kwargs.get("attention_mask"))
@@ -186,8 +186,8 @@ class OpenModel:
     def forward(
         self, plain: Callable[..., Any], names: list[str], args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        """`forward`, as a pass of the block that this context is in; refused if it is in none, or
-        does not fit the block.
+        """Runs `forward` as a pass of the block that this context is in; refuses a pass that is in
+        none, or does not fit the block.
         """
         if self._is_of_decode_loop():
             return plain(*args, **kwargs)
@@ -221,7 +221,7 @@ class OpenModel:
         return [] if block.states is None else edits_of_pass(block.states, given, before)
 
     def _finish(self, begun: Pass, cache: Any) -> None:
-        """Notes what a pass did that has ended well."""
+        """Checks and records a pass that ended without an error."""
         block, state = begun.block, begun.state
         if block is None or state is None:
             return
@@ -257,7 +257,7 @@ class OpenModel:
         return None
 
     def _is_of_decode_loop(self) -> bool:
-        """Whether this package's decode loop runs the pass, which it may not do in this block."""
+        """Whether this package's decode loop runs the pass; a `UsageError` in a block."""
         if (current := PASS.get()) is None or current.model is not None:
             return False
         scope = self._scope_here()
@@ -279,9 +279,9 @@ class OpenModel:
             self.restore_if_unused(block)
 
     def restore_if_unused(self, block: Steered) -> None:
-        """Restores the model once its block was left and the last pass of it has ended."""
+        """Restores the model once the block was left and its last pass has ended."""
         if not block.is_open and not block.running:
-            block.origin = None  # from now on, only its caches hold it
+            block.origin = None  # from now on, only its caches refer to it
         if self.block is None and not self.running:
             self.restore()
 
@@ -290,7 +290,7 @@ OPEN: WeakKeyDictionary[torch.nn.Module, OpenModel] = WeakKeyDictionary()
 
 
 def pass_in(module: torch.nn.Module) -> Pass | None:
-    """The pass that a module is part of; None for another model's."""
+    """The pass that a module is part of; None for a module of another model."""
     current = PASS.get()
     if current is not None and (current.model is None or module in current.model.modules):
         return current

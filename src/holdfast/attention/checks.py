@@ -13,7 +13,7 @@ from holdfast.attention.steering import PassState
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import InPass
 
-_ORIGIN = "_holdfast_origin"  # the attribute of a cache that holds its `CacheOrigin`
+_ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +23,12 @@ class CacheOrigin:
     methods: tuple[tuple[InPass, ...], ...]  # per row of the span mask
     span: Tensor  # bool [row, token]
     spec: str  # the methods as a spec string
-    # whether the methods treat generated tokens unlike those of the prompt, so that the end of the
-    # prompt is part of the steering
+    # whether the methods treat generated tokens differently from those of the prompt, so that the
+    # end of the prompt is part of the steering
     width_matters: bool
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CacheOrigin:
-        return self  # a copy of a cache holds keys of the same origin
+        return self  # the keys in a copy of a cache have the same origin
 
     def equals(self, other: CacheOrigin) -> bool:
         """Whether keys of the two are interchangeable."""
@@ -49,7 +49,7 @@ def cache_of(given: Any) -> Any:
 
 
 def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
-    """Marks a cache as steered by `origin`; whether it was. A `UsageError` if steered otherwise."""
+    """Marks a cache as steered by `origin`, or raises a `UsageError`; returns whether it was."""
     if not hasattr(cache, "__dict__"):
         return False
     before = cache.__dict__.get(_ORIGIN)
@@ -70,7 +70,7 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
 
 
 def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:
-    """Notes the steering that the keys in a cache were computed under."""
+    """Records the steering that the keys in a cache were computed under."""
     if origin is None:
         getattr(cache, "__dict__", {}).pop(_ORIGIN, None)
     elif hasattr(cache, "__dict__"):
@@ -78,7 +78,7 @@ def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:
 
 
 def cached_tokens(cache: Any) -> int:
-    """How many tokens a cache holds; 0 where it does not say."""
+    """The number of tokens in a cache; 0 if it does not report one."""
     try:
         return int(cache.get_seq_length())
     except (AttributeError, TypeError, ValueError):
@@ -88,8 +88,8 @@ def cached_tokens(cache: Any) -> int:
 def check_pass(
     state: PassState, given: Mapping[str, Any], config: Any, *, continues: bool, first: bool | None
 ) -> int:
-    """Refuses a pass that the span mask does not fit; returns the columns before its tokens.
-    `continues`: its cache was filled in this block; `first`: of a `generate`.
+    """Refuses a pass that does not fit the span mask; returns the number of columns before it.
+    `continues`: its cache was filled in this block; `first`: it is the first of a `generate`.
     """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
@@ -101,7 +101,7 @@ def check_pass(
     if not isinstance(ids, Tensor) or ids.ndim < 2:
         return 0
     tokens, width = ids.shape[1], state.spec.span.shape[1]
-    step = continues and tokens == 1  # the cache is not asked, which may wait for the device
+    step = continues and tokens == 1  # does not query the cache, which may wait for the device
     before = 0 if step else cached_tokens(cache_of(given))
     mask = given.get("attention_mask")
     mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
@@ -116,7 +116,7 @@ def check_pass(
 
 
 def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool | None) -> None:
-    """A prompt is as long as its span mask; without a cache, a given reply may follow it."""
+    """Checks that a prompt is as long as its mask; without a cache, a given reply may follow."""
     seen = tokens + before
     sees = f"The span mask has {width} tokens and this pass sees {seen}"
     if seen < width:
@@ -161,7 +161,7 @@ def refuse_checkpointing(model: torch.nn.Module) -> None:
 
 
 def _last_tokens(mask: Tensor) -> Tensor | None:
-    """Per row of an attention mask [row, token], its last token; None where rows end together."""
+    """The last token of each row of an attention mask [row, token]; None if all end together."""
     if bool(mask[:, -1].all()):
         return None
     return mask.shape[1] - 1 - (mask != 0).flip(1).long().argmax(1)

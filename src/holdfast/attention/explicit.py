@@ -1,9 +1,9 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Steered attention by explicit scores, a block of queries at a time, where fused kernels cannot.
+"""Steered attention by explicit scores, a block of queries at a time, where fused kernels fail.
 
-Soft caps, attention sinks, biases and masks of each head, values narrower than keys, gradients, and
-rows whose methods disagree on what the span is. A sink is one more score in the denominator: it
-belongs to the rest, and its value is 0.
+They cannot handle soft caps, attention sinks, per-head biases and masks, values narrower than keys,
+gradients, or rows whose methods disagree on what the span is. A sink is one more score in the
+denominator: it belongs to the rest, and its value is 0.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from holdfast.attention.extent import additive, visible
 from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.steering import PassState
 
-_SCORES = 2**21  # held at a time; more queries than that are taken in blocks, which changes no bit
+_SCORES = 2**21  # in memory at a time; more queries are processed in blocks, which changes no bit
 
 
 @dataclass(frozen=True)
 class ScoreFormula:
-    """How scores are made of queries and keys."""
+    """How scores are computed from queries and keys."""
 
-    scaling: float  # factor of the products
+    scaling: float  # factor on the dot products
     softcap: float | None = None  # c of c * tanh(score / c), or None
     bias: Tensor | None = None  # added to the scores, [B or 1, H or 1, Q, K], or None
-    sinks: Tensor | None = None  # one more score of the rest, [B or 1, H, Q or 1], or None
+    sinks: Tensor | None = None  # one more score in the rest, [B or 1, H, Q or 1], or None
     causal: bool = False  # query i sees keys 0 to i
 
 
@@ -58,7 +58,7 @@ def attend_explicitly(
 def _scores(
     grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: ScoreFormula, start: int
 ) -> Tensor:
-    """Masked scores, float32 or wider, [B, H, q, K], of [B, G, H/G, q, D] from `start` on."""
+    """Masked scores, float32 or wider, [B, H, q, K], of queries [B, G, H/G, q, D] from `start`."""
     count = grouped.shape[3]
     wide = torch.promote_types(key.dtype, torch.float32)
     scores: Tensor = (grouped.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(
@@ -82,7 +82,7 @@ def _scores(
 
 @dataclass(frozen=True)
 class _Groups:
-    """Which keys are of the span, and which were generated, bool [B, 1, 1, K]."""
+    """Which keys are in the span, and which were generated, bool [B, 1, 1, K]."""
 
     span: Tensor
     generated: Tensor
@@ -97,7 +97,7 @@ def _groups(state: PassState, query: Tensor, key: Tensor) -> _Groups:
 def _change(
     state: PassState, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
 ) -> Tensor:
-    """The change of the scores, [B, H, q, K], that gives the masses the methods ask for."""
+    """The change to the scores, [B, H, q, K], that gives the masses the methods ask for."""
     span, generated = _log_mass(scores, groups.span), _log_mass(scores, groups.generated)
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
@@ -123,7 +123,7 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
 
 
 def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula) -> None:
-    """Notes the mass on the span that is not noted yet, and that of uniform attention."""
+    """Records the mass on the span, unless it already is, and that of uniform attention."""
     query, keys, mask = inputs.query, inputs.key.shape[2], inputs.mask
     if state.last is not None:
         places = state.last.to(query.device)
@@ -139,12 +139,12 @@ def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: Score
 def _mass_at(
     state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula, places: Tensor
 ) -> Tensor:
-    """The mass on the span, [B, H], at the query `places` [B] of each row, as it was moved."""
+    """The mass on the span, [B, H], at the query `places` [B] of each row, after steering."""
     query, key, mask = inputs.query, inputs.key, inputs.mask
     rows = torch.arange(query.shape[0], device=query.device)
 
     def chosen(states: Tensor | None) -> Tensor | None:
-        """The same for one query per row: [B, H or 1, 1, ...] of [B or 1, H or 1, Q or 1, ...]."""
+        """Selects one query per row: [B, H or 1, 1, ...] of [B or 1, H or 1, Q or 1, ...]."""
         if states is None or states.shape[2] == 1:
             return states
         return states.expand(query.shape[0], *states.shape[1:])[rows, :, places][:, :, None]
@@ -164,7 +164,7 @@ def _mass_at(
 def _uniform_at(
     state: PassState, keys: int, mask: Tensor | None, causal: bool, places: Tensor
 ) -> Tensor:
-    """The mass on the span, [B], of even attention to what any head sees at `places` [B]."""
+    """The mass on the span, [B], of uniform attention to what any head sees at `places` [B]."""
     rows = len(places)
     seen = torch.ones(rows, keys, dtype=torch.bool, device=places.device)
     if mask is not None:

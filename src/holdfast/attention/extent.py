@@ -1,7 +1,7 @@
-"""Where span, generated tokens and rest stand among the keys, and the masks of these groups.
+"""Where span, generated tokens and rest are among the keys, and the masks of these groups.
 
-Places are known on the host: found when a steering is made, and counted from pass to pass. Masks
-are made once per pass, not per layer. Nothing here asks the device what it holds.
+Positions are known on the host: found once for a steering, and counted from pass to pass. Masks are
+made once per pass, not per layer. Except for `Extent.of`, nothing here reads back from the device.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Keys `start` to `stop` hold a group of every row; `uniform` where they hold nothing else."""
+    """Keys `start` to `stop` contain a group in every row; `uniform` if they contain only it."""
 
     start: int
     stop: int
@@ -25,38 +25,38 @@ class KeyRange:
 
 @dataclass(frozen=True)
 class Starts:
-    """Where the keys of windowed layers begin, in a pass whose rows keep different ones."""
+    """Where the keys of windowed layers begin, in a pass whose rows keep different keys."""
 
-    keys: int  # how many such a layer reads, by which it is told from the others
-    columns: tuple[int, ...]  # per row, the column of the first of them
+    keys: int  # how many such a layer reads, which distinguishes it from other layers
+    columns: tuple[int, ...]  # per row, the column of the first key
     on_device: Tensor  # the same, int64 [row, 1]
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The keys that a pass attends to as two groups; None where a group is empty in every row."""
+    """The keys that a pass attends to as two groups; None if a group is empty in every row."""
 
     span: KeyRange | None  # the span; also generated tokens, in rows where they count as the span
-    rest: KeyRange | None  # the others
-    # the span without generated tokens; the same object as `span` where it has none
+    rest: KeyRange | None  # all other keys
+    # the span without generated tokens; the same object as `span` if it has none
     proper: KeyRange | None
-    certain: bool  # whether each row has keys of both groups, if none are masked
+    certain: bool  # whether every row has keys of both groups, if none are masked
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Where the span of a batch stands in all its passes, in columns."""
+    """The columns of the span of a batch, in all its passes."""
 
-    start: int  # of the columns that some row's span holds; 0 where none does
-    stop: int  # behind the last of them; 0 as well
-    uniform: bool  # whether every row's span holds all of these
+    start: int  # the first column in any row's span; 0 if there is none
+    stop: int  # one after the last such column; 0 if there is none
+    uniform: bool  # whether every row's span contains all columns between
     certain: bool  # whether every row has a span
     prompt: tuple[int, ...]  # per row, the first generated column
     includes: tuple[bool, ...]  # per row, whether generated tokens count as its span
 
     @classmethod
     def of(cls, span: Tensor, prompt: Sequence[int], includes: Sequence[bool]) -> Extent:
-        """Of a span mask, bool [row, column]; reads it on the host, once."""
+        """The extent of a span mask, bool [row, column], which is copied to the host."""
         span = span.cpu()
         columns = span.any(0).nonzero()[:, 0].tolist()
         start, stop = (columns[0], columns[-1] + 1) if columns else (0, 0)
@@ -65,7 +65,7 @@ class Extent:
         return cls(start, stop, uniform, certain, tuple(prompt), tuple(includes))
 
     def groups(self, first: int, last: int) -> Groups:
-        """The groups among the columns `first` to `last`, in keys counted from 0."""
+        """The groups among the columns `first` to `last`, in keys counted from `first`."""
         starts = zip(self.prompt, self.includes, strict=True)
         generated = [start for start, included in starts if included]
         if any(start < last for start in generated):
@@ -78,7 +78,7 @@ class Extent:
         return Groups(proper, rest if rest.start < rest.stop else None, proper, certain)
 
     def groups_behind(self, firsts: Sequence[int], keys: int) -> Groups:
-        """The groups among so many keys, of which each row's first is another column."""
+        """The groups among this many keys, which start at a different column in each row."""
         proper = None
         if self.stop:
             start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
@@ -93,7 +93,7 @@ class Extent:
         return KeyRange(start - first, stop - first, self.uniform) if start < stop else None
 
     def _with_generated(self, first: int, last: int, generated: Sequence[int]) -> Groups:
-        """The same where generated tokens are in sight that count as the span of some rows."""
+        """The same if visible generated tokens count as the span of some rows."""
         starts = [*generated, *([self.start] if self.stop else [])]
         start = max(min(starts), first)
         leads = self.uniform and self.stop > self.start and self.start <= first
@@ -111,7 +111,7 @@ class Extent:
         )
 
     def _has_rest(self, first: int, last: int) -> bool:
-        """Whether it is sure without a look that every row has keys of the rest."""
+        """Whether the columns alone show that every row has keys of the rest."""
         before = self.start > first
         behind = last > self.stop
         return before or (behind and (not any(self.includes) or min(self.prompt) > self.stop))
@@ -122,17 +122,17 @@ Plan = TypeVar("Plan")
 
 @dataclass(frozen=True)
 class KeyGroup:
-    """A range of keys, not empty, that holds one group."""
+    """A non-empty range of keys that contains one group."""
 
     start: int
     stop: int
-    # added to the scores, [B or 1, 1, Q, stop - start]; None where every query sees the whole range
+    # added to the scores, [B or 1, 1, Q, stop - start]; None if every query sees the whole range
     mask: Tensor | None = None
-    # bool [B or 1, 1, Q], True on queries that see none of it; None with no mask
+    # bool [B or 1, 1, Q], True on queries that see none of it; None without a mask
     fully_masked: Tensor | None = None
 
     def of(self, states: Tensor) -> Tensor:
-        """Its keys, or values, of [B, G, K, D]."""
+        """The group's part of keys or values [B, G, K, D]."""
         return states[:, :, self.start : self.stop]
 
 
@@ -143,14 +143,14 @@ def over(mask: Tensor | None, group: KeyRange) -> Tensor | None:
 
 @dataclass
 class Plans:
-    """Plans that the layers of a pass share: by kind, and the mask and size each was made for."""
+    """Plans that the layers of a pass share, by kind, and by the size and mask of each."""
 
     _made: list[tuple[str, tuple[int, int], Tensor | None, Any]] = field(default_factory=list)
 
     def get(
         self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
     ) -> Plan:
-        """The plan of this kind for queries x keys under a mask, made where there is none yet."""
+        """The plan of this kind for queries x keys under a mask, made if there is none yet."""
         for made_kind, made_size, made_mask, plan in self._made:
             if made_kind == kind and made_size == size and made_mask is mask:
                 return plan  # type: ignore[no-any-return]
@@ -163,7 +163,7 @@ class Plans:
 
 
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A boolean or additive mask as an additive one with -inf where nothing is seen."""
+    """Converts a boolean or additive mask to an additive one, with -inf where a key is hidden."""
     if mask.dtype == torch.bool:
         zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
         return zeros.masked_fill_(~mask, -torch.inf)
@@ -171,15 +171,15 @@ def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def visible(mask: Tensor) -> Tensor:
-    """Where a mask lets a query see; models write "not" as the least number of their dtype."""
+    """True where a query sees a key; models hide a key with the lowest number of their dtype."""
     return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
 
 
 def masked_part(
     group: KeyRange, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
 ) -> KeyGroup:
-    """A group of keys as some queries see it: `mask` over its range (None: all seen), `members`
-    bool [B, K], not read where the range is uniform.
+    """A group of keys with the mask of its range (None: all are seen); `members`, bool [B, K], is
+    not read if the range is uniform.
     """
     if mask is None and group.uniform:
         return KeyGroup(group.start, group.stop)

@@ -1,4 +1,4 @@
-"""Attention over a range of keys that also returns its log-sum-exp, by PyTorch's fused kernels."""
+"""Attention over a range of keys by PyTorch's fused kernels, which also return its log-sum-exp."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LayerInputs:
 
 
 def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether `attend` can run: a kernel gives log-sum-exps, sizes are equal, no gradients."""
+    """Whether `attend` can run: a kernel gives log-sum-exps, sizes match, no gradient is needed."""
     if not query.shape[-1] == key.shape[-1] == value.shape[-1]:
         return False
     if torch.is_grad_enabled() and any(part.requires_grad for part in (query, key, value)):
@@ -46,12 +46,12 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
 def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
 ) -> tuple[Tensor, Tensor]:
-    """Attention of all queries [B, H, Q, D] to all keys [B, G, K, D] given, H a multiple of G.
+    """Attention of queries [B, H, Q, D] to keys [B, G, K, D], with H a multiple of G.
 
     Args:
-        key: at least one; the CPU kernel ends the process on none.
-        mask: added to the scores, [B or 1, 1, Q, K], or None. A query that sees nothing gets an
-            output and a log-sum-exp that mean nothing: those of the CPU kernel are 0.
+        key: at least one; without any, the CPU kernel crashes the process.
+        mask: added to the scores, [B or 1, 1, Q, K], or None. For a query that sees nothing,
+            output and log-sum-exp are undefined; the CPU kernel returns 0.
         causal: query i sees keys 0 to i.
 
     Returns:
@@ -74,8 +74,8 @@ def _attend_on_cuda(
 ) -> tuple[Tensor, Tensor]:
     """Flash attention without a mask, memory-efficient attention with one or in float32.
 
-    Flash attention reads shared keys where they are. The other kernel cannot: it is called once for
-    each head of a group, on views, so that no key is ever repeated in memory.
+    Flash attention reads shared keys in place. The other kernel cannot, so it is called once for
+    each head of a group, on views, and no key is ever repeated in memory.
     """
     if mask is None and query.dtype in (torch.float16, torch.bfloat16):
         output, lse, *_ = _ATEN._scaled_dot_product_flash_attention(
@@ -96,7 +96,7 @@ def _attend_on_cuda(
 def _attend_efficiently(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scaling: float
 ) -> tuple[Tensor, Tensor]:
-    """Memory-efficient attention, as many query heads as key heads."""
+    """Memory-efficient attention, with as many query heads as key heads."""
     if mask is not None:
         keys = key.shape[2]  # the kernel reads rows of the mask that start at multiples of 16 bytes
         padded = mask.to(query.dtype).clamp(min=torch.finfo(query.dtype).min)

@@ -1,9 +1,9 @@
 """The attention of one layer in the pass under way, and the mask it gets: both are registered with
 transformers under the name "holdfast".
 
-`holdfast_attention` is the whole path of a steered layer. It takes one of two routes: the outputs
-of the span and of the other keys are merged by their log-sum-exps (`merge.py`), or, where no fused
-kernel gives those, scores are computed (`explicit.py`). A layer that is not steered keeps the
+`holdfast_attention` computes a steered layer by one of two routes: the outputs of the span and of
+the other keys are merged by their log-sum-exps (`merge.py`), or, if no fused kernel can be used,
+scores are computed explicitly (`explicit.py`). A layer that is not steered keeps the
 attention and the masks that the model had before.
 """
 
@@ -43,22 +43,22 @@ def holdfast_attention(
     attention_mask: Tensor | None,
     **kwargs: Any,
 ) -> tuple[Tensor, Any]:
-    """transformers' attention interface, which returns the output [B, Q, H, D].
+    """Implements transformers' attention interface; returns the output [B, Q, H, D].
 
     Takes query [B, H, Q, D], key and value [B, G, K, D].
 
     Raises:
-        ModelError: the model asks for something that this function would have to leave out.
+        ModelError: the model asks for something that this function cannot apply.
     """
     current = pass_in(module)
     state = _state_of(module, current)
-    if current is None or current.state is None:  # else its masks are not of the form before
+    if current is None or current.state is None:  # a steered pass has SDPA's masks
         plain = _plain_attention(module, attention_mask, kwargs)
         if plain is not None:
             result: tuple[Tensor, Any] = plain(module, query, key, value, attention_mask, **kwargs)
             return result
     if state is None and attention_mask is None and current is not None:
-        # without a mask, SDPA alone would take cross-attention for causal
+        # without a mask, only SDPA treats cross-attention as causal
         crosses = current.model is not None and module in current.model.cross
         if crosses and _plain_name(getattr(module, "config", None)) != "sdpa":
             kwargs["is_causal"] = False
@@ -66,7 +66,7 @@ def holdfast_attention(
     layer = 0 if state is None else _enter(state, module)
     steers = state is not None and (state.spec.trace or state.spec.touches(layer))
     if extras is None and not steers:
-        ours = current is not None and current.model is None  # the engine's pass, of no block
+        ours = current is not None and current.model is None  # a pass of the engine, not of a block
         if ours and _shares_keys(query, key, value, attention_mask):
             inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
             mask = None if inputs.mask is None else additive(inputs.mask, query.dtype)
@@ -96,7 +96,7 @@ def holdfast_attention(
 
 
 def _shares_keys(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    """Whether heads share keys on a CPU: there SDPA repeats the keys for every head, and a step
+    """Whether heads share keys on a CPU, where SDPA repeats the keys for every head, and a step
     takes six times as long as with keys that are read once.
     """
     if query.device.type != "cpu" or query.shape[1] == key.shape[1]:
@@ -119,7 +119,7 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
 
 
 def refuse_dropout(module: torch.nn.Module, dropout: float | None) -> None:
-    """Steered attention drops nothing out."""
+    """Refuses dropout, which steered attention does not apply."""
     if module.training and dropout:
         raise ModelError(
             f"Attention with dropout {dropout} cannot be steered; call model.eval() first."
@@ -134,13 +134,13 @@ def _inputs_of(
     mask: Tensor | None,
     kwargs: dict[str, Any],
 ) -> LayerInputs:
-    """The keys that the mask, or causality, covers; static caches have more."""
+    """The inputs, cut to the keys that the mask or causality covers; static caches have more."""
     causal = kwargs.get("is_causal")
     causal = getattr(module, "is_causal", True) if causal is None else causal
     causal = causal and mask is None and query.shape[2] > 1
     if causal and key.shape[2] > query.shape[2]:  # the first pass of a static cache
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]
-    # else it stays the same tensor, by which plans are known
+    # sliced only if needed, since plans are looked up by the tensor itself
     if mask is not None and mask.shape[-1] > key.shape[2]:
         mask = mask[..., : key.shape[2]]
     if kwargs.get("indices") is not None:
@@ -152,14 +152,14 @@ def _inputs_of(
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def holdfast_mask(**kwargs: Any) -> Tensor | None:
-    """transformers' mask interface: SDPA's mask, or the model's own; notes where keys stand."""
+    """Implements transformers' mask interface: SDPA's mask, or the model's own; notes columns."""
     current, config = PASS.get(), kwargs.get("config")
     if current is not None and current.model is not None and not current.model.has_config(config):
-        current = None  # of another model, which runs in the middle of that pass
+        current = None  # the mask is another model's, which runs in the middle of that pass
     name = _plain_name(config)
     if current is not None and current.state is not None:
         name = "sdpa"
-        if "allow_is_bidirectional_skip" not in kwargs:  # else it is of an encoder's keys
+        if "allow_is_bidirectional_skip" not in kwargs:  # otherwise the keys are an encoder's
             q_length, kv_length = int(kwargs.get("q_length", 0)), int(kwargs.get("kv_length", 0))
             first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
             current.state.note_keys(kwargs.get("q_offset", 0), q_length, first, kv_length)
@@ -169,7 +169,7 @@ def holdfast_mask(**kwargs: Any) -> Tensor | None:
 
 
 def _starts_of(current: Pass, keys: int) -> Starts | None:
-    """Where so many keys begin, if rows keep different ones."""
+    """Where this many keys begin, if rows keep different ones."""
     return current.starts if current.starts is not None and current.starts.keys == keys else None
 
 
@@ -183,8 +183,8 @@ def _mask_by_positions(
     dtype: torch.dtype = torch.float32,
     **_: Any,
 ) -> Tensor:
-    """The mask of a model's own rule, [row, 1, query, key], in the form of `plain`; queries are
-    known by position, keys by column.
+    """The mask of a model's own rule, [row, 1, query, key], in the format of `plain`; queries are
+    identified by position, keys by column.
     """
     positions, starts = current.positions, _starts_of(current, kv_length)
     assert positions is not None
@@ -209,7 +209,7 @@ def _state_of(module: torch.nn.Module, current: Pass | None) -> PassState | None
 
 
 def note_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
-    """Notes the attention that configurations of a model had before they got ours."""
+    """Records the attention that configurations of a model had before ours."""
     forget_plain(configs)
     for config, name in configs:
         if name is not None and name != IMPLEMENTATION:
@@ -217,7 +217,7 @@ def note_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
 
 
 def forget_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
-    """Forgets it, where they have got that attention back."""
+    """Forgets the configurations that have that attention back."""
     restored = [config for config, name in configs if name not in (None, IMPLEMENTATION)]
     _PLAIN[:] = [
         (known, name)
@@ -227,14 +227,14 @@ def forget_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
 
 
 def _plain_name(config: object) -> str:
-    """The attention that a configuration had before ours; "sdpa" where none is noted."""
+    """The attention that a configuration had before ours; "sdpa" if none is recorded."""
     return next((name for known, name in _PLAIN if known() is config), "sdpa")
 
 
 def _plain_attention(
     module: torch.nn.Module, mask: object, kwargs: dict[str, Any]
 ) -> Callable[..., Any] | None:
-    """The attention before ours for an unsteered pass; None where SDPA will do."""
+    """The attention before ours, for an unsteered pass; None if SDPA will do."""
     name = _plain_name(getattr(module, "config", None))
     is_additive = isinstance(mask, Tensor) and mask.is_floating_point()
     if name == "sdpa" or (name == "eager" and not (is_additive and kwargs.get("indices") is None)):
@@ -248,8 +248,8 @@ def _enter(state: PassState, module: torch.nn.Module) -> int:
     layer: int | None = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(
-            f"{type(module).__name__} does not tell its layer, so it cannot be steered; use prompt "
-            "methods such as repetition."
+            f"{type(module).__name__} does not expose its layer, so it cannot be steered; use"
+            " prompt methods such as repetition."
         )
     state.enter(layer)
     return layer
@@ -258,7 +258,7 @@ def _enter(state: PassState, module: torch.nn.Module) -> int:
 def _extras_of(
     module: torch.nn.Module, kwargs: dict[str, Any]
 ) -> tuple[float | None, Tensor | None, Tensor | None] | None:
-    """Soft cap, bias and sinks of a model that has any; SDPA would leave them out or raise."""
+    """Soft cap, bias and sinks of a model that has any; SDPA would ignore them or raise."""
     for refused in ("block_indices", "cache"):  # sparse blocks; paged caches of continuous batching
         if kwargs.get(refused) is not None:
             raise ModelError(

@@ -1,17 +1,17 @@
 # mypy: disable-error-code="no-untyped-call"
-"""Steered attention by fused kernels that return log-sum-exps: no score is held in memory.
+"""Steered attention by fused kernels that return log-sum-exps: no score matrix is stored.
 
-One query per row attends to each group of keys by itself, and the outputs are merged by the moved
-mass; where all there is to do is to add to the log-odds, it is added to the scores in one call.
+A single query per row attends to each group of keys separately, and the outputs are merged by the
+moved mass. If methods only add to the log-odds, the bias is added to the scores in one call.
 
-Several queries attend to all keys as ever, attend to the span again, for the heads that are moved,
-and are moved to the output of the span: with pi the mass on the span and pi' the moved one,
+Several queries attend to all keys as usual and, on the heads that are moved, to the span again.
+Their output is moved to that of the span: with pi the mass on the span and pi' the moved mass,
 
     out' = out + c * (out_span - out),    c = (pi' - pi) / (1 - pi),
 
-so the masks of the model stay in its own call, and c = 0 leaves every bit as it was. As methods
+so the masks of the model stay in its own call, and c = 0 leaves every bit as it was. Since methods
 raise the mass, c is in [0, 1]. A whole prompt whose rows share one span attends to span and rest
-apart instead, and no score is computed twice. Nothing here asks the device what it holds.
+separately instead, and no score is computed twice. Nothing here reads back from the device.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from holdfast.attention.rules import LogOddsRule
 from holdfast.attention.steering import PassState
 from holdfast.methods.table import LayerTable
 
-# Taken at a time where outputs are merged, so that what is moved stays near the processor.
+# Queries per block when outputs are merged, so that a block stays in the processor's caches.
 _QUERIES = 1024
-# Numbers of an additive mask held for a whole pass; larger ones are made for each block and layer.
+# Elements of an additive mask kept for a whole pass; larger ones are made per block and layer.
 LARGEST_MASK = 2**24
-_BLOCK = 2**22  # numbers of a mask of one block
-_SURE = -1e-7  # log of the largest mass of the span told from 1: beyond it out_span equals out
+_BLOCK = 2**22  # elements of the mask of one block
+_SURE = -1e-7  # log of the largest mass distinguished from 1: beyond it, out_span equals out
 
 
 def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
@@ -51,8 +51,8 @@ def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor |
 
 
 def attend_one(inputs: LayerInputs, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Attention of one query per row as it is, [B, H, 1, D], and its log-sum-exp, [B, H, 1]; heads
-    that share keys read them once. `bias` is the mask, additive.
+    """Unsteered attention of one query per row, [B, H, 1, D], and its log-sum-exp, [B, H, 1];
+    heads that share keys read them once. `bias` is the additive mask.
     """
     output, lse = attend(inputs.packed, inputs.key, inputs.value, bias, False, inputs.scaling)
     return output.reshape(inputs.query.shape), lse.reshape(inputs.query.shape[0], -1, 1)
@@ -60,18 +60,18 @@ def attend_one(inputs: LayerInputs, bias: Tensor | None) -> tuple[Tensor, Tensor
 
 @dataclass(frozen=True)
 class StepPlan:
-    """The two groups of a pass of one query; None where a group is empty in every row."""
+    """The two groups of a pass of one query; None if a group is empty in every row."""
 
     span: KeyGroup | None
     rest: KeyGroup | None
     proper: KeyGroup | None  # the span without generated tokens
     # [B or 1, 1, 1], added to the log-odds of rows that do not see both: -inf where the span is not
-    # in sight, else inf; None where every row sees both
+    # visible, else inf; None if every row sees both
     unseen: Tensor | None
 
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """Attention of one query per row, [B, H, 1, D], moved; None if no row has anything to move."""
+    """Steered attention of one query per row, [B, H, 1, D]; None if there is nothing to move."""
     rows, heads = inputs.query.shape[:2]
     rule = state.spec.rule(rows, layer, heads, inputs.query.dtype)
     if isinstance(rule, LayerTable) and rule.only_adds and not state.spec.trace:
@@ -122,7 +122,7 @@ def _made(state: PassState, inputs: LayerInputs) -> StepPlan:
 
 
 def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
-    """Added to log-odds where a group is not in sight; where neither is, there is no span."""
+    """Added to log-odds where a group is not visible; if neither is, the span counts as hidden."""
     unseen = None
     if rest.fully_masked is not None:
         unseen = torch.zeros(rest.fully_masked.shape, device=rest.fully_masked.device)
@@ -134,7 +134,7 @@ def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
 
 
 def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> Tensor:
-    """One attention call, with what the methods add on the scores of the group's keys."""
+    """One attention call, with the methods' bias added to the scores of the group's keys."""
     rows, keys = inputs.query.shape[0], inputs.key.shape[2]
     wide = table.numbers.dtype
     members = state.plans.get(
@@ -152,14 +152,14 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
 
 
 def whole_mask(state: PassState, inputs: LayerInputs, dtype: torch.dtype) -> Tensor:
-    """The mask over all keys, additive; made once per pass."""
+    """The additive mask over all keys, made once per pass."""
     mask = inputs.mask
     assert mask is not None
     return state.plans.get("whole", inputs.size, mask, lambda: additive(mask, dtype))
 
 
 def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
-    """Attention of one query per row as it is, [B, H, 1, D]; notes the mass on the span."""
+    """Unsteered attention of one query per row, [B, H, 1, D]; records the mass on the span."""
     mask = None if inputs.mask is None else whole_mask(state, inputs, inputs.query.dtype)
     output, lse = attend_one(inputs, mask)
     state.note(_share(inputs, _plan(state, inputs).proper, lse)[..., 0].float())
@@ -167,7 +167,7 @@ def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
 
 
 def _note_all_or_nothing(state: PassState, plan: StepPlan, inputs: LayerInputs) -> None:
-    """Of a pass with one group: the mass is 1 or 0, but for generated tokens in the group."""
+    """Records the mass if there is one group: 1 or 0, except for generated tokens in the group."""
     if plan.proper is None or plan.rest is not None:
         state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
         return
@@ -190,7 +190,7 @@ def _attend_part(inputs: LayerInputs, part: KeyGroup) -> tuple[Tensor, Tensor]:
 
 
 def _lse(inputs: LayerInputs, part: KeyGroup) -> Tensor:
-    """Log-sum-exp [B, H, 1] of one group, -inf if none is seen; scores of one query are few."""
+    """Log-sum-exp [B, H, 1] of one group, -inf if none is seen; one query has few scores."""
     if inputs.query.dtype not in (torch.float32, torch.float64):
         lse = _attend_part(inputs, part)[1]
         return lse if part.fully_masked is None else lse.masked_fill(part.fully_masked, -torch.inf)
@@ -213,7 +213,7 @@ class Block:
 
 
 def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """Attention of several queries per row, [B, H, Q, D], moved; None where nothing is to move."""
+    """Steered attention of several queries per row, [B, H, Q, D]; None if nothing is to move."""
     rows, count, queries, _ = inputs.query.shape
     heads, groups = state.spec.heads(layer), state.groups(inputs.key.shape[2])
     span = groups.span
@@ -229,7 +229,7 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
 
 
 def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp of attention as it is; a large mask is made in pieces."""
+    """Output and log-sum-exp of unsteered attention; a large mask is made in pieces."""
     query, mask, dtype = inputs.query, inputs.mask, inputs.query.dtype
     if mask is None:
         return attend(query, inputs.key, inputs.value, None, inputs.causal, inputs.scaling)
@@ -252,7 +252,7 @@ def _move(
     blocks: Sequence[Block],
     heads: Sequence[int] | None,
 ) -> None:
-    """Moves the output of `heads` (None: all) in place, by what those queries see of the span."""
+    """Moves the output of `heads` (None: all) in place, one block of queries after another."""
     for some, group in _by_key_heads(heads, inputs):
         rule_here, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
         chosen = slice(None) if some is None else some
@@ -279,7 +279,7 @@ def _move(
 def _by_key_heads(
     heads: Sequence[int] | None, inputs: LayerInputs
 ) -> list[tuple[list[int] | None, slice]]:
-    """The heads to move with the key heads that they share, which are views and never copied."""
+    """The heads to move by the key head that they share, as views so that no key is copied."""
     if heads is None:
         return [(None, slice(None))]
     repeats = inputs.query.shape[1] // inputs.key.shape[1]
@@ -290,7 +290,7 @@ def _by_key_heads(
 
 
 def _weight(rule: LogOddsRule, log_mass: Tensor) -> Tensor:
-    """c of the module's formula, of the logarithm of the mass on the span."""
+    """c of the module's formula, from the logarithm of the mass on the span."""
     log_mass = log_mass.clamp_(max=_SURE)
     log_odds = log_mass - (-log_mass.expm1()).log_()
     return softplus(log_odds).add_(rule.log_rest(log_odds)).expm1_().neg_()
@@ -299,8 +299,8 @@ def _weight(rule: LogOddsRule, log_mass: Tensor) -> Tensor:
 def _apart(rule: LogOddsRule, inputs: LayerInputs, span: KeyRange) -> Tensor:
     """Causal attention of a whole prompt whose rows share one span, with all heads moved.
 
-    Queries behind the span attend to span and rest apart. With the span cut out, as many queries as
-    there are keys before the span are taken along and not used, so that causality holds.
+    Queries after the span attend to span and rest separately. The call without the span includes as
+    many extra queries as there are keys before the span, and ignores them, so that causality holds.
     """
     start, stop = span.start, span.stop
     part = KeyGroup(start, stop)
@@ -324,13 +324,13 @@ def _apart(rule: LogOddsRule, inputs: LayerInputs, span: KeyRange) -> Tensor:
 
 
 def _without(part: KeyGroup, states: Tensor) -> Tensor:
-    """Keys or values without those of a part; a view where it stands at their beginning."""
+    """Keys or values without those of a part; a view if the part comes first."""
     behind = states[:, :, part.stop :]
     return torch.cat([states[:, :, : part.start], behind], 2) if part.start else behind
 
 
 def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
-    """The queries that may see the span; kept for the layers to come if their masks are small."""
+    """Blocks of queries that may see the span; kept for later layers if their masks are small."""
     kept = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
     if kept:
         return kept
@@ -362,7 +362,7 @@ def _made_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
 
 
 def _causal(first: int, last: int, span: KeyRange, device: torch.device) -> Tensor:
-    """The mask of the queries `first` to `last` over the span where query i sees keys 0 to i."""
+    """The causal mask of the queries `first` to `last` over the span: query i sees keys 0 to i."""
     queries = torch.arange(first, last, device=device)[:, None]
     return (torch.arange(span.start, span.stop, device=device) <= queries)[None, None]
 

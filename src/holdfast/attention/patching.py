@@ -1,8 +1,8 @@
-"""Switching a loaded model to this package's attention, for a block or for good, and back.
+"""Switches a loaded model to this package's attention, for a block or permanently, and back.
 
 While a block is open, the model's attention implementation is ours, and `forward` and
-`prepare_inputs_for_generation` are wrapped. After the block, all of it is as it was before. GPT-J
-has no interface to attention, so its own method is replaced.
+`prepare_inputs_for_generation` are wrapped. After the block, everything is restored. GPT-J does not
+use the attention interface, so its own method is replaced.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from holdfast.errors import ModelError, UsageError
 Configs = list[tuple[Any, str | None]]  # each with the attention implementation that it had
 _WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
-_KEY = -1  # of our hook in a module; PyTorch counts from 0
-# Of models that had blocks, the steering of the caches that were filled in these and still live.
+_KEY = -1  # the key of our hook in a module; PyTorch's own count from 0
+# Per model that had blocks, the steering of the caches that were filled in them and still exist.
 _ORIGINS: WeakKeyDictionary[PreTrainedModel, WeakSet[CacheOrigin]] = WeakKeyDictionary()
 
 
@@ -104,7 +104,7 @@ def _open(model: PreTrainedModel) -> OpenModel:
 
 
 def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
-    """Whether a module is cross-attention, by what it says of itself, its class or its name."""
+    """Whether a module is cross-attention, according to its own flag, its class or its name."""
     crosses = getattr(module, "is_cross_attention", None)
     if isinstance(crosses, bool):
         return crosses
@@ -112,7 +112,7 @@ def _attends_elsewhere(name: str, module: torch.nn.Module) -> bool:
 
 
 class _Replacement:
-    """Stands in for a method of a model with an open block, which it keeps from being copied."""
+    """Replaces a method of a model with an open block, and refuses copies of the model."""
 
     def __init__(self, function: Callable[..., Any], plain: Callable[..., Any]):
         self.function, self.__wrapped__ = function, plain  # whose signature `generate` reads
@@ -129,7 +129,7 @@ class _Replacement:
 
 
 def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
-    """Has each pass of the model go through `opened`, and refuses copies of the model."""
+    """Routes each pass of the model through `opened`, and refuses copies of the model."""
     plain: Callable[..., Any] = model.forward
     plain_prepare: Callable[..., Any] = getattr(model, _WRAPPED[1], plain)
     names = list(inspect.signature(plain).parameters)
@@ -147,7 +147,7 @@ def _wrap(model: PreTrainedModel, opened: OpenModel) -> None:
 
 
 def _watch_caches(model: PreTrainedModel, block: Steered) -> None:
-    """Has the model refuse caches that were filled in the block, while one of them lives."""
+    """Makes the model refuse caches that were filled in the block, while any of them exists."""
     assert block.origin is not None
     _ORIGINS.setdefault(model, WeakSet()).add(block.origin)
     finalize(block.origin, _unwatch_caches, ref(model))
@@ -170,7 +170,7 @@ def _unhook(module: torch.nn.Module) -> None:
 def _refuse_steered_cache(module: torch.nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
     """Refuses a plain pass over steered keys; passes of a block have checked their own cache."""
     if torch.compiler.is_compiling() or module in OPEN:
-        return  # a model with no other inside it: its pass has not begun yet
+        return  # the model is its own base model, and its pass has not begun yet
     current = PASS.get()
     if current is None or (current.model is not None and module not in current.model.modules):
         claim_cache(cache_of(kwargs), None, type(module).__name__)
@@ -193,7 +193,7 @@ def _restore(
 
 
 def install(model: PreTrainedModel) -> bool:
-    """Gives a model this package's attention for good; False, and leaves it, if that cannot be."""
+    """Gives a model this package's attention permanently; False if it cannot, leaving the model."""
     before, patched = _implementations(model), list[torch.nn.Module]()
     try:
         check_reachable(model)
@@ -223,7 +223,7 @@ def _implementations(model: PreTrainedModel) -> Configs:
 
 
 def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """Gives a model our attention; returns the modules that got a patch."""
+    """Gives a model our attention; returns the modules that were patched."""
     if like_gptj := [module for module in model.modules() if is_like_gptj(module)]:
         patched = [module for module in like_gptj if "_attn" not in vars(module)]
         for module in patched:
@@ -258,9 +258,9 @@ def is_like_gptj(module: torch.nn.Module) -> bool:
 
 
 class GPTJPatch:
-    """Stands in for `_attn` of a module like GPT-J's, which has no interface to attention.
+    """Replaces `_attn` of a module like GPT-J's, which does not use the attention interface.
 
-    It computes softmax(query @ key / scale_attn + mask) @ value there. Unsteered passes keep the
+    `_attn` computes softmax(query @ key / scale_attn + mask) @ value. Unsteered passes keep the
     module's own.
     """
 

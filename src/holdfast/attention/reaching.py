@@ -1,4 +1,4 @@
-"""Whether a model's attention can be reached at all, and which of its heads there are."""
+"""Checks whether a model's attention can be reached at all, and which heads it has."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, PassState, St
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import NeedsWarmup, ShiftsAttention
 
-# Of models that were probed, the heads of each layer with attention.
+# Per probed model, the number of heads of each layer with attention.
 REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary()
-# Of logits, relative: a lost mask or sink moves them by far more than rounding.
+# Relative difference of logits: a lost mask or sink moves them by far more than rounding.
 _APART = {torch.float32: 1e-3, torch.float64: 1e-3}
 
 
 def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsWarmup]) -> None:
-    """Refuses a head that the model does not have, by a `UsageError` that names it."""
+    """Refuses a head that the model does not have, with a `UsageError` that names it."""
     config, name = model.config.get_text_config(), type(model).__name__
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
@@ -51,14 +51,14 @@ def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | Ne
 
 
 def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
-    """The layers with attention of their own; None before the model was first steered."""
+    """The layers with their own attention; None before the model was first steered."""
     if (layers := REACHED.get(model)) is None:
         return None
     return frozenset(layer for layer in layers if layer >= 0)
 
 
 def check_reached(model: PreTrainedModel, state: PassState, implementation: str | None) -> None:
-    """Refuses a pass in which steering missed a layer, naming it or what replaced ours."""
+    """Refuses a pass in which steering missed a layer, naming the layer or what replaced ours."""
     config = model.config.get_text_config()
     count = getattr(config, "num_hidden_layers", None)
     missed = sorted(set(REACHED.get(model, ())) - state.entered)
@@ -74,13 +74,13 @@ def check_reached(model: PreTrainedModel, state: PassState, implementation: str 
         )
     where = f"layer{'s'[: len(missed) != 1]} {', '.join(map(str, missed))}"
     raise ModelError(
-        f"Something stands in for the attention of {name} in {where}, so this pass is not steered "
+        f"Something replaces the attention of {name} in {where}, so this pass is not steered "
         "there; put the model's own attention back."
     )
 
 
 def check_reachable(model: PreTrainedModel) -> None:
-    """Refuses by name what would otherwise fail far from its cause."""
+    """Refuses models that would otherwise fail far from the cause."""
     name = type(model).__name__
     if getattr(model.config, "is_encoder_decoder", False):
         raise ModelError(
@@ -116,7 +116,7 @@ def plain_logits(model: PreTrainedModel) -> Tensor:
 
 
 def probe(model: PreTrainedModel, plain: Tensor) -> None:
-    """Forwards two tokens, once per model: does its attention arrive here, and do logits stay?"""
+    """Checks with two tokens, once per model, that its attention arrives here and logits stay."""
     spec = SteeringSpec(torch.tensor([[True, False]], device=model.device), [()], trace=True)
     state = PassState(spec)
     try:
@@ -145,7 +145,7 @@ def _forward(
     model: PreTrainedModel, state: PassState | None, use_cache: bool = False
 ) -> tuple[Tensor, object]:
     """The logits of two tokens, and the cache."""
-    token = PASS.set(Pass(state))  # not that of a block around this one
+    token = PASS.set(Pass(state))  # not the pass of a block around this one
     try:
         output = model(input_ids=torch.tensor([[0, 1]], device=model.device), use_cache=use_cache)
         return output.logits.float(), cache_of(output)

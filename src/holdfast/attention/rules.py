@@ -1,4 +1,4 @@
-"""Methods that no steering table holds: one after another."""
+"""Methods that no steering table can express, applied one after another."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from holdfast.methods.protocols import ShiftsAttention
 class LogOddsRule(Protocol):
     """How the methods of a batch change log-odds in one layer.
 
-    Log-odds are float32 or wider, [row, head, query]: -inf where the span is not in sight, which
-    stays so.
+    Log-odds are float32 or wider, [row, head, query]; where the span is not visible, they are and
+    stay -inf.
     """
 
     def mass(self, log_odds: Tensor) -> Tensor:
-        """The mass on the span instead."""
+        """The moved mass on the span."""
 
     def log_rest(self, log_odds: Tensor) -> Tensor:
-        """The logarithm of what is left for the rest."""
+        """The logarithm of the mass left for the rest."""
 
     def on(self, heads: Sequence[int] | None) -> LogOddsRule:
-        """The same for some heads, whose log-odds are given."""
+        """The same rule for the heads whose log-odds will be given."""
 
 
 @dataclass(frozen=True)
 class MethodGroup:
-    """Rows with the same methods; `rows` is None where these are all."""
+    """Rows with the same methods; `rows` is None if these are all rows."""
 
     methods: tuple[ShiftsAttention, ...]
     rows: Tensor | None
@@ -54,7 +54,7 @@ def method_groups(
 
 @dataclass(frozen=True)
 class ListRule:
-    """Lists of methods that no table holds, or methods of one's own: one after another."""
+    """Methods applied one after another: custom ones, or lists that no table can express."""
 
     groups: Sequence[MethodGroup]  # rows grouped by their methods; rows without any are in none
     layer: int  # counted from 0
@@ -71,7 +71,7 @@ class ListRule:
         return ListRule(self.groups, self.layer, self.count, heads)
 
     def shift(self, log_odds: Tensor) -> Tensor:
-        """The log-odds instead; methods see those of all heads of the layer."""
+        """The moved log-odds; methods see those of all heads of the layer."""
         if self.heads is None:
             return self._shift(log_odds)
         every = log_odds.new_zeros(log_odds.shape[0], self.count, log_odds.shape[2])
@@ -90,10 +90,10 @@ class ListRule:
         return shifted
 
     def shift_groups(self, span: Tensor, generated: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-masses [row, head, query] of span and generated tokens instead; the rest stays.
+        """The moved log-masses [row, head, query] of span and generated tokens; the rest stays.
 
-        A method whose span includes generated tokens moves the two against the rest, any other the
-        span against both.
+        A method whose span includes generated tokens moves the two against the rest; any other
+        method moves the span against both.
         """
         moved = span.clone(), generated.clone()
         for group in self.groups:
@@ -114,6 +114,6 @@ def _shift_one(
     else:
         log_odds = span - torch.logaddexp(generated, rest)
     finite = log_odds.isfinite()
-    log_odds = log_odds.masked_fill(~finite, 0.0)  # else what is not taken has a gradient of NaN
+    log_odds = log_odds.masked_fill(~finite, 0.0)  # else the branch not taken has a gradient of NaN
     change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
     return span + change, generated + change if method.span_includes_generated else generated

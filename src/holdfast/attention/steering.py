@@ -1,4 +1,4 @@
-"""The steering of a forward pass: what is to be done, and where the pass stands."""
+"""The steering of a forward pass: what to do, and how far the pass has got."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AttentionTrace:
         mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
         uniform: float32 [layer, step], the mass if the layer attended evenly to all tokens that it
             sees: in a layer with a sliding window or chunks, those in the window or the chunk. Its
-            mean over layers is the one number beside the mean mass. None where it is not known.
+            mean over layers is the one number reported beside the mean mass. None if unknown.
     """
 
     mass: Tensor
@@ -36,22 +36,22 @@ class AttentionTrace:
 
 @dataclass(frozen=True, eq=False)
 class SteeringSpec:
-    """The steering of a batch's rows: in one pass, or in all that a block covers.
+    """The steering of a batch's rows, in one pass or in all passes of a block.
 
-    What there is to know on the host is computed once and kept, so that a spec which is used while
-    a batch has the same rows costs nothing but its passes.
+    Everything that the host needs is computed once and kept, so reusing a spec while a batch has
+    the same rows adds no cost to its passes.
     """
 
-    # bool [batch, key], True on the keys to hold on to; later keys are not in the span. The rows of
-    # a pass may be a multiple of these (beams, several replies to a prompt), each row's copies in a
-    # run
+    # bool [batch, key], True on the keys of the span; later keys are not in it. The rows of a pass
+    # may be a multiple of these (beams, several replies to a prompt), with the copies of each row
+    # adjacent
     span: Tensor
     methods: Sequence[Sequence[ShiftsAttention]]  # per row, the attention methods in order
-    trace: bool = False  # whether the mass at the last query is wanted
+    trace: bool = False  # whether to record the mass at the last query
     # per row, the number of columns before the first generated one; None: as many as `span` has
     prompt: Sequence[int] | None = None
-    # whether `span` has every column of a pass; False: it has the prompt's, and passes go on behind
-    # it
+    # whether `span` has every column of a pass; False: it has only the prompt's, and passes
+    # continue after it
     follows: bool = True
     _tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
         default_factory=dict, repr=False
@@ -88,7 +88,7 @@ class SteeringSpec:
 
     @cached_property
     def extent(self) -> Extent:
-        """Where the span stands; reads it on the host."""
+        """Where the span is; copies the mask to the host."""
         includes = [False] * len(self.rows) if self.disagrees else self.includes
         return Extent.of(self.span, self.prompts, includes)
 
@@ -136,7 +136,7 @@ class SteeringSpec:
         return rows // count
 
     def rule(self, rows: int, layer: int, heads: int, dtype: torch.dtype) -> LogOddsRule:
-        """The rule that the methods of these rows make in a layer, for queries of this dtype."""
+        """The rule of the methods of these rows in a layer, for queries of this dtype."""
         if not self._in_family:
             return self.list_rule(rows, layer, heads)
         wide = torch.promote_types(dtype, torch.float32)
@@ -147,7 +147,7 @@ class SteeringSpec:
         return self._tables[key]
 
     def list_rule(self, rows: int, layer: int, heads: int) -> ListRule:
-        """The methods themselves, row by row, one after another."""
+        """The rule that applies the methods of each row one after another, without a table."""
         if rows not in self._groups:
             self._groups[rows] = method_groups(self._repeated(rows), self.span.device)
         return ListRule(self._groups[rows], layer, heads)
@@ -159,24 +159,24 @@ class SteeringSpec:
 
 @dataclass(eq=False)
 class PassState:
-    """Where the passes under one spec stand in the sequence, and what they leave behind."""
+    """How far the passes under one spec are in the sequence, and what they recorded."""
 
     spec: SteeringSpec
-    # per pass, the mass [batch, head] of every layer, in order, where it is traced
+    # per pass, the mass [batch, head] of every layer, in order, if it is traced
     passes: list[list[Tensor]] = field(default_factory=list)
     calls: int = 0  # how often attention was called
-    # per row of this pass, the query whose mass is noted; None: the last one of each, behind which
-    # padding may stand otherwise
+    # per row of this pass, the query whose mass is recorded, which padding may follow; None: the
+    # last one of every row
     last: Tensor | None = None
-    layers: dict[int, int] = field(default_factory=dict)  # heads by layer that noted its mass
+    layers: dict[int, int] = field(default_factory=dict)  # heads of each layer that recorded mass
     entered: set[int] = field(default_factory=set)  # the layers that were reached
-    # by layer of the latest pass, the mass [batch] if it attended evenly
+    # per layer of the latest pass, the mass [batch] of uniform attention
     uniform: dict[int, Tensor] = field(default_factory=dict)
     plans: Plans = field(default_factory=Plans)
-    # by number of keys, the column of the first of them, as far as the model told
+    # by number of keys, the column of the first one, as reported by the model
     offsets: dict[int, int | Starts] = field(default_factory=dict)
-    noted: bool = False  # whether the present layer has noted its mass
-    _seen: int | None = 0  # tokens, as far as the model told; None: only its device knows
+    noted: bool = False  # whether the current layer has recorded its mass
+    _seen: int | None = 0  # tokens so far, as reported by the model; None: known only on the device
     _inside: bool = False
     _layer: int = -1
 
@@ -186,7 +186,7 @@ class PassState:
         return self.passes[-1] if self.passes else []
 
     def note(self, mass: Tensor) -> None:
-        """Keeps the mass [batch, head] of the present layer, one for a layer that attends twice."""
+        """Records the mass [batch, head] of the current layer; if it attends twice, the last."""
         self.layers[self._layer] = mass.shape[1]
         if self.noted:
             self.passes[-1][-1] = mass
@@ -195,7 +195,7 @@ class PassState:
             self.noted = True
 
     def enter(self, layer: int) -> None:
-        """Called by each layer, by some twice; a layer before the last one begins a pass."""
+        """Called by each layer, by some twice; a layer before the previous one begins a pass."""
         self.calls += 1
         self.entered.add(layer)
         again = layer == self._layer and self._inside
@@ -210,7 +210,7 @@ class PassState:
     def note_keys(
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
     ) -> None:
-        """Notes that `kv_length` keys begin at column `kv_offset`; static caches are on device."""
+        """Records that `kv_length` keys begin at column `kv_offset`; static caches give tensors."""
         if self._inside:
             self.offsets.clear()
             self._inside = False
@@ -223,8 +223,8 @@ class PassState:
             self._seen = seen if first or self._seen is None else max(self._seen, seen)
 
     def first_column(self, keys: int) -> int | Starts:
-        """The column of the first of `keys` keys: sliding caches hold the last ones only. Keys that
-        are no tokens are a `ModelError`, too few for the mask a `UsageError`.
+        """The column of the first of `keys` keys, since sliding caches keep only the last ones. A
+        `ModelError` if keys are not tokens, a `UsageError` if there are too few for the mask.
         """
         width, seen = self.spec.span.shape[1], self._seen if self.offsets else keys
         if seen is not None and not self.spec.follows and seen < width:
@@ -242,7 +242,7 @@ class PassState:
         return max(0, width - keys) if self.spec.follows else 0
 
     def has_generated(self, keys: int) -> bool:
-        """Whether generated keys are in sight that some method counts as the span."""
+        """Whether any generated keys are visible that some method counts as the span."""
         first = self.first_column(keys)
         firsts = first.columns if isinstance(first, Starts) else [first] * len(self.spec.prompts)
         every = zip(firsts, self.spec.includes, self.spec.prompts, strict=True)
@@ -253,7 +253,7 @@ class PassState:
         return not self.spec.disagrees or not self.has_generated(keys)
 
     def groups(self, keys: int) -> Groups:
-        """Where the two groups stand among the keys."""
+        """Where the two groups are among the keys."""
         first, extent = self.first_column(keys), self.spec.extent
         if isinstance(first, Starts):
             return extent.groups_behind(first.columns, keys)
@@ -292,15 +292,15 @@ class PassState:
 class Pass:
     """A forward pass under way."""
 
-    state: PassState | None  # of its steering; None where there is none
-    # whose pass it is; None for one of this package's decode loop, which says itself what to steer
+    state: PassState | None  # of its steering; None if it has none
+    # the open model; None for a pass of this package's decode loop, which sets its own steering
     model: Any = None
-    # that steers it; None for a plain pass, and for one of the decode loop
+    # the block that steers it; None for an unsteered pass, and for one of the decode loop
     block: Any = None
-    # of every query, [row, query], where a key's column is its position and rows are of different
-    # length; None where the model's own masks are right
+    # of every query, [row, query], if a key's column is its position and row lengths differ; None
+    # if the model's own masks are right
     positions: Tensor | None = None
-    # where the keys of windowed layers begin, if that is not the same in all rows
+    # where the keys of windowed layers begin, if that differs between rows
     starts: Starts | None = None
     first: bool | None = None  # whether it is the first of a `generate`; None outside of one
 
@@ -316,7 +316,7 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 def steered(
     spec: SteeringSpec | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
-    """Steers the forward pass inside, in this thread alone; not at all without a spec. A
+    """Steers the forward pass inside, in this thread only; without a spec, it is not steered. A
     `ModelError` if the pass never reached our attention.
     """
     state = None if spec is None else PassState(spec)

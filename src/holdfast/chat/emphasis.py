@@ -1,9 +1,9 @@
-"""Emphasis: the parts of a chat that a user marks as important, for attention methods to hold on to
-in place of the system prompt.
+"""Emphasis: the parts of a chat that a user marks as important, which attention methods then
+emphasise in place of the system prompt.
 
-A part is given as its text (with its occurrence, where it stands in the chat more than once), as a
-range of characters of one message, or by asterisks in a message. All parts of a chat are one set.
-While a chat is edited and rendered, marks for private use stand around them."""
+A part is given as its text (with its occurrence, if the chat has it more than once), as a range of
+characters of one message, or by asterisks in a message. All parts of a chat form one set. While a
+chat is edited and rendered, private-use characters mark where they begin and end."""
 
 import difflib
 import re
@@ -18,19 +18,19 @@ Range = tuple[int, int, int]
 # a text, a text and which occurrence of it (from 1), or a range
 Part = str | tuple[str, int] | Range
 
-_NEAR = 200  # characters of an emphasis that the search for the nearest match looks at
-_FAR = 10_000  # characters of the texts that it looks at, as its time grows with both
-_MANY = 1_000  # places of a text that are told apart
+_NEAR = 200  # characters of an emphasised text that the search for the nearest match uses
+_FAR = 10_000  # characters of the messages that it searches; its time grows with both limits
+_MANY = 1_000  # occurrences of a text that are counted in a message, at most
 
 
 def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
-    """The emphasised ranges of a chat: in order, apart from each other, without white space at
-    their ends. Ranges that this function returned are returned as they are.
+    """The emphasised ranges of a chat: sorted, disjoint, without leading or trailing white space.
+    Ranges that this function returned are returned unchanged.
 
     Raises:
-        PromptError: a text that is in no message; the error shows the nearest match.
-        UsageError: a text that occurs more than once, without its occurrence; a range outside its
-            message; a part without a word.
+        PromptError: a text is in no message; the error shows the nearest match.
+        UsageError: a text occurs more than once and its occurrence is not given; a range is outside
+            its message; a part is only white space.
     """
     if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
         raise UsageError(
@@ -48,7 +48,7 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
 
 
 def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
-    r"""The chat without its marks, and what they emphasise: `*like this*`; `\*` is an asterisk."""
+    r"""The chat without its marks, and the ranges they emphasise: `*like this*`; `\*` is a `*`."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         text, spans = _read_message(number, message["content"])
@@ -58,7 +58,7 @@ def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[Range, ..
 
 
 def put_marks(messages: Messages, ranges: Sequence[Range], mark: str) -> tuple[Message, ...]:
-    """The chat with `mark` in front of and behind each range."""
+    """The chat with `mark` before and after each range."""
     marked = list(messages)
     for number, first, last in sorted(ranges, reverse=True):
         text = marked[number]["content"]
@@ -70,7 +70,7 @@ def put_marks(messages: Messages, ranges: Sequence[Range], mark: str) -> tuple[M
 
 
 def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
-    """The chat without `mark`, and the ranges that stood between two of them."""
+    """The chat without `mark`, and the ranges that were enclosed in pairs of it."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         pieces = message["content"].split(mark)
@@ -80,7 +80,7 @@ def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tupl
 
 
 def spans_between(pieces: Sequence[str]) -> list[Span]:
-    """Where the second, fourth, ... of these pieces stand in their sum."""
+    """The spans of the second, fourth, ... of these pieces in their concatenation."""
     spans, position = [], 0
     for index, piece in enumerate(pieces):
         if index % 2:
@@ -90,13 +90,13 @@ def spans_between(pieces: Sequence[str]) -> list[Span]:
 
 
 def unused_character(texts: Sequence[str]) -> str:
-    """A private-use character that is in none of the texts, nor one that transformers uses."""
+    """A private-use character that neither the texts nor transformers use."""
     seen = set().union(*texts)
     return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
 
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The part of the texts, about as long, that is most like `wanted`; "" where nothing is."""
+    """The part of the texts, of similar length, that is most like `wanted`; "" if none is."""
     wanted, best, ratio, left = wanted[:_NEAR], "", 0.0, _FAR
     for whole in texts:
         text = whole[:left]
@@ -107,7 +107,7 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
             wanted.casefold(),
             autojunk=False,
         )
-        block = matcher.find_longest_match()  # all blocks may take minutes
+        block = matcher.find_longest_match()  # finding all blocks may take minutes
         start = max(0, block.a - block.b)
         part = text[start : start + len(wanted)].strip()
         alike = difflib.SequenceMatcher(None, part, wanted, autojunk=False).quick_ratio()
@@ -196,7 +196,7 @@ def _trimmed(messages: Messages, whole: Range, part: Part) -> Range:
 
 
 def _read_message(number: int, content: str) -> tuple[str, list[Span]]:
-    """One message without marks, and the spans they emphasised; escapes are read first."""
+    """One message without its marks, and the spans they emphasised; escapes are read first."""
     pieces, starts, last = [""], [], 0
     for match in re.finditer(r"\\?\*", content):
         pieces[-1] += content[last : match.start()]

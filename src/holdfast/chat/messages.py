@@ -1,27 +1,27 @@
-"""The messages of a chat, in the form of OpenAI and Hugging Face, unchanged."""
+"""The messages of a chat, in the format of OpenAI and Hugging Face."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import UsageError, shortened
 
-# A role and a text; an assistant may have `tool_calls`, whose arguments are objects, as chat
-# templates read them, and a tool's result the `tool_call_id` of its call.
+# A role and a text. An assistant message may have `tool_calls`, whose arguments are objects, as
+# chat templates expect; a tool's result may have the `tool_call_id` of its call.
 Message = dict[str, Any]
 Messages = Sequence[Message]
 Tool = dict[Any, Any]  # its declaration: {"type": "function", "function": {"name": ..., ...}}
 
-ROLES = ("system", "user", "assistant")  # a chat template may know more, such as "tool"
+ROLES = ("system", "user", "assistant")  # a chat template may support more, such as "tool"
 SYSTEM_AS = ("role", "first-user")
 
 
 def uses_tools(messages: Messages) -> bool:
-    """Whether a chat has tool calls, or their results."""
+    """Whether a chat has tool calls or their results."""
     return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
 
 
 def check_message(number: int, message: object) -> None:
-    """Refuses what is no message with a role and a text."""
+    """Raises a `UsageError` unless `message` has a role and a text."""
     if not isinstance(message, dict):
         raise UsageError(
             f"Message {number} is {shortened(message)}; write it as {{'role': 'user', 'content':"
@@ -54,7 +54,7 @@ def check_message(number: int, message: object) -> None:
 
 
 def check_tool(tool: object) -> None:
-    """Refuses the declaration of a tool that has no name."""
+    """Raises a `UsageError` if the declaration of a tool has no name."""
     if _function_of(tool) is None:
         raise UsageError(
             f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"

@@ -1,4 +1,4 @@
-"""Messages to tokens: templates, system prompts and their spans; a reply's text as it is drawn."""
+"""From messages to tokens: templates, system prompts and their spans; streaming a reply's text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-# characters; shorter words may be found by chance, as the number that a template counted
+# characters; a shorter text may occur by chance, such as a number that the template counted
 _TELLING = 8
 
 
@@ -34,10 +34,10 @@ class Prompt:
     """A rendered chat.
 
     Args:
-        text: up to where the reply begins.
-        span_mask: True on the tokens to hold on to: the words of every system prompt, or the
+        text: the rendered text, up to where the reply begins.
+        span_mask: True on the tokens to emphasise: the words of every system prompt, or the
             emphasis.
-        spans: of characters to hold on to.
+        spans: the same as ranges of characters.
     """
 
     text: str
@@ -48,9 +48,9 @@ class Prompt:
 
 
 def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
-    """Leaves the system prompt in its role, or puts it in front of the first user message with an
-    empty line between. An empty one is taken out; `render_with_spans` then keeps the template from
-    inserting a prompt of its own.
+    """Leaves the system prompt in its role, or prepends it to the first user message with an empty
+    line in between. An empty one is removed; `render_with_spans` then keeps the template from
+    inserting its default prompt.
     """
     return _with_system(messages, system_as)[0]
 
@@ -60,25 +60,25 @@ def render_with_spans(
     emphasis: Sequence[Part] | None = None, default_system: bool = True,
     tools: Sequence[Tool] = (),
 ) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
-    """The chat in the model's own template, ready for the reply, and where in it the system prompts
-    or the emphasis are.
+    """Renders the chat with the model's own template, ready for the reply, and finds the spans of
+    the system prompts or of the emphasis in it.
 
-    Every system message is covered, and every place a template puts it. Where its words might also
-    come from elsewhere (another message, the template itself, a tool), and for every chat with
-    emphasis, the chat is rendered once more with marks around them.
+    Every system message is covered, wherever a template puts it. If its words might also come from
+    elsewhere (another message, the template itself, a tool), and for every chat with emphasis, the
+    chat is rendered a second time with marks around them.
 
-    An empty system message means no system prompt at all: where the template would insert one of
-    its own, an empty system turn stands in its place, if the template can render that.
+    An empty system message means no system prompt at all: if the template would insert its default
+    prompt, an empty system turn replaces it, provided that the template can render one.
 
     Args:
         system_as: "role", or "first-user" for models without a system role.
-        emphasis: as `Request` takes it; None: the system prompts.
-        default_system: False leaves out the system prompt that some templates insert.
-        tools: that the chat declares; their declarations are no part of a span.
+        emphasis: as in `Request`; None: the system prompts.
+        default_system: False leaves out the default system prompt that some templates insert.
+        tools: declared by the chat; the declarations are never part of a span.
 
     Raises:
         PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system
-            prompt, what is emphasised, or something of the tools.
+            prompt, emphasised text, or part of the tools.
         UsageError: an unknown `system_as`.
     """
     placed, words = _with_system(messages, system_as)
@@ -99,7 +99,7 @@ def render_with_spans(
     def rewrite(marked: Messages) -> str:
         return templates.render_text(marked, tokenizer, tools)
 
-    if with_tools and words:  # which may stand in a tool as well
+    if with_tools and words:  # the words may occur in a tool as well
         spans = _find_marked(text, placed, words, rewrite)
     else:
         spans = _find(text, placed, words, str(tokenizer.chat_template), rewrite)
@@ -115,7 +115,7 @@ def system_spans(
 
     Args:
         text: the rendered chat.
-        template: its own words are no system prompt.
+        template: the source of the chat template; its own words are not a system prompt.
         write: renders other messages the same way.
     """
     placed, words = _with_system(messages, "role")
@@ -128,7 +128,7 @@ def system_spans(
 def tokenize(
     texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast
 ) -> list[Prompt]:
-    """Tokens of rendered chats; a token is in a span if it holds a character of it."""
+    """Tokenizes rendered chats; a token is in a span if it covers a character of it."""
     encoded = tokenizer(
         list(texts),
         add_special_tokens=False,
@@ -168,7 +168,7 @@ def render(
 
 
 def _with_system(messages: Messages, system_as: str) -> tuple[tuple[Message, ...], dict[int, str]]:
-    """The chat with its system prompt in place, and the words to hold on to, by message number."""
+    """The chat with its system prompt in place, and the words to emphasise, by message number."""
     if system_as not in SYSTEM_AS:
         raise UsageError(f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.")
     rest = [message for message in messages if message["role"] != "system"]
@@ -190,7 +190,7 @@ def _with_system(messages: Messages, system_as: str) -> tuple[tuple[Message, ...
         if message["role"] == "user":
             rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
             return tuple(rest), {index: text.strip()} if text.strip() else {}
-    raise PromptError("There is no user message to put the system prompt in front of; add one.")
+    raise PromptError("There is no user message to put the system prompt before; add one.")
 
 
 def _find(
@@ -200,7 +200,7 @@ def _find(
     template: str,
     write: Callable[[Messages], str],
 ) -> tuple[Span, ...] | None:
-    """The spans of words, by number of their message; None where they cannot be found."""
+    """The spans of `words`, which are given by message number; None if they cannot be found."""
     spans = _find_certain(text, placed, words, template)
     return _find_marked(text, placed, words, write) if spans is None else spans
 
@@ -208,7 +208,7 @@ def _find(
 def _find_certain(
     text: str, placed: Messages, words: dict[int, str], template: str
 ) -> tuple[Span, ...] | None:
-    """The spans of words that only their message can have produced; None if another may have."""
+    """The spans of words that only their message can have produced; None if that is not certain."""
     spans = []
     for index, wanted in words.items():
         elsewhere = any(
@@ -231,7 +231,7 @@ def _find_certain(
 def _find_marked(
     text: str, placed: Messages, words: dict[int, str], write: Callable[[Messages], str]
 ) -> tuple[Span, ...] | None:
-    """The spans of words, from a second rendering with marks; None if more than marks differ."""
+    """The spans of words, from a second rendering with marks; None if other text differs too."""
     mark = unused_character([text, *(message["content"] for message in placed)])
     marked = list(placed)
     for index, wanted in words.items():
@@ -252,7 +252,7 @@ def _find_marked(
 def _find_emphasis(
     text: str, messages: Messages, ranges: Sequence[Range], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
-    """The spans of what is emphasised, each found once, in a second rendering cut at its marks."""
+    """The spans of the emphasised texts, each found once, from a rendering split at its marks."""
     sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)
     marked_words = Counter(pieces[1::2])
     if "".join(pieces) == text and len(pieces) % 2 and sought == marked_words:
@@ -291,11 +291,11 @@ def _lost(words: dict[int, str], system_as: str) -> str:
     return f"The chat template leaves out or rewrites the system prompt {prompts}; {cure}."
 
 
-_UNFINISHED = "�"  # what a tokenizer writes for bytes that are no character yet
+_UNFINISHED = "�"  # what a tokenizer decodes from an incomplete character
 
 
 class Pieces:
-    """Tells a reply's text piece by piece, never a part of a character."""
+    """Streams a reply's text piece by piece, never part of a character."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, tell: Callable[[str], None]):
         self.tokenizer, self.tell = tokenizer, tell
@@ -309,7 +309,7 @@ class Pieces:
             self.finish(text)
 
     def finish(self, text: str) -> None:
-        """Tells what is missing of `text`."""
+        """Sends the part of `text` that was not sent yet."""
         if text.startswith(self.told) and len(text) > len(self.told):
             self.tell(text[len(self.told) :])
             self.told = text

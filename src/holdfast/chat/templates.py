@@ -1,4 +1,4 @@
-"""Chats as a model's own template spells them."""
+"""Renders chats with a model's own template."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from holdfast.errors import PromptError, UsageError, shortened
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_REASON = 200  # characters of a template's own words that an error quotes
+_REASON = 200  # characters of a template's own text that an error quotes
 _EMPTY: Message = {"role": "system", "content": ""}
 
 # Some templates write today's date into the prompt, which would change replies from day to day.
-# Here today is always midnight of 26 July 2024, on which Llama 3's templates fall back where they
-# are told no date.
+# Here it is always midnight of 26 July 2024, the default date of Llama 3's templates.
 TODAY = {
     "%a": "Fri", "%A": "Friday", "%u": "5", "%w": "5", "%d": "26", "%-d": "26", "%e": "26",
     "%j": "208", "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%y": "24", "%Y": "2024",
@@ -28,9 +27,8 @@ TODAY = {
     "%M": "00", "%-M": "0", "%S": "00", "%-S": "0", "%p": "AM", "%T": "00:00:00", "%R": "00:00",
     "%Z": "", "%z": "",
 }  # fmt: skip
-# In place of transformers' function of that name: a macro, for what is given to a template may not
-# be a function. The end of the line belongs to the block, so the template behind it starts as it
-# did.
+# Replaces transformers' function of that name. It is a macro because functions cannot be passed to
+# a template. The line break belongs to the block, so the template after it starts as before.
 _CLOCK = (
     "{% macro strftime_now(format) %}{{ format"
     + "".join(f"|replace('{code}', '{value}')" for code, value in TODAY.items())
@@ -59,14 +57,14 @@ def read_template(name: str) -> str:
 
 
 def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether the plain template is in use, under which a reply is the next word of a text."""
+    """Whether the plain template is in use, with which a reply continues a text."""
     return bool(tokenizer.chat_template == _PLAIN_TEMPLATE)
 
 
 def render_text(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """The chat as the template spells it, at `TODAY`; whether its tools are in is not checked."""
+    """The chat rendered by its template, dated `TODAY`; does not check that its tools are in."""
     from jinja2 import TemplateError
 
     if not tokenizer.chat_template:
@@ -92,7 +90,7 @@ def render_text(
             f"The chat template of {tokenizer.name_or_path or 'this model'} calls itself without "
             "end; set tokenizer.chat_template to one that ends, or use another model."
         ) from None
-    except Exception as error:  # a template is a program: dividing by zero is no TemplateError
+    except Exception as error:  # a template is a program: dividing by zero is not a TemplateError
         kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
         reason = f"{kind}{error}"[:_REASON]
         if tools or uses_tools(messages):
@@ -104,7 +102,7 @@ def render_text(
 
 
 def _with_tool_names(messages: Messages) -> list[Message]:
-    """The messages, with the tool's name in each result: some templates write it."""
+    """The messages, with the tool's name added to each result, as some templates print it."""
     names: dict[str, str] = {}
     named = []
     for message in messages:
@@ -117,7 +115,7 @@ def _with_tool_names(messages: Messages) -> list[Message]:
 def check_tools(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> None:
-    """Refuses a chat if its template leaves out a part of its tools, by marks in every part."""
+    """Refuses a chat if its template drops part of its tools, detected by a mark in every part."""
     mark = "x" + hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()[:16]
     parts: list[str] = []
 
@@ -158,8 +156,8 @@ class DefaultSystemPrompt:
     """The system prompt that a template inserts into a chat that has none.
 
     Args:
-        text: of the prompt; "" where the template inserts none.
-        can_be_left_out: whether the template can render an empty system turn in its place.
+        text: the prompt; "" if the template inserts none.
+        can_be_left_out: whether the template can render an empty system turn instead.
     """
 
     text: str
@@ -175,7 +173,7 @@ def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPr
 def render_without_default(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """As `render_text`, with an empty system turn in place of a default system prompt."""
+    """Like `render_text`, with an empty system turn in place of a default system prompt."""
     bare, default = _without_default(messages, tokenizer, tools)
     if bare is None:
         raise PromptError(
@@ -189,7 +187,7 @@ def render_without_default(
 def render_empty_system(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> str:
-    """A chat with an empty system turn, if the template would insert a prompt, and can."""
+    """A chat with an empty system turn, if the template would insert its default prompt."""
     bare, _ = _without_default(messages, tokenizer, tools)
     return render_text([_EMPTY, *messages], tokenizer, tools) if bare is None else bare
 
@@ -197,7 +195,7 @@ def render_empty_system(
 def _without_default(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
 ) -> tuple[str | None, str]:
-    """A chat without the template's own system prompt (None if it stays), and that prompt."""
+    """A chat without the template's default system prompt (None if it stays), and that prompt."""
     text = render_text(messages, tokenizer, tools)
     if any(message["role"] == "system" for message in messages):
         return text, ""
@@ -219,14 +217,14 @@ def _without_default(
 
 
 def _added(text: str, other: str) -> str:
-    """The words of `text` that `other` lacks; "" where `text` is `other` with a part left out."""
+    """The part of `text` that `other` lacks; "" if `text` is `other` with a part left out."""
     first = common_length(text, other)
     last = common_length(text[first:][::-1], other[first:][::-1])
     return text[first : len(text) - last].strip()
 
 
 def common_length(first: Sequence[object], other: Sequence[object]) -> int:
-    """How many first characters, or tokens, two sequences share."""
+    """The length of the common prefix of two sequences of characters or tokens."""
     pairs = enumerate(zip(first, other, strict=False))
     apart = (index for index, (left, right) in pairs if left != right)
     return next(apart, min(len(first), len(other)))

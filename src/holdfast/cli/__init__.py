@@ -1,8 +1,8 @@
 """The command line; `COMMANDS` lists its commands.
 
-Exit codes: 0 done; 1 it could not be done; 2 the command is malformed, or its folder holds another
-run; 130 Ctrl-C; 143 SIGTERM.
-`holdfast check` has codes of its own (cli/check.py).
+Exit codes: 0 success; 1 failure; 2 the command is malformed, or its folder has another run;
+130 Ctrl-C; 143 SIGTERM.
+`holdfast check` has its own codes (cli/check.py).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; without a command, prints the help."""
     limit_spinning()
     if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_DISABLE", "1")  # bars of libraries, which would fill a log file
+        os.environ.setdefault("TQDM_DISABLE", "1")  # libraries' bars would fill a log file
     words = list(sys.argv[1:] if argv is None else argv)
     made, commands = _parsers()
     if not words:
@@ -76,14 +76,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         print(f"\nholdfast: {how}{_resuming(arguments, words)}.", file=sys.stderr)
         return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
-    except BrokenPipeError:  # the reader of a table went away
+    except BrokenPipeError:  # the reader of the output has gone
         sys.stderr.close()
         return 1
     return code or 0
 
 
 def _with_options(error: HoldfastError, words: Sequence[str]) -> str:
-    """The error's sentence; a number out of its range is named as the option that gave it."""
+    """The error's message; an out-of-range parameter is named by the option that set it."""
     text = str(error)
     if isinstance(error, ParameterOutOfRange):
         for option in (word.partition("=")[0] for word in words if word.startswith("--")):
@@ -103,7 +103,7 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: object) 
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every command with its options."""
+    """Builds the parser of all commands with their options."""
     return _parsers()[0]
 
 
@@ -133,7 +133,7 @@ _REWORDED = (  # argparse's messages
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses in one sentence, and takes no part of an option's name for the option."""
+    """Reports errors in one sentence, and accepts no abbreviated option names."""
 
     def __init__(self, **named):
         super().__init__(**{**named, "allow_abbrev": False})
@@ -150,7 +150,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
-        """Raises a `UsageError` about words left over, with the option that was likely meant."""
+        """Raises a `UsageError` about leftover words, with the option that was likely meant."""
         misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
         known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", self.format_usage())
         hint = f"see `{self.prog} --help`."

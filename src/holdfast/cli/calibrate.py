@@ -60,27 +60,27 @@ class _CalibrateOptions(Options):
     capability: Annotated[str, Arg("knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK")] = (
         "knowledge"
     )
-    """the ability that may be lost (default: knowledge, which suits the model in the package);
-    where the model scores no better than guessing, a --budget is refused"""
+    """the ability that steering may cost (default: knowledge, which suits the bundled model);
+    if the model scores no better than guessing, a --budget is refused"""
     reading: Annotated[str, Arg(choices=READINGS)] = Plan.reading
     """read an answer as the likeliest option, or by its letter"""
     sweep: Specs = None
     """a method with one or several values of a parameter, as in split-softmax:exponent=0.9,0.7;
     repeatable (default: five methods)"""
     questions: int = 200
-    """how many are asked"""
+    """number of questions"""
     draws: int | None = None
-    """conversations of each ordered pair, or of a single prompt with each persona (default: 5, or
-    as many as make 60 conversations per setting)"""
+    """conversations per ordered pair, or per persona if there is a single prompt (default: 5, or as
+    many as make 60 conversations per setting)"""
     conversations: int | None = None
-    """in place of --draws: N conversations of every setting, each between two prompts drawn anew,
-    of the whole suite where --prompts names none; their intervals hold for other prompts of the
-    same kind too"""
+    """in place of --draws: N conversations per setting, each between two newly drawn prompts, from
+    the whole suite unless --prompts names some; the intervals then also hold for other prompts of
+    the same kind"""
     ask_at: int = Plan.ask_at
     """the user turn that asks the question"""
     budget: Annotated[float | None, Arg("D")] = None
-    """points that may be lost (default: 1); given, the recommended setting is written to
-    method.json in the folder; if none can be recommended, the exit code is 1"""
+    """points of the capability that may be lost (default: 1); if given, the recommended setting is
+    written to method.json in the folder, or the exit code is 1 if none can be recommended"""
     baseline: bool = False
     """ask the probes without a system prompt too, and name the prompts or rules that score as well
     without it; they still count in the stability"""
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _measure(
     arguments: argparse.Namespace, run: DriftRun, capability: Capability, plan: Plan, title: str
 ) -> None:
-    """Runs the sweeps: first the model as it is, which may show that there is nothing to lose."""
+    """Runs the sweeps; first the unsteered model, which may show that there is nothing to lose."""
 
     def measure(plan: Plan, title: str) -> None:
         with Bar(units_of(run.suite, capability, plan), title=title) as bar:
@@ -166,7 +166,7 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
 
 
 def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
-    """Says, before any fix is measured, that the model guesses; then a budget means nothing."""
+    """Reports, before any fix is measured, that the model guesses; a budget is then meaningless."""
     line = chance_line(calibration)
     if not line or len(calibration.none.stability) < MIN_SAMPLES:
         return
@@ -197,7 +197,7 @@ def _print_result(
         print(f"{line}.")
     print(f"Next: {_next_step(arguments, calibration, chosen)}")
     if arguments.budget is not None and not written:
-        file.unlink(missing_ok=True)  # of an earlier budget
+        file.unlink(missing_ok=True)  # from an earlier budget
         raise HoldfastError(
             f"{file} is not written, as no setting can be recommended with --budget {budget:g};"
             " take the next step above, or give --method a setting of your choice."

@@ -1,4 +1,4 @@
-"""`holdfast measures` and `holdfast methods`: all that there are, or the details of one."""
+"""`holdfast measures` and `holdfast methods`: list all of them, or describe one."""
 
 import argparse
 import inspect
@@ -17,9 +17,9 @@ from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.registry import BY_NAME
 from holdfast.report.wording import aligned
 
-# measures of published benchmarks and studies, by the beginning of their names
+# measures of published benchmarks and studies, by the prefix of their names
 PUBLISHED = {"ifeval_": "of IFEval", "released_": "of Li et al. 2024, as their code scores"}
-# measures that are built from a spec of their own, as a suite has them
+# measures that are built from their own kind of spec, as written in a suite
 _BUILT = {
     "python": "measure: {python: my_measures.rhymes}",
     "judge": 'measure: {judge: "Is the reply polite?", model: "http://localhost:8000/v1"}',
@@ -29,7 +29,7 @@ _WIDTH = 100
 
 class _CatalogueOptions(Options):
     name: Annotated[str | None, Arg("NAME", positional=True, nargs="?")] = None
-    """tell of this one alone"""
+    """show the details of this one"""
 
 
 def _measures(arguments: argparse.Namespace) -> None:
@@ -62,7 +62,7 @@ def method_lines(name: str) -> list[str]:
         default = _default(method, parameter)
         rows.append((parameter, declared.values.words, default, declared.description))
     example = example_of(method)
-    quoted = f"'{example}'" if "[" in example else example  # a shell reads brackets
+    quoted = f"'{example}'" if "[" in example else example  # shells interpret brackets
     return [
         *_about(name, method),
         "",
@@ -75,7 +75,7 @@ def method_lines(name: str) -> list[str]:
 
 
 def example_of(method: type[Any]) -> str:
-    """A spec of a method, with an example of every parameter that must be given."""
+    """A spec of a method, with an example of every required parameter."""
     known = parameters_of(method)
     given = ",".join(f"{name}={known[name].example}" for name in required_parameters(method))
     return f"{method.name}:{given}" if given else str(method.name)
@@ -105,7 +105,7 @@ def measure_lines(name: str) -> list[str]:
 
 
 def measure_example(name: str) -> str:
-    """A measure as a suite's file has it, with a value for every argument that must be given."""
+    """A measure as written in a suite file, with a value for every required argument."""
     fields = REGISTRY[name].arguments.items()
     needed = {argument: field.examples or [] for argument, field in fields if field.is_required()}
     if not needed:
@@ -115,7 +115,7 @@ def measure_example(name: str) -> str:
 
 
 def _about(name: str, documented: Any) -> list[str]:
-    """The docstring behind a name, up to its arguments."""
+    """The lines of an object's docstring, up to its arguments."""
     text = (inspect.getdoc(documented) or "").split("\n\nArgs:")[0].split("\n\nRaises:")[0]
     first, *rest = text.split("\n\n")
     lines = textwrap.wrap(f"{name}: {' '.join(first.split())}", _WIDTH)
@@ -125,7 +125,7 @@ def _about(name: str, documented: Any) -> list[str]:
 
 
 def _default(method: type[Any], parameter: str) -> str:
-    """A parameter's default in a spec; "" where the description says what none means."""
+    """A parameter's default in a spec; "" for None, which the description explains."""
     if parameter in required_parameters(method):
         return "must be given"
     value = getattr(method, parameter)

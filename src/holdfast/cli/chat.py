@@ -1,4 +1,4 @@
-"""`holdfast chat`: talk with a model in the terminal, and steer it on the way."""
+"""`holdfast chat`: chat with a model in the terminal, and steer it along the way."""
 
 import argparse
 import functools
@@ -32,15 +32,15 @@ EXAMPLES = """examples:
 In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D ends.
 Where the input is no terminal, each line is a message or a command, and what is refused ends it."""
 
-BOLD, DIM, RED = 1, 2, 31  # as a terminal numbers styles
+BOLD, DIM, RED = 1, 2, 31  # ANSI style codes
 _CUT = "cut off at --max-new-tokens, or where the model's context ends"
-# argument and line of help; `Chat` has a method of each name
+# the argument and help line of each command; `Chat` has a method of the same name
 COMMANDS = {
     "method": ("SPEC", "steer from here on; none stops it"),
     "compare": ("SPEC SPEC ...", "answer the next message under each"),
-    "mass": ("", "how much attention went to what is held on to"),
+    "mass": ("", "how much attention went to the prompt or emphasis"),
     "system": ("TEXT", "another system prompt; without a text, none"),
-    "emphasis": ("TEXT", "hold on to this text instead; without one, to the system prompt"),
+    "emphasis": ("TEXT", "steer towards this text instead; without one, the system prompt"),
     "retry": ("", "answer the last message again"),
     "save": ("FILE", "write the dialog"),
     "help": ("", "this list"),
@@ -52,9 +52,9 @@ class _ChatOptions(Options):
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     messages: Annotated[str | None, Arg("FILE")] = None
-    """a dialog to go on with, as /save writes it"""
+    """a dialog to continue, as /save writes it"""
     method: Spec = "none"
-    """as of /method"""
+    """the initial steering, as for /method"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -91,14 +91,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def show(text: str, style: int = 0, file: Any = None) -> None:
-    """Prints a line, on a terminal in a style."""
+    """Prints a line, styled if the output is a terminal."""
     text = printable(text)
     text = f"\x1b[{style}m{text}\x1b[0m" if style and sys.stdout.isatty() else text
     print(text, file=file, flush=True)
 
 
 def notice(text: str, style: int = DIM) -> None:
-    """Prints a line beside the replies: on the error output where the output is no terminal."""
+    """Prints a line that is no part of a reply, on stderr if stdout is not a terminal."""
     show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
@@ -120,14 +120,14 @@ class Chat:
         self.over = False
 
     def take(self, typed: str) -> None:
-        """Takes what was typed: a command, a message, or nothing."""
+        """Handles typed input: a command, a message, or nothing."""
         if typed.startswith("/"):
             name, _, rest = typed[1:].partition(" ")
             if name not in COMMANDS:
                 raise UnknownName("command", f"/{name}", [f"/{known}" for known in COMMANDS])
             takes, given = COMMANDS[name][0], rest.strip()
             if given and not takes:
-                raise UsageError(f"/{name} takes nothing behind it, not {given!r}.")
+                raise UsageError(f"/{name} takes no argument, not {given!r}.")
             getattr(self, name)(*[given] if takes else ())
         elif typed.strip():
             messages = (*self.messages, {"role": "user", "content": typed})
@@ -149,7 +149,7 @@ class Chat:
             self.messages = (*messages, {"role": "assistant", "content": reply.text})
 
     def _ask(self, messages: Messages, methods: tuple[Method, ...], attempt: int = 0) -> Reply:
-        """A reply, shown as it comes; after Ctrl-C as far as it came, with the reason "stopped"."""
+        """Prints a reply as it is drawn; Ctrl-C ends it early, with the stop reason "stopped"."""
         number = sum(message["role"] == "user" for message in messages)
         request = Request(
             messages,
@@ -191,7 +191,7 @@ class Chat:
         notice(f"method: {spell(self.methods)}")
         system = any(m["role"] == "system" and m["content"].strip() for m in self.messages)
         if any(map(holds_span, self.methods)) and not (system or self.emphasized):
-            notice("It has nothing to hold on to yet; give /system or /emphasis.")
+            notice("There is nothing to steer towards yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:
         settings = [self._parse(spec) for spec in specs.split()]
@@ -225,7 +225,7 @@ class Chat:
         rest = tuple(message for message in self.messages if message["role"] != "system")
         self.messages = ({"role": "system", "content": text}, *rest) if text else rest
         lost = "; nothing is emphasised any longer" if self.emphasized else ""
-        self.emphasized = ()  # which counts messages
+        self.emphasized = ()  # it refers to messages by number
         notice((f"system prompt: {text}" if text else "no system prompt") + lost)
 
     def emphasis(self, text: str) -> None:
@@ -256,7 +256,7 @@ class Chat:
         notice(f"saved: {path}")
 
     def load(self, name: str) -> None:
-        """Goes on with a dialog that `/save` wrote, or with another list of messages."""
+        """Continues a dialog that `/save` wrote, or another list of messages."""
         dialog = read_chat(name, "--messages")
         messages = tuple(dialog["messages"])
         for number, message in enumerate(messages, 1):
@@ -279,7 +279,7 @@ class Chat:
 
 
 def completions() -> list[str]:
-    """The commands, and every method with the parameters that it needs."""
+    """The commands, and every method with its required parameters."""
     return [*(f"/{name}" for name in COMMANDS), "none", *map(example_of, METHODS)]
 
 

@@ -31,8 +31,8 @@ from holdfast.report.wording import count_of
 from holdfast.study.checking import CheckOptions, Earlier, check, earlier_talks, settings_for
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
-_ASK_AT = 4  # of `holdfast calibrate`: the user turn that is the question
-# options of the model and its draws, which a calibration of the same prompts takes over
+_ASK_AT = 4  # default of `holdfast calibrate`: the user turn that asks the question
+# options of the model and its sampling, which a calibration of the same prompts takes over
 _SHARED = (
     *("model", "endpoint_model", "device", "dtype", "rounds", "system_as"),
     *("temperature", "top_p", "max_new_tokens"),
@@ -50,7 +50,7 @@ docs/checking.md says what a verdict means. Repeating a command resumes it."""
 
 class _CheckSuite(Options):
     suite: Annotated[str, Arg("SUITE", positional=True)]
-    """FILE.yaml, or what --suite of `holdfast drift` takes"""
+    """FILE.yaml, or any suite that `holdfast drift` accepts"""
 
 
 class _CheckOptions(Options):
@@ -60,17 +60,17 @@ class _CheckOptions(Options):
     error: Annotated[float, Arg("SHARE")] = 0.05
     """the highest probability that any verdict is wrong"""
     budget: int = 200
-    """the most conversations of each prompt"""
+    """the most conversations per prompt"""
     all_rules: bool = False
-    """decide every rule, also those of a prompt that has already failed"""
+    """decide every rule, even those of a prompt that has already failed"""
     junit: Annotated[Path | None, Arg("FILE")] = None
-    """write the verdicts as JUnit XML too"""
+    """also write the verdicts as JUnit XML"""
     against: Annotated[Path | None, Arg("RUN")] = None
-    """fail where a rule is kept less than in the run in this folder"""
+    """fail if a rule is kept less than in the run in this folder"""
     method: Spec = "none"
     """how the agent is steered"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """the run's folder (default: runs/check-MODEL-SUITE-SEED, and the settings that are not the
+    """the run's folder (default: runs/check-MODEL-SUITE-SEED, plus the settings that are not the
     default)"""
 
 
@@ -99,7 +99,7 @@ def run(arguments: Namespace) -> int:
                 f"{arguments.against} has no conversation of {', '.join(new)}, so there is nothing"
                 " to compare it with."
             )
-        if bar is None:  # more than there is to compare with would be of no use
+        if bar is None:  # more conversations than there are to compare with are no use
             most = max(map(len, before.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     every = settings_for(suite, settings, terms)
@@ -119,7 +119,7 @@ def run(arguments: Namespace) -> int:
 def _converse(
     run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None
 ) -> tuple[RunData, list[PromptCheck]]:
-    """Has conversations, with a bar, until every prompt has a verdict."""
+    """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
     title = (
         f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
@@ -196,7 +196,7 @@ def _calibration(arguments: Namespace) -> str:
 
 
 def exit_code(verdicts: Collection[str]) -> int:
-    """The exit code of the verdicts together."""
+    """The exit code for all verdicts together."""
     if sequential.FAIL in verdicts:
         return FAILED
     return UNDECIDED if sequential.UNDECIDED in verdicts else PASSED

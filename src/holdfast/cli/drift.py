@@ -39,7 +39,7 @@ Repeating a command resumes it; with more --conversations or another --method it
 Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
-# the settings that make another run; where they are not the default, its folder is named after them
+# settings that make a different run; those that are not the default are part of its folder's name
 _NAMED = (
     *("device", "device_map", "dtype", "chat_template", "scoring", "rounds"),
     *("user_prompt", "persona", "pairs", "no_adoption", "baseline"),
@@ -69,11 +69,11 @@ class _DriftOptions(Options):
     """also ask the probes without a system prompt, to find rules that are never followed and those
     that score as well without it"""
     dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
-    """your own logs, one dialog per line (OpenAI's messages or ShareGPT, with tool calls where the
-    model's chat template renders them), are replayed up to --rounds and probed at every round, in
-    place of self-chats"""
+    """in place of self-chats, replay your own logs up to --rounds and probe at every round; one
+    dialog per line (OpenAI's messages or ShareGPT, with tool calls if the model's chat template
+    renders them)"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """the run's folder (default: runs/drift-MODEL-SUITE-SEED, and the settings that are not the
+    """the run's folder (default: runs/drift-MODEL-SUITE-SEED, plus the settings that are not the
     default)"""
 
 
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_prices(arguments)
     settings = settings_of(arguments)
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
-    # an endpoint says its model's name, after which the folder is called; a local model loads last
+    # an endpoint reports its model's name, which names the folder; a local model loads last
     endpoint = loading.load_model(arguments) if loading.is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
     dialogs = replayable(model, suite, settings, dialogs)
     given = dialogs or user_turns
     settings = settled(suite, settings, given)
-    # of the run and its baseline, so that a judge loads once
+    # shared by the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, loading.judging_of(arguments), user_turns)
     arguments.kept = out
     planned = DriftRun(model, suite, out, settings, chosen, cast)
@@ -138,7 +138,7 @@ def _title(
 
 
 def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
-    """Says where a method file was calibrated on another model."""
+    """Warns if a method file was calibrated on another model."""
     for spec in filter(methods.is_file, specs):
         made_for = methods.read_method_file(spec.strip()).get("model_fingerprint")
         if made_for not in (None, model.fingerprint):
@@ -169,10 +169,10 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def folder_name(arguments: argparse.Namespace, suite: Suite, command: str = "drift") -> str:
-    """Named after the model, the suite, the seed, and every setting that is not the default.
+    """Names a run's folder by the model, the suite, the seed, and every non-default setting.
 
-    A suite of the user's own is named with what it holds: who edits a prompt and repeats the
-    command gets a run of the new prompt, and keeps that of the old one.
+    For a custom suite, the name includes a hash of its contents: repeating the command after
+    editing a prompt starts a new run and keeps the old one.
     """
     names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
     if arguments.suite not in SHIPPED:
@@ -183,7 +183,7 @@ def folder_name(arguments: argparse.Namespace, suite: Suite, command: str = "dri
             continue
         text = "_".join(map(str, value)) if isinstance(value, list) else str(value)
         text = "" if value is True else _plain(text)
-        if len(text) > 20:  # a file's name has an end; a persona may not
+        if len(text) > 20:  # file names have a length limit, which a persona may exceed
             text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
         parts.append(f"{option}_{text}".rstrip("_"))
     return "-".join([command, *parts])

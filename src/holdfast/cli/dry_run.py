@@ -1,4 +1,4 @@
-"""`--dry-run`: runs and records the first few conversations, and says what the rest will take."""
+"""`--dry-run`: runs and records the first few conversations, and estimates the rest."""
 
 import argparse
 import time
@@ -16,14 +16,14 @@ from holdfast.drift.work import count_replies, missing_numbers
 from holdfast.errors import UsageError
 from holdfast.report.wording import aligned, count_of
 
-# most conversations that are run, of a model in this process and of an endpoint; half of what is
-# left at most
+# the most conversations to run, for a model in this process and for an endpoint, and at most half
+# of those left
 LOCAL, REMOTE = 8, 2
 
 
 @dataclass(frozen=True)
 class WorkItem:
-    """Units of work: how many at most, how many are left, the replies and scores they take."""
+    """Units of work: how many at most, how many are left, and the requests they take."""
 
     name: str
     units: int
@@ -41,7 +41,7 @@ def check_prices(arguments: argparse.Namespace) -> None:
 
 
 def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) -> None:
-    """Runs the first missing conversations of one method, and prints what all will take."""
+    """Runs the first missing conversations of one method, and prints an estimate for all."""
     given, count, rounds = run.cast.read(), run.settings.conversations, run.settings.rounds
     by_name = {methods.spell(setting): setting for setting in run.methods}
     missing = missing_numbers(run.out, list(by_name), count)
@@ -85,7 +85,7 @@ def estimate_lines(
     seconds: float,
     out: Path,
 ) -> list[str]:
-    """A table of the parts, and the tokens, money and time left, from the records just made."""
+    """A table of the parts, and the tokens, cost and time left, going by the records just made."""
     first, done = parts[0], len(records)
     parts = [replace(first, left=first.left - done), *parts[1:]]
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]

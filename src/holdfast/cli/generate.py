@@ -32,14 +32,14 @@ class _GenerateChat(Options):
     """the user's message"""
     messages: Annotated[str | None, Arg("FILE")] = None
     """the whole chat, in place of --system and --user: a JSON list of {"role": ..., "content":
-    ...}; - reads the standard input"""
+    ...}; - reads standard input"""
     emphasis: Annotated[list[str] | None, Arg(("TEXT", "OCCURRENCE"), nargs="+")] = None
-    """hold on to this text in place of the system prompt; repeatable; its occurrence, from 1,
-    where it is in the chat more than once"""
+    """emphasise this text in place of the system prompt; repeatable; give its occurrence, from 1,
+    if it is in the chat more than once"""
     marks: bool = False
     r"""*like this* in a message is emphasis; \* is an asterisk"""
     method: Specs = None
-    """split-softmax:exponent=0.5, ...; several are joined with + (default: none)"""
+    """split-softmax:exponent=0.5, ...; join several with + (default: none)"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -82,7 +82,7 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
 
 
 def read_chat(name: str, source: str) -> dict[str, Any]:
-    """The chat in a JSON file ("-": standard input), a list or an object with "messages"."""
+    """Reads a chat from a JSON file ("-": stdin): a list, or an object with "messages"."""
     cure = "give a JSON list of messages, each with a role and a content."
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def read_chat(name: str, source: str) -> dict[str, Any]:
 
 
 def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
-    """Refuses what would change nothing."""
+    """Refuses options that would have no effect."""
     if request.emphasis and not request.methods:
         raise UsageError(
             "Emphasis says what a method holds on to, and there is no method; add --method, such as"
@@ -136,8 +136,8 @@ COMMAND = Command(
     "answer one chat",
     run,
     (*MODEL, _GenerateChat, SystemOptions, DrawOptions),
-    "Answers one chat, steered by methods that hold on to its system prompt, or to the parts that"
-    " are emphasised.\nWithout --user and --messages, the user's message is read from the standard"
+    "Answers one chat, steered by methods that keep the model on its system prompt, or on the"
+    " emphasised parts.\nWithout --user and --messages, the user's message is read from standard"
     " input.",
     EXAMPLES,
 )

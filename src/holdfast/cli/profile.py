@@ -38,7 +38,7 @@ examples:
   holdfast generate --system "..." --user "..." --method seka:file=seka.safetensors,gain=1"""
 
 DESCRIPTION = (
-    "Steers every head of a model alone on the samples of one or several tasks, and ranks"
+    "Steers each head of a model separately on the samples of one or several tasks, and ranks"
     " the heads. Zhang et al. 2024, Algorithm 1."
 )
 
@@ -60,35 +60,35 @@ class _ProfileTask(Options):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """one of PASTA's tasks; repeatable"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
-    """of --task, as of holdfast tasks (default: synthetic)"""
+    """data of --task, as for holdfast tasks (default: synthetic)"""
     count: int = 200
     """training samples of each --task"""
     samples: Annotated[list[Path] | None, Arg("FILE.jsonl", dest="files")] = None
-    """a task of your own; repeatable"""
+    """your own task; repeatable"""
     method: Spec = "pasta:alpha=0.01"
-    """what each head is steered by"""
+    """the method that steers each head"""
     by: Literal["probability", "accuracy"] = "probability"
-    """of the right continuation"""
+    """how heads are ranked: by this measure of the right continuation"""
     top: Annotated[int | None, Arg("K")] = None
-    """write heads.json with the best K heads of the task, or of the tasks together, less those
+    """write heads.json with the best K heads of the task, or of the tasks combined, without those
     that gain nothing"""
     combine: Literal["intersection", "union"] = "intersection"
-    """of the best K of several tasks"""
+    """how the best K heads of several tasks are combined"""
     out: OutFolder = Path("runs/profile")
-    """a folder"""
+    """the folder of the results"""
 
 
 class _FitOptions(Options):
     method: Annotated[str, Arg("METHOD", positional=True)]
     """seka, prism, capping or vector"""
     out: Annotated[Path, Arg("FILE.safetensors")]
-    """where it goes"""
+    """the file to write"""
     gguf: Annotated[Path | None, Arg("FILE.gguf")] = None
-    """of vector: write it as a control vector for llama.cpp too (llama-server --control-vector)"""
+    """for vector: also write a control vector for llama.cpp (llama-server --control-vector)"""
     data: Annotated[Path | None, Arg("FILE.jsonl")] = None
-    """examples of your own (default: those in the package)"""
+    """your own examples (default: the bundled ones)"""
     batch_size: Annotated[int | None, Arg("ROWS")] = None
-    """rows generated together at most"""
+    """the most rows generated together"""
 
 
 def run(arguments: Namespace) -> None:
@@ -158,7 +158,7 @@ def _write_heads(arguments: Namespace, rankings: Sequence[Ranking], names: Seque
     best = getattr(methods, arguments.combine)(rankings, arguments.top)
     gains = [read_gains(arguments.out / name) for name in names]
     file = arguments.out / "heads.json"
-    file.unlink(missing_ok=True)  # of an earlier choice, which must not pass for this one
+    file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
     chosen = choose_heads(best, gains, arguments.combine)
     methods.write_heads(file, chosen.heads)
     print(f"{len(chosen.heads)} heads: {file.resolve()}")
@@ -172,7 +172,7 @@ def run_fit(arguments: Namespace) -> None:
         raise UnknownName("fitted method", arguments.method, fitted_methods())
     if is_url(arguments.model):
         raise UsageError(
-            f"--model {arguments.model} is an endpoint, whose hidden states nobody sees; give a"
+            f"--model {arguments.model} is an endpoint, whose hidden states cannot be read; give a"
             " folder or a name on the hub."
         )
     if arguments.out.suffix != SUFFIX:
@@ -217,6 +217,6 @@ FIT = Command(
     run_fit,
     (_FitOptions, options.LocalModelOptions, options.PlacementOptions),
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"
-    " file\nthat serves this model and this method alone (docs/methods.md).",
+    " file\nthat works with this model and this method only (docs/methods.md).",
     FIT_EXAMPLES,
 )

@@ -1,4 +1,4 @@
-"""Progress of a running command, and SIGTERM, which ends it as Ctrl-C does."""
+"""Progress of a running command, and handling of SIGTERM, which ends it as Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.common.progress import Watch
 
-# seconds until the title, the first plain line, and the next ones
+# seconds until the title and the first plain line, and between later lines
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
 _CONTROL, _SURROGATE = (
@@ -23,28 +23,28 @@ _CONTROL, _SURROGATE = (
 
 
 def note(line: str) -> None:
-    """Prints a line on the error output, so that other programs can read what a command prints."""
+    """Prints a line on stderr, so that other programs can read a command's output from stdout."""
     print(f"holdfast: {line}", file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """Text with control characters but tabs and line breaks as spaces; half surrogates as "?"."""
+    """Replaces control characters but tabs and newlines with spaces, and surrogates with "?"."""
     return _SURROGATE.sub("?", _CONTROL.sub(" ", text))
 
 
 class Bar:
-    """How far a long command is: a bar on a terminal, elsewhere a plain line every half minute.
+    """Progress of a long command: a bar on a terminal, else a plain line every half minute.
 
-    Both say what is done, tokens per second where they are known, and about how long the rest
+    Both show the work done, tokens per second if they are known, and about how long the rest
     takes.
 
     Args:
         total: units of work.
-        unit: what one is called.
-        title: what comes, said first; "" says nothing. It waits for the work to begin, so that a
-            command that is refused says why and nothing else.
-        rounds: of a conversation, where units are rounds; what was done already is then said in
-            conversations.
+        unit: the name of one unit.
+        title: describes the work; "" prints nothing. It is printed once the work begins, so that
+            a command that is refused prints only the reason.
+        rounds: per conversation, if units are rounds; work that was already done is then reported
+            in conversations.
     """
 
     def __init__(self, total: int, unit: str = "round", title: str = "", rounds: int = 0):
@@ -60,7 +60,7 @@ class Bar:
 
     @classmethod
     def of(cls, unit: str) -> Watch:
-        """Shows each step of a command with several: its name, then a bar."""
+        """Shows each step of a command with several steps: its name, then a bar."""
         return lambda step, total: cls(total, unit, f"{step}: {total:,} {unit}s")
 
     def __enter__(self) -> Bar:
@@ -74,13 +74,13 @@ class Bar:
         self.bar.close()
 
     def note(self, line: str) -> None:
-        """As `note`, above the bar."""
+        """Prints a line as `note` does, above the bar."""
         self.bar.write(f"holdfast: {line}", file=sys.stderr)
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self._begin()
         if not tokens and not self.tokens and time.monotonic() - self.started < 1:
-            self.recorded += done  # recorded by an earlier call: it says nothing about the speed
+            self.recorded += done  # recorded by an earlier command: says nothing about the speed
         elif self.done == self.recorded:
             self._print_recorded()
         self.done += done
@@ -104,7 +104,7 @@ class Bar:
         return ", ".join(parts)
 
     def _print_recorded(self) -> None:
-        """Says how much an earlier command did."""
+        """Reports how much an earlier command did."""
         unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
         if recorded := self.recorded // size:
             self.note(f"{recorded:,} of {self.total // size:,} {unit}s already done")
@@ -126,7 +126,7 @@ class Bar:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, whichever a person would say.
+    """Formats a time in seconds, minutes or hours, whichever a person would use.
 
     >>> duration(40), duration(100), duration(7000)
     ('40 seconds', '2 minutes', '1.9 hours')
@@ -140,17 +140,17 @@ def duration(seconds: float) -> str:
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised where the program is when the system asks it to end."""
+    """Raised wherever the program is when SIGTERM arrives."""
 
 
 @contextlib.contextmanager
 def _on_sigterm(end: Callable[[], None]) -> Iterator[None]:
-    """Within it, SIGTERM calls `end`, unless somebody else heeds or ignores it."""
+    """Within this context, SIGTERM calls `end`, unless other code handles or ignores it."""
 
     def handle(number: int, frame: object) -> None:
         end()
 
-    main = threading.current_thread() is threading.main_thread()  # whose signals are
+    main = threading.current_thread() is threading.main_thread()  # which handles signals
     before = signal.getsignal(signal.SIGTERM)
     if not main or (before is not signal.SIG_DFL and getattr(before, "__module__", "") != __name__):
         yield
@@ -163,7 +163,7 @@ def _on_sigterm(end: Callable[[], None]) -> Iterator[None]:
 
 
 def heeding_sigterm() -> contextlib.AbstractContextManager[None]:
-    """Within it, the first SIGTERM raises `Terminated`, and a second ends the process at once."""
+    """Within this context, SIGTERM raises `Terminated`; a second one ends the process at once."""
 
     def end() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -173,7 +173,7 @@ def heeding_sigterm() -> contextlib.AbstractContextManager[None]:
 
 
 def ending_at_once() -> contextlib.AbstractContextManager[None]:
-    """Within it, SIGTERM ends the process where it is, as amid the import of a library."""
+    """Within this context, SIGTERM ends the process at once, even during an import."""
 
     def end() -> None:
         os.write(sys.stderr.fileno(), b"\nholdfast: terminated.\n")

@@ -1,4 +1,4 @@
-"""`holdfast report`: one page of one or more runs; `holdfast export`: a run for other tools."""
+"""`holdfast report`: one page for one or more runs; `holdfast export`: a run for other tools."""
 
 import argparse
 from pathlib import Path

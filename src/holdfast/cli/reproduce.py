@@ -24,18 +24,18 @@ class _ReproduceStudy(Options):
     base: Annotated[str | None, Arg("MODEL")] = None
     """li2024: the model before its chat training, for Figure 8"""
     endpoint: Annotated[str | None, Arg("URL")] = None
-    """li2024: of the model of Figure 9; with --endpoint-model (default: the model itself)"""
+    """li2024: endpoint of Figure 9's model; with --endpoint-model (default: the model itself)"""
     suite: str = "starter"
-    """li2024"""
+    """li2024: the suite whose prompts are used"""
     capability: str = "knowledge"
-    """li2024: as of holdfast calibrate"""
+    """li2024: as for holdfast calibrate"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
-    """zhang2024: as of holdfast tasks (default: synthetic)"""
+    """zhang2024: as for holdfast tasks (default: synthetic)"""
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """zhang2024: repeat for several (default: all four)"""
     scale: Annotated[str, Arg("smallest|brief|small|paper")] = "small"
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """a folder (default: runs/PAPER)"""
+    """the folder of the results (default: runs/PAPER)"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -76,7 +76,7 @@ def _reproduce_li2024(arguments: argparse.Namespace) -> Path:
 
 
 def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path:
-    from holdfast.papers.zhang2024 import reproduction as zhang2024  # which imports torch
+    from holdfast.papers.zhang2024 import reproduction as zhang2024  # imports torch
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)
     setup = zhang2024.Setup(

@@ -33,7 +33,7 @@ TRY = """Open that address in a browser for the playground, or ask:
       {{"role": "user", "content": "Do you like the garden?"}}], "steering": "boost:factor=2"}}'"""
 
 _NEEDS = ("fastapi", "uvicorn", "prometheus_client")
-_PROMPTS = 12  # of a suite, that the playground offers
+_PROMPTS = 12  # of a suite, offered by the playground
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -52,35 +52,35 @@ def _bytes(text: str) -> int:
 
 class _ServeOptions(options.Options):
     engine: options.EngineOptions = None
-    """with llama:FILE.gguf: an option of llama.cpp, as in context=8192; repeat for more"""
+    """with llama:FILE.gguf: an option of llama.cpp, such as context=8192; repeatable"""
     host: str = "127.0.0.1"
-    """others than loopback need a key"""
+    """address to listen on; any but loopback needs a key"""
     port: int = 8000
-    """0 takes a free one"""
+    """0 picks a free port"""
     api_key_env: Annotated[str | None, options.Arg("VAR")] = None
-    """the environment variable of the key that requests must bear (default: no key)"""
+    """the environment variable with the key that requests must send (default: no key)"""
     default_method: options.Spec = "none"
-    """steering of requests that ask for none of their own: boost:factor=2, ..., or the method.json
+    """steering for requests that do not specify any: boost:factor=2, ..., or the method.json
     of `holdfast calibrate`"""
     suite: Annotated[str | None, options.Arg("FILE.yaml|NAME")] = None
     """prompts that the playground offers (default: examples)"""
     fitted: Annotated[list[Path] | None, options.Arg("FILE.safetensors")] = None
-    """what `holdfast fit` wrote, for requests that name it by its content; repeatable"""
+    """a file from `holdfast fit`, for requests that name it by its digest; repeatable"""
     max_batch: Annotated[int | None, options.Arg("ROWS", dest="batch_size")] = None
-    """replies generated together at most (default: as many rows as `--batch-size` of `drift`:
-    192, or 48 of large models on the CPU)"""
+    """the most replies generated together (default: as for `--batch-size` of `drift`: 192, or 48
+    for large models on the CPU)"""
     queue: Annotated[int, options.Arg("REQUESTS")] = 64
-    """waiting beside those at most; more are told to come back"""
+    """the most requests waiting beside those; more are asked to try again later"""
     max_tokens: Annotated[int, options.Arg("TOKENS")] = 4096
-    """of one reply at most"""
+    """the most tokens of one reply"""
     timeout: Annotated[float, options.Arg("SECONDS")] = 600.0
-    """for one request as a whole"""
+    """the time limit of one request as a whole"""
     prefix_memory: Annotated[str | None, options.Arg("BYTES", type=_bytes)] = None
-    """for what dialogs share, as 2G (default: a quarter of the device's memory)"""
+    """memory for shared prefixes, such as 2G (default: a quarter of the device's memory)"""
     watch: int = 8
-    """trace one request in N for the metrics, 0 for none"""
+    """trace one request in N for the metrics; 0: none"""
     allow_origin: Annotated[list[str] | None, options.Arg("ORIGIN")] = None
-    """a site whose pages may ask, as https://example.org; repeatable (default: none)"""
+    """a site whose pages may ask, such as https://example.org; repeatable (default: none)"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -152,7 +152,7 @@ def _service(arguments: argparse.Namespace) -> Service:
 
 
 def playground_prompts(suite: str) -> list[dict[str, str]]:
-    """The first prompts of a suite, each with its first probe as the message to begin with."""
+    """The first prompts of a suite, each with its first probe as the opening message."""
     return [
         {"name": case.id, "system": case.system_prompt, "message": case.all_rules[0].probes[0]}
         for case in load_suite(suite).cases[:_PROMPTS]

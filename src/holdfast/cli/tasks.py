@@ -39,18 +39,18 @@ class _TasksOptions(Options):
     """CounterFact in ROME's JSON, its core as CSV, or Bias in Bios; once per kind (default:
     synthetic)"""
     instruction: Literal["original", "shortened", "rephrased"] = "original"
-    """of json and pronouns"""
+    """wording of the instruction, for json and pronouns"""
     split: Literal["train", "validation", "test"] = "test"
     samples: int = 200
-    """per task"""
+    """samples per task"""
     draws: int = 5
-    """of three demonstrations, with few-shot"""
+    """with few-shot: how often three demonstrations are drawn"""
     no_generation: bool = False
-    """of bios and counterfact: compare probabilities alone, without fluency"""
+    """for bios and counterfact: compare only probabilities, without fluency"""
     batch: int = 32
-    """samples side by side"""
+    """samples that run side by side"""
     out: OutFolder = Path("runs/tasks")
-    """a folder"""
+    """the folder of the results"""
 
 
 def run(arguments: argparse.Namespace) -> None:

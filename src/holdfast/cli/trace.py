@@ -26,15 +26,15 @@ from holdfast.study import decay
 
 class _TraceOptions(Options):
     compare: Annotated[str | None, Arg("MODEL")] = None
-    """a second model, held beside the first"""
+    """a second model, to compare with the first"""
     suite: str = "starter"
     """the suite whose prompts are used"""
     conversations: int = 40
     """number of conversations"""
     method: Spec = "none"
-    """applied to the agent"""
+    """how the agent is steered"""
     out: OutFolder = Path("runs/trace")
-    """a folder"""
+    """the folder of the results"""
 
 
 class _GeometryOptions(Options):
@@ -43,7 +43,7 @@ class _GeometryOptions(Options):
     conversations: int = 12
     """number of conversations"""
     out: OutFolder = Path("runs/geometry")
-    """a folder"""
+    """the folder of the results"""
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,1 +1,1 @@
-"""Foundations that any room may import: ranges, seeds, files, validation."""
+"""Foundations that any subpackage may import: ranges, seeds, files, validation."""

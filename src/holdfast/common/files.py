@@ -1,4 +1,4 @@
-"""Files of text and JSON lines that users give; files that are written whole or not at all."""
+"""Reads users' files of text and JSON lines; writes files whole or not at all."""
 
 import contextlib
 import errno
@@ -33,7 +33,7 @@ def asset(name: str) -> str:
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a user's file in UTF-8; one that is gzipped is unpacked."""
+    """The text of a user's UTF-8 file, which is unpacked if it is gzipped."""
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -54,7 +54,7 @@ def read_text(path: Path | str) -> str:
 
 
 def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
-    """The values of a file of JSON lines with their line numbers; blank lines are skipped."""
+    """The values of a JSON Lines file with their line numbers; blank lines are skipped."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -68,14 +68,14 @@ def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
 
 
 def write_whole(path: Path | str, data: bytes | str, alternative: str = "another place") -> Path:
-    """Writes a file so that a reader, a crash or a full disk meets the old one or the new one.
+    """Writes a file atomically: even after a crash or on a full disk, it is the old or the new one.
 
     Args:
-        data: the content. Text is written as UTF-8, a lone surrogate in it as "?".
-        alternative: to choose on failure, for the message: "another place with --report".
+        data: the content. Text is written as UTF-8, with "?" for lone surrogates.
+        alternative: what to choose on failure, for the message: "another place with --report".
 
     Raises:
-        RecordsError: it cannot be written; what was there is as it was.
+        RecordsError: the file cannot be written; an existing one is unchanged.
     """
     path = Path(path)
     content = data.encode("utf-8", "replace") if isinstance(data, str) else data
@@ -90,7 +90,7 @@ def write_whole(path: Path | str, data: bytes | str, alternative: str = "another
 def cannot_write(
     path: Path | str, error: OSError, alternative: str = "another place"
 ) -> RecordsError:
-    """The sentence for a file or folder that the system does not let us write."""
+    """The error for a file or folder that the system does not let us write."""
     why = FULL.get(error.errno or 0, error.strerror or str(error))
     cure = f"choose {alternative}"
     if error.errno in FULL:
@@ -99,7 +99,7 @@ def cannot_write(
 
 
 def sync(file: int, name: Path | str) -> None:
-    """Waits until a descriptor is on the disk; warns once where a file system cannot say so."""
+    """Flushes a file descriptor to disk; warns if the file system does not support that."""
     try:
         os.fsync(file)
     except OSError as error:
@@ -113,7 +113,7 @@ def sync(file: int, name: Path | str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Puts a folder's list of files on the disk; where that fails, it warns and goes on."""
+    """Flushes a folder's list of files to disk; warns and continues if that fails."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows
         return
     try:

@@ -1,4 +1,4 @@
-"""Progress of long work: the caller may watch it; only the command line prints."""
+"""Progress of long work, which the caller may watch; only the command line prints it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

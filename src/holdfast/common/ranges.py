@@ -1,4 +1,4 @@
-"""Numbers with a range: checked once, where the value is made."""
+"""Numbers with a range, checked once, when the value is created."""
 
 import math
 import sys
@@ -7,12 +7,12 @@ from typing import Any
 
 from holdfast.errors import ParameterOutOfRange
 
-_LEAST_PERCENTAGE = 5  # what is a little above 1 is more likely a share that is too large
+_LEAST_PERCENTAGE = 5  # a value a little above 1 is more likely a share that is too large
 
 
 @dataclass(frozen=True)
 class Range:
-    """The finite numbers from `low` to `high`, less ends named by `above_low`, `below_high`."""
+    """The finite numbers from `low` to `high`; `above_low` and `below_high` exclude the ends."""
 
     low: float
     high: float = math.inf
@@ -48,14 +48,14 @@ class Range:
 
 
 def share_meant(value: Any) -> str:
-    """'; did you mean 0.9?' for 90 in place of a share, which is likely a percentage; else ""."""
+    """'; did you mean 0.9?' for 90, likely a percentage given in place of a share; else ""."""
     if not isinstance(value, (int, float)) or not _LEAST_PERCENTAGE <= value < 100:
         return ""
     return f"; did you mean {value / 100:g}?"
 
 
 def whole_number(owner: str, name: str, value: Any, low: int) -> int:
-    """Returns `value` when it is a whole number of at least `low`."""
+    """Returns `value` if it is a whole number of at least `low`."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= low:
         return int(value)
     raise ParameterOutOfRange(

@@ -1,15 +1,15 @@
-"""How the tokens of a reply are drawn, and why it stopped; imports no torch."""
+"""How the tokens of a reply are sampled, and why it stopped; does not import torch."""
 
 from dataclasses import dataclass
 
 from holdfast.common.ranges import Range, whole_number
 
-NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of replies without a text
+NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of replies without text
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn; the defaults are those of Li et al. (2024), section 3.
+    """How tokens are sampled; the defaults are those of Li et al. (2024), section 3.
 
     Args:
         temperature: at least 0; 0 takes the likeliest token (greedy).

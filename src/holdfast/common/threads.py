@@ -1,9 +1,9 @@
-"""How the processor's threads wait and how many there are; imports no torch.
+"""How CPU threads wait and how many there are; does not import torch.
 
-OpenMP's threads spin between two pieces of work, by default for milliseconds. Where other processes
-want the same processors, a loop of many short steps then waits for threads that are not scheduled,
-and takes several times as long. Threads that sleep at once have to be woken some three hundred
-times in a step of a 30-layer model, which costs a sixth of it.
+OpenMP threads spin between two pieces of work, by default for milliseconds. If other processes
+compete for the same cores, a loop of many short steps then waits for threads that are not
+scheduled, and takes several times as long. Threads that sleep at once have to be woken about three
+hundred times in a step of a 30-layer model, which costs a sixth of the step's time.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_SAID = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # by the user, who knows better
-_SPINS = "10000"  # about a tenth of a millisecond: a layer's threads meet in it, and little is lost
+_SAID = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # set by the user, who knows better
+_SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and little is lost
 _SMALL = 16_000_000  # parameters
 
 
@@ -23,19 +23,19 @@ def limit_spinning() -> None:
     torch is loaded already.
 
     OpenMP reads the environment once, when torch loads it. So the command line does this before
-    anything else, and the package at the first use of what needs torch; importing the package alone
-    changes nothing. No result depends on it.
+    anything else, and the package at the first use of anything that needs torch; merely importing
+    the package changes nothing. No result depends on it.
     """
     if "torch" not in sys.modules and not any(name in os.environ for name in _SAID):
-        # The second is for runtimes other than GNU's, which know no number of spins.
+        # The second is for runtimes other than GNU's, which have no setting for a number of spins.
         os.environ.update(GOMP_SPINCOUNT=_SPINS, OMP_WAIT_POLICY="PASSIVE")
 
 
 def is_small(model) -> bool:
-    """Whether a step of a model in this processor's memory is too short to be shared out.
+    """Whether a step of a model on the CPU is too short to be split among threads.
 
-    With the model in the package, steps of 4 to 48 rows take twice the processor time on two
-    threads, and on a busy machine twice the time; prefills of many tokens gain by a second one.
+    With the packaged model, steps of 4 to 48 rows take twice the CPU time on two threads, and on a
+    busy machine twice the wall time; prefills of many tokens gain from a second thread.
     """
     if model.device.type != "cpu" or "OMP_NUM_THREADS" in os.environ:
         return False
@@ -44,7 +44,7 @@ def is_small(model) -> bool:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, torch computes on the calling thread alone."""
+    """Within this context, torch computes only on the calling thread."""
     import torch
 
     before = torch.get_num_threads()

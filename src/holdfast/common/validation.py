@@ -1,4 +1,4 @@
-"""Checks what comes from outside: a Pydantic model, and its errors as sentences."""
+"""Validates outside input with Pydantic models, and words their errors as sentences."""
 
 import difflib
 import functools
@@ -16,19 +16,19 @@ from holdfast.errors import shortened
 Path = tuple[str | int, ...]
 Schema = Mapping[str, Any]
 
-_FEW = 12  # names that a sentence lists
+_FEW = 12  # names that a sentence lists, at most
 _WORDS = {"boolean": "true or false", "object": "an object", "null": "empty"}
 
 
 class StrictModel(BaseModel):
-    """A model that converts nothing and knows all of its fields."""
+    """A model that converts nothing and forbids unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The first thing wrong with a value: where, Pydantic's name for it, and a sentence."""
+    """The first thing wrong with a value: its path, Pydantic's name for it, and a sentence."""
 
     path: Path
     kind: str
@@ -36,7 +36,7 @@ class Problem:
 
     @property
     def field(self) -> str:
-        """The path as it is written: `messages[0].content`."""
+        """The path as text: `messages[0].content`."""
         return written(self.path)
 
 
@@ -53,14 +53,14 @@ def problem_of(
 ) -> Problem:
     """The first error of validating a value against a model.
 
-    `name` is what a sentence calls the part of the value at a path, and at () the whole.
+    `name` gives the words for the part of the value at a path; () is the whole value.
     """
     listed = error.errors(include_url=False) if isinstance(error, ValidationError) else error
-    # a misspelt name explains that its field is missing
+    # a misspelt name explains why a field is missing
     first = next((entry for entry in listed if entry["type"] == "extra_forbidden"), listed[0])
-    # every branch of a union has its errors; those furthest in belong to the branch that was meant
+    # every branch of a union reports errors; the deepest ones belong to the branch that was meant
     related = [entry for entry in listed if entry["loc"][:1] == first["loc"][:1]]
-    # a value of the right type means its branch
+    # a value of the right type identifies its branch
     typed = ("missing", "_type")
     entry = max(related, key=lambda e: (len(_path(e, value)), not e["type"].endswith(typed)))
     path = _path(entry, value)
@@ -104,14 +104,14 @@ def _sentence(
 
 
 def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """The cure for an unknown name: the nearest known one, or all of a few."""
+    """The cure for an unknown name: the nearest known one, or all names if there are few."""
     if near := difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"
     return f"known are {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
-    """The schema of a part of a value; a union where several branches have that part."""
+    """The schema of a part of a value; a union if several branches have that part."""
     root, branches = schema, _branches(schema, value, schema)
     parts: list[Schema] = []
     for part in path:
@@ -154,7 +154,7 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 def expected(schema: Schema, root: Schema | None = None) -> str:
     """The values that a schema takes, in words: "a whole number from 1 to 16"."""
     schema = _resolve(schema, root or schema)
-    if "expected" in schema:  # a type may say it itself
+    if "expected" in schema:  # a type may bring its own words
         return str(schema["expected"])
     if "anyOf" in schema:
         branches = [branch for branch in schema["anyOf"] if branch.get("type") != "null"]

@@ -1,4 +1,4 @@
-"""The benchmark of Li et al. (2024): how well an agent keeps to its prompt as it talks on."""
+"""The benchmark of Li et al. (2024): how well an agent keeps to its prompt over a conversation."""
 
 from holdfast.drift.baseline import ask_baseline
 from holdfast.drift.benchmark import run

@@ -1,4 +1,4 @@
-"""The requests of one conversation: made, given room in the context, counted until answered."""
+"""Makes the requests of one conversation, fits them into the context, and counts open ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,33 +18,33 @@ from holdfast.models.requests import Reply, Request
 
 @dataclass(frozen=True)
 class PendingReply:
-    """A turn or a probe that is asked for."""
+    """A turn or a probe that has been requested."""
 
-    view: str  # whose, of the dialog
-    rounds: int  # the last one that it shows, its own message included
-    messages: Callable[[Shown], list[Message]]  # the chat that shows so much of the dialog
-    draw: tuple[Any, ...]  # names the reply's draw within the conversation; its round comes first
-    then: Callable[[Reply, Shown], list[Job]]  # returns what follows
+    view: str  # AGENT_VIEW or USER_VIEW
+    rounds: int  # the last round that it shows, including its own message
+    messages: Callable[[Shown], list[Message]]  # the chat for a given part of the dialog
+    draw: tuple[Any, ...]  # identifies the reply's draw in the conversation; its round comes first
+    then: Callable[[Reply, Shown], list[Job]]  # returns the jobs that follow
     failed: Callable[[RequestFailed], list[Job]]
-    keep: bool  # whether others go on from what is computed for it; else it forks the dialog
+    keep: bool  # whether later requests reuse what is computed for it; else it forks the dialog
 
 
 @dataclass
 class Asking:
-    """Asks what belongs to one conversation.
-    What a view of the dialog leaves out, for lack of room, only grows (`Settings.context`).
+    """Makes the requests of one conversation.
+    The part of a dialog that a view leaves out for lack of room only grows (`Settings.context`).
     """
 
     dialog: Dialog
-    methods: tuple[Method, ...]  # applied to the agent alone
+    methods: tuple[Method, ...]  # applied only to the agent
     settings: Settings
-    failures: Failures  # of the conversations side by side; told when the last question is answered
-    # takes how many rounds have ended, and how many tokens they took
+    failures: Failures  # of all conversations; notified when the last question is answered
+    # receives how many rounds have ended and how many tokens they took
     on_round: Callable[[int, int], None]
-    # begins further conversations in place of so many that have ended
+    # begins further conversations in place of this many that have ended
     next_ones: Callable[[int], list[Job]]
-    open: int = 0  # questions that are not answered yet
-    rounds: int = 0  # that `on_round` took
+    open: int = 0  # questions not answered yet
+    rounds: int = 0  # reported to `on_round` so far
     tokens: int = 0
 
     def ask(self, question: PendingReply) -> Job:
@@ -73,7 +73,7 @@ class Asking:
             return self._close(question.then(reply, shown))
 
         def failed(error: RequestFailed) -> list[Job]:
-            # the server knows how much room it wants
+            # the server knows how much room it needs
             if error.why == "context" and (again := self._again(question, shown, room=1)):
                 return [again]
             return self._fail(question, error)
@@ -95,7 +95,7 @@ class Asking:
         return Job(request, answered, failed, self._name(question))
 
     def _again(self, question: PendingReply, shown: Shown, room: int) -> Job | None:
-        """The request that shows less, or takes what room there is."""
+        """The request with fewer rounds, or for as long a reply as there is room for."""
         if self.settings.context == "stop":
             return None
         if shown.first < question.rounds:
@@ -105,7 +105,7 @@ class Asking:
         return self._request(question, shown, room=1) if room > 1 else None
 
     def _summary(self, question: PendingReply, shown: Shown, room: int) -> Job:
-        """The older half of the rounds is summarised, unless it was; then the question goes on."""
+        """Summarises the older half of the rounds unless already done, then asks the question."""
         before = (shown.first + question.rounds + 1) // 2
         key = (question.view, shown.first, before)
         compacts = self.settings.context == "compact" and question.view == AGENT_VIEW
@@ -118,7 +118,7 @@ class Asking:
         def answered(reply: Reply) -> list[Job]:
             self.failures.answered(request)
             self.dialog.count(f"{question.view} summary", reply)
-            return [go_on(reply.text)]  # empty where even half of them leave no room
+            return [go_on(reply.text)]  # empty if even half of them leave no room
 
         def failed(error: RequestFailed) -> list[Job]:
             return [go_on("")] if error.why == "context" else self._fail(question, error)
@@ -147,7 +147,7 @@ class Asking:
         return self._close(following)
 
     def tell_rounds(self, count: int) -> None:
-        """So many rounds have ended."""
+        """Reports that `count` rounds have ended."""
         self.on_round(count, self.dialog.forwarded - self.tokens)
         self.rounds, self.tokens = self.rounds + count, self.dialog.forwarded
 
@@ -155,7 +155,7 @@ class Asking:
         self.open -= 1
         if self.open:
             return following
-        if self.rounds < self.settings.rounds:  # progress counts the rounds that are not held, too
+        if self.rounds < self.settings.rounds:  # progress also counts rounds that never happen
             self.tell_rounds(self.settings.rounds - self.rounds)
         self.failures.over(self.dialog.pairing.number, self.dialog)
         return [*following, *self.next_ones(1)]
@@ -168,7 +168,7 @@ def probe_question(
     before: int,
     then: Callable[[bool], list[Job]] = lambda room: [],
 ) -> PendingReply:
-    """A probe before the round `before`; `then` takes whether there was room for it."""
+    """A probe of the dialog before round `before`; `then` receives whether there was room."""
 
     def messages(shown: Shown) -> list[Message]:
         message: Message = {"role": "user", "content": probe.question}

@@ -1,8 +1,8 @@
-"""The probes of a run asked of the model without any system prompt: what a measure gives by itself.
+"""Asks the probes of a run without any system prompt, to see the scores of the model by itself.
 
-The questions are those of the run's agents, each alone in a new chat under an empty system prompt,
-so that a template inserts none of its own. They are a run of their own, in the folder `baseline` of
-the run, so they change none of its draws and may be asked at any time.
+The questions are those of the run's agents, each in a new chat with an empty system prompt, so that
+a template does not insert its default. They form a separate run, in the folder `baseline` of the
+run, so they change none of its draws and may be asked at any time.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, res
 FOLDER = "baseline"
 KIND = "baseline"
 UNSTEERED = "none"
-_ASKED_BY = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")  # the questions
+_ASKED_BY = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")  # fix the questions
 
 
 def ask_baseline(
@@ -40,17 +40,17 @@ def ask_baseline(
     cast: Cast = Cast(),
     running: Running = Running(),
 ) -> RunData:
-    """Asks every conversation's stability probes once more, without a system prompt; resumes what
-    is there.
+    """Asks every conversation's stability probes once more, without a system prompt; resumes an
+    earlier baseline.
 
     Args:
-        model: as it is, without methods.
-        out: the folder of the run, whose suite, settings and cast the others are; it has checked
-            its judges.
-        running: its progress takes how many conversations were asked, and the tokens forwarded.
+        model: the model, used without methods.
+        out: the folder of the run, which has checked its judges; `suite`, `settings` and `cast` are
+            those of that run.
+        running: its progress receives how many conversations were asked, and the tokens forwarded.
 
-    A conversation with a question that is not answered is noted, and asked again by the next
-    command; the others go on.
+    A conversation with an unanswered question is noted and asked again by the next command; the
+    others continue.
 
     Raises:
         RecordsError: `out` has a baseline of another model, suite or seed.
@@ -63,7 +63,7 @@ def ask_baseline(
     every = dataclasses.asdict(settings)
     asked_by = {name: every[name] for name in _ASKED_BY}
     identity = identity_of(model, suite, [UNSTEERED], asked_by, given)
-    if "default_system_prompt" in about:  # version 0.2 asked under the template's default
+    if "default_system_prompt" in about:  # version 0.2 asked with the template's default
         identity["default_system_prompt"] = about["default_system_prompt"]
     judged = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
@@ -82,7 +82,7 @@ def ask_baseline(
 
 
 def read_baseline(out: Path | str) -> RunData | None:
-    """The baseline of a run; None where none was asked."""
+    """The baseline of a run; None if there is none."""
     folder = Path(out) / FOLDER
     return read_run(folder) if (folder / MANIFEST).is_file() else None
 

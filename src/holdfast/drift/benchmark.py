@@ -1,4 +1,4 @@
-"""The drift benchmark: conversations side by side, each recorded as soon as it is over."""
+"""The drift benchmark: concurrent conversations, each recorded as soon as it is over."""
 
 import contextlib
 import dataclasses
@@ -26,8 +26,8 @@ from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
 from holdfast.models.served import same_served
 
-# Draws belong to a conversation and its rounds, so more of them begin like fewer. In floating
-# point, what runs beside a conversation can change a last digit, and now and then a token.
+# Draws depend on a conversation and its rounds, so a larger run begins like a smaller one. In
+# floating point, what else is in a batch can change a last digit, and occasionally a token.
 COMPATIBILITY = records.Compatibility(
     # "divergence" was a setting before 0.3
     defaults={"settings": {**dataclasses.asdict(Settings()), "divergence": False}},
@@ -38,7 +38,7 @@ COMPATIBILITY = records.Compatibility(
     },
     reasons={
         "settings.rounds": (
-            "finished dialogs are recorded as text, so they cannot go on with exactly the "
+            "finished dialogs are recorded as text, so they cannot continue with exactly the "
             "tokens of a run of other rounds"
         )
     },
@@ -57,28 +57,28 @@ def run(
     numbers: Iterable[Sequence[int]] | None = None,
 ) -> records.RunData:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
-    resumes what is there.
+    resumes an earlier run there.
 
-    More conversations or other methods extend the run in a folder, and give the records that they
-    would have given in the first one. More rounds do not: finished dialogs are recorded as text.
+    More conversations or other methods extend the run in a folder, and give the same records as if
+    they had been there from the start. More rounds do not: finished dialogs are recorded as text.
 
     Args:
-        model: plays both sides, or the agent alone where the cast has a user model.
-        suite: the system prompts, probes and measures, or what `load_suite` takes.
-        out: a new folder, or that of the same run.
+        model: plays both sides, or only the agent if the cast has a user model.
+        suite: the system prompts, probes and measures, or a spec for `load_suite`.
+        out: a new folder, or the folder of the same run.
         settings: the protocol.
-        methods: each one a list applied to the agent, a method or a spec; () and "none" are the
-            model as it is. All see the same pairs and draws.
-        cast: who takes part beside the agent.
+        methods: each a list of methods for the agent, a method or a spec; () and "none" are the
+            unsteered model. All see the same pairs and draws.
+        cast: who takes part besides the agent.
         running: traces, progress and the command line.
-        numbers: the conversations, in batches; None: all. A batch is asked for when the one before
-            it is recorded, so an iterator (for one method) may look into the folder.
+        numbers: the conversations, in batches; None: all. A batch is requested once the previous
+            one is recorded, so an iterator (for one method) may look into the folder.
 
     Raises:
-        UsageError: a suite without what the settings ask for, methods given twice, dialogs and a
-            user model, or a model on Ray and a user model.
+        UsageError: the suite lacks what the settings ask for, a method is given twice, or a user
+            model is combined with dialogs or with a model on Ray.
         RecordsError: `out` holds another run, or cannot be written.
-        HoldfastError: as the models; methods that they cannot apply are refused at once.
+        HoldfastError: from the models; methods that they cannot apply are refused at once.
     """
     chosen, user_model = _by_spec(methods), cast.user_model
     for player in (model,) if user_model is None else (model, user_model):
@@ -133,13 +133,13 @@ def check_folder(
 
 
 def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
-    """Two models, which talk in one process."""
+    """Two models that talk to each other in one process."""
     if isinstance(agent, Replicas):
         raise UsageError(
-            f"{agent.name} is on Ray, where no user model of its own can talk with it; leave out"
+            f"{agent.name} is on Ray, where a separate user model cannot talk to it; leave out"
             " --ray, or --user-model."
         )
-    return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use its session alone
+    return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use only its session
 
 
 def _by_spec(methods: Sequence[Sequence[Method] | Method | str]) -> dict[str, tuple[Method, ...]]:
@@ -175,7 +175,7 @@ def identity_of(
     given: Dialogs | UserTurns | None = None,
     user_model: ChatModel | None = None,
 ) -> dict[str, Any]:
-    """The facts that two commands of one run share; without a model, those known before."""
+    """The facts that all commands of a run share; without a model, those known before loading."""
     identity: dict[str, Any] = {}
     if model is not None:
         fingerprint, runtime = model.fingerprint, model.runtime
@@ -196,7 +196,7 @@ def identity_of(
 
 
 def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:
-    """The dialogs or the user turns of a run, by name and content; nothing without."""
+    """The dialogs or the user turns of a run, by name and content; {} if it has none."""
     if given is None:
         return {}
     kind = "user_turns" if isinstance(given, UserTurns) else "dialogs"

@@ -1,4 +1,4 @@
-"""The parts of a suite: system prompts, the rules that each gives, and how these are probed."""
+"""The parts of a suite: system prompts, the rules in each, and how these are probed."""
 
 import hashlib
 import json
@@ -13,25 +13,25 @@ from holdfast.measures import as_measure
 from holdfast.measures.turns import EVERY_TURN, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
-NO_CATEGORY = "rules"  # of a case in a file that gives none
+NO_CATEGORY = "rules"  # of a case whose file gives none
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that a system prompt asks for, and how to tell whether it is still done.
+    """One thing that a system prompt asks for, and how to tell whether it is still followed.
 
     Attributes:
-        id: unique within its case; None for the rule of a case that has but one.
+        id: unique within its case; None for the rule of a case without `rules`.
         probes: questions that show whether it is followed (p_B in Li et al. 2024, section 3.1);
-            () for a rule that only logs are scored by.
-        measure: scores a reply to a probe (f_B); a `Measure`, or what `as_measure` makes one of: a
+            () for a rule that only scores logs.
+        measure: scores a reply to a probe (f_B); a `Measure`, or whatever `as_measure` takes: a
             function from the reply's text to a number, or a spec such as "one_sentence".
-        follows: replies that keep to the rule; the measure must score them high.
-        breaks: replies that do not; the measure must score them low.
-        when: the turns of a log that it applies to; probes are scored whatever it says.
+        follows: replies that follow the rule; the measure must score them high.
+        breaks: replies that break it; the measure must score them low.
+        when: the turns of a log that it applies to; probes are always scored.
 
     Raises:
-        UsageError: no probes, or no measure.
+        UsageError: no measure.
     """
 
     id: str | None
@@ -50,7 +50,7 @@ class Rule:
 class Case:
     """A system prompt, and how to tell whether it is still followed.
 
-    A prompt that gives one rule has `probes` and `measure`; one that gives several has `rules`.
+    A prompt with one rule has `probes` and `measure`; one with several has `rules`.
 
     Attributes:
         id: unique within its suite.
@@ -60,7 +60,7 @@ class Case:
         rules: several rules of one prompt, each with an id.
 
     Raises:
-        UsageError: both forms or neither, no probes, no measure, or rules with one id.
+        UsageError: both forms or neither, no measure, or rules with the same id.
     """
 
     id: str
@@ -98,7 +98,7 @@ class Case:
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """The rules of the prompt; the one without a name where the case has its own measure."""
+        """The rules of the prompt; a single one without an id if the case has its own measure."""
         if self.rules:
             return self.rules
         return (Rule(None, self.probes, self.measure, self.follows, self.breaks, self.when),)
@@ -114,7 +114,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Persona:
-    """A user model with a system prompt of its own (s_A) that nothing measures."""
+    """A user model with its own system prompt (s_A), which nothing measures."""
 
     id: str
     system_prompt: str
@@ -128,8 +128,8 @@ class Suite:
         name: shown in tables and records.
         cases: at least one, in the order that the draws of a run refer to.
         starters: at least one.
-        notes: what a reader of the results has to know about the suite.
-        personas: who the user model may be in place of another case of the suite.
+        notes: what a reader of the results needs to know about the suite.
+        personas: who the user model may be, instead of another case of the suite.
     """
 
     name: str
@@ -144,7 +144,7 @@ class Suite:
         cases = [_content(case) for case in self.cases]
         content: dict[str, Any] = {"starters": self.starters, "cases": cases}
         if any(len(group) > 1 for case in self.cases for group in case.rules_asked_together):
-            content["replies"] = "shared"  # before, each of these rules had a reply of its own
+            content["replies"] = "shared"  # formerly, each of these rules had its own reply
         if self.personas:
             content["personas"] = [[persona.id, persona.system_prompt] for persona in self.personas]
         canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -152,13 +152,13 @@ class Suite:
 
 
 def personas_of(texts: Sequence[str]) -> tuple[Persona, ...]:
-    """Personas by their system prompts, numbered from 1."""
+    """Personas with these system prompts, numbered from 1."""
     return tuple(Persona(f"persona-{number}", text) for number, text in enumerate(texts, start=1))
 
 
 @cache
 def generic_starters() -> tuple[str, ...]:
-    """The starters of a suite that has none of its own; they suit any system prompt."""
+    """The starters for a suite that brings none; they suit any system prompt."""
     text = asset("suites/starters.txt")
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
@@ -170,7 +170,7 @@ def _questions(probes: Any, owner: str) -> tuple[str, ...]:
 
 
 def _content(case: Case) -> list[Any]:
-    # those of a case with one measure are the same as before there were rules
+    # for a case with one measure, these are the same as before rules were introduced
     content: list[Any] = [case.probes, case.measure.spec] if case.measure else []
     if case.rules:
         content = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]

@@ -1,4 +1,4 @@
-"""A conversation on its way: what each side sees of it, and what is recorded of it."""
+"""A conversation in progress: what each side sees of it, and what is recorded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,36 +16,36 @@ from holdfast.measures import Measure
 from holdfast.measures.repetition import repetitions
 from holdfast.models.requests import Reply
 
-AGENT_VIEW, USER_VIEW = "agent", "user"  # of one dialog; each is a thread of the session
+AGENT_VIEW, USER_VIEW = "agent", "user"  # views of a dialog; each is a thread of the session
 _ROLES = {"user": "user", "agent": "assistant"}
 _LONGEST_REASON = 500  # characters
 
 
 @dataclass
 class Dialog:
-    """One conversation on its way."""
+    """One conversation in progress."""
 
     pairing: Pairing
-    turns: list[dict[str, Any]] = field(default_factory=list)  # of both, as the record has them
+    turns: list[dict[str, Any]] = field(default_factory=list)  # of both sides, as recorded
     probes: list[dict[str, Any]] = field(default_factory=list)  # in the order of their answers
     unanswered: list[dict[str, Any]] = field(default_factory=list)
     ended: dict[str, Any] | None = None  # the round in which it ended early, and why
     traces: dict[int, TurnTrace] = field(default_factory=dict)  # of the agent's turns, by round
     forwarded: int = 0  # tokens that went through the model
-    usage: list[tuple[int, int] | None] = field(default_factory=list)  # read and written, by reply
-    # of each reply its view, and the tokens that the model had to know for it
+    usage: list[tuple[int, int] | None] = field(default_factory=list)  # read and written, per reply
+    # for each reply, its view and the tokens that the model had to process for it
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    shown: dict[str, Shown] = field(default_factory=dict)  # by view, in the last of its turns
-    # by view, first round, and the round behind the last
+    shown: dict[str, Shown] = field(default_factory=dict)  # by view, in its last turn
+    # by view, first round, and the round after the last
     summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Those that a replayed dialog declares."""
+        """The tools that a replayed dialog declares."""
         return () if self.pairing.dialog is None else self.pairing.dialog.tools
 
     def count(self, view: str, reply: Reply) -> None:
-        """Remembers what the model had to read for `reply`, and what it did read."""
+        """Records the tokens that `reply` needed, and those that the model did process."""
         self.forwarded += reply.forwarded
         self.usage.append(reply.usage)
         if reply.prompt_ids is None or reply.token_ids is None or reply.stop_reason == "context":
@@ -64,7 +64,7 @@ def _system(text: str) -> list[Message]:
 
 
 def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) -> list[Message]:
-    """[s_B, a1, b1, ...] with all turns, or with those of the rounds before `before`."""
+    """[s_B, a1, b1, ...] with all turns, or only those of the rounds before `before`."""
     messages = _system(system_of(dialog.pairing))
     for turn in dialog.turns:
         if shown.first <= turn["round"] and (before is None or turn["round"] < before):
@@ -103,7 +103,7 @@ def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> di
 
 
 def _prompt_tokens(reply: Reply) -> dict[str, int]:
-    """How much of the chat an endpoint says that it has read."""
+    """How many tokens of the chat an endpoint reports to have read."""
     return {"prompt_tokens": reply.billed[0]} if reply.billed else {}
 
 
@@ -119,7 +119,7 @@ def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
 
 
 def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> list[dict[str, Any]]:
-    """The record of a probe: an entry for each of its rules, with the score that it gives."""
+    """The record of a probe: an entry for each of its rules, with its score."""
     stop = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
     return [
         {
@@ -137,7 +137,7 @@ def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> lis
 
 
 def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
-    """The score and its reason, as a record has them; None if a model judges it later."""
+    """The score and its reason, as recorded; the score is None if a model judges it later."""
     refused = reply.stop_reason == "refusal"
     text = "" if refused else reply.text
     judge = {"judge": measure.arguments["model"]} if measure.judged else {}
@@ -201,7 +201,7 @@ def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _tokens(dialog: Dialog) -> dict[str, int]:
-    """Tokens forwarded, the least possible, and those read and written."""
+    """Tokens forwarded, the least possible number, and those read and written, if known."""
     counts = {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)}
     known = [usage for usage in dialog.usage if usage is not None]
     if known and len(known) == len(dialog.usage):

@@ -1,13 +1,13 @@
-"""Dialogs of one's own, which a run replays: one per line of a JSONL file (docs/conversations.md).
+"""A user's own dialogs, which a run replays: one per line of a JSONL file (docs/conversations.md).
 
     {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]}
     {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}]}
     [{"role": "user", "content": "..."}, ...]
 
-A dialog is read as rounds: what the user said, and what was answered, with the tool calls on the
-way. Messages of one speaker that follow one another are one turn.
+A dialog is read as rounds: what the user said and what was answered, including tool calls.
+Consecutive messages of one speaker form one turn.
 
-Scripts are the user's messages alone, which a run sends in place of a user model's: a JSON list of
+A script has only the user's messages, which a run sends in place of a user model's: a JSON list of
 strings per line.
 """
 
@@ -29,35 +29,35 @@ from holdfast.drift.messages import (
 )
 from holdfast.errors import UsageError
 
-RECORDED = "recorded"  # the stop reason of a turn that is replayed
-SCRIPTED = "scripted"  # that of a user turn from a script
+RECORDED = "recorded"  # the stop reason of a replayed turn
+SCRIPTED = "scripted"  # the stop reason of a user turn from a script
 GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
 SHIPPED_SCRIPTS = "everyday"
-_NO_TEXT = ("tool_use", *CALLS, *SAID_TO_NOBODY)  # kinds of parts that are read, or left out
+_NO_TEXT = ("tool_use", *CALLS, *SAID_TO_NOBODY)  # kinds of parts that need no text
 
 
 @dataclass(frozen=True)
 class RecordedRound:
-    """A round of a dialog of a file."""
+    """A round of a recorded dialog."""
 
     user: str
     messages: tuple[Message, ...]  # of the assistant and its tools
 
     @property
     def answer(self) -> str:
-        """Every text of the assistant."""
+        """All texts of the assistant."""
         texts = (m["content"] for m in self.messages if m["role"] == "assistant")
         return "\n\n".join(filter(str.strip, texts))
 
 
 @dataclass(frozen=True)
 class RecordedDialog:
-    """A dialog of a file."""
+    """A dialog read from a file."""
 
     line: int  # in its file, from 1
-    system: str  # its system prompt; "" where it has none
+    system: str  # its system prompt; "" if it has none
     rounds: tuple[RecordedRound, ...]
-    tools: tuple[Tool, ...] = ()  # that it declares
+    tools: tuple[Tool, ...] = ()  # declared by the dialog
 
     @property
     def messages(self) -> list[Message]:
@@ -69,16 +69,16 @@ class RecordedDialog:
 
 @dataclass(frozen=True)
 class Dialogs:
-    """The dialogs of a file, in their order."""
+    """The dialogs of a file, in order."""
 
     name: str  # of the file
     fingerprint: str  # SHA-256 of the file, in hexadecimal
     dialogs: tuple[RecordedDialog, ...]
-    left_out: str = ""  # a sentence on those that a model cannot be shown; "" where there is none
+    left_out: str = ""  # a sentence about dialogs that a model cannot be shown; "" if none
 
     @property
     def rounds(self) -> int:
-        """Of the longest."""
+        """The number of rounds of the longest dialog."""
         return max(len(dialog.rounds) for dialog in self.dialogs)
 
 
@@ -92,7 +92,7 @@ class Script:
 
 @dataclass(frozen=True)
 class UserTurns:
-    """The scripts of a file, in their order."""
+    """The scripts of a file, in order."""
 
     name: str  # of the file
     fingerprint: str  # SHA-256 of the file, in hexadecimal
@@ -105,7 +105,7 @@ class UserTurns:
 
 
 def read_user_turns(path: Path | str) -> UserTurns:
-    """Reads a file of scripts; "everyday" is the one that ships."""
+    """Reads a file of scripts; "everyday" is the one shipped."""
     if str(path) == SHIPPED_SCRIPTS:
         path = Path(str(ASSETS / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
     path = Path(path)
@@ -128,7 +128,7 @@ def read_dialogs(path: Path | str) -> Dialogs:
 
 
 def _values_in(path: Path) -> list[tuple[int, Any]]:
-    """The values of a file of JSON lines, each with the number of its line."""
+    """The values of a JSON Lines file, each with its line number."""
     values = list(read_json_lines(path))
     if not values:
         raise UsageError(f"{path} holds no dialog; write one per line.")
@@ -150,7 +150,7 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
     exchanges = _exchanges(messages, where)
     user, last = exchanges[-1][0]["content"], exchanges[-1][-1]
     if last["role"] != "assistant" or last.get("tool_calls"):
-        exchanges.pop()  # what got no answer is not replayed
+        exchanges.pop()  # an unanswered message is not replayed
     if not exchanges:
         raise UsageError(
             f"{where} has no answer to {_short(user)}; a dialog has one round or more."
@@ -160,7 +160,7 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
 
 
 def _listed(value: Any, where: str) -> list[Any]:
-    """The messages of a dialog, checked, behind a system prompt that stands beside them."""
+    """The checked messages of a dialog, after the system prompt if it has a field for one."""
     listed = value
     if isinstance(value, dict):
         field = next((name for name in ("messages", "conversations") if name in value), "")
@@ -194,8 +194,8 @@ def _check_content(content: Any, where: str) -> None:
 
 
 def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
-    """The user's messages, each with all that follows it until the next one."""
-    # messages of one speaker in a row are one, unless a text follows a tool call
+    """The user's messages, each with everything that follows it until the next one."""
+    # consecutive messages of one speaker are merged, unless a text follows a tool call
     exchanges: list[list[Message]] = []
     for message in messages:
         role, text, calls = message["role"], message["content"], message.get("tool_calls", [])

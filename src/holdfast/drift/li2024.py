@@ -30,7 +30,7 @@ FILE_NAME = "hundred_system_prompts.py"
 
 @dataclass(frozen=True)
 class Binding:
-    """The table's row for one entry; `mends` says what strict scoring sets right, or is empty."""
+    """The table's row for one entry; `mends` says what strict scoring corrects, or is empty."""
 
     id: str
     category: str
@@ -70,7 +70,7 @@ def notes(scoring: str) -> tuple[str, ...]:
         "System prompts and probes of Li et al. 2024; the conversation starters are Holdfast's"
         " own.",
         summary[scoring],
-        "Word lists, tagger and sentence splitter are Holdfast's, and languages are told by"
+        "Word lists, tagger and sentence splitter are Holdfast's, and languages are identified by"
         " py3langid and wordfreq: offline and deterministic.",
     )
 
@@ -116,7 +116,7 @@ def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
 
 
 def text_of(node: ast.expr) -> str | None:
-    """The text of a string, joined with '+' or not; None for anything that would have to be run."""
+    """The text of a string, possibly joined with '+'; None for anything that would need running."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -130,7 +130,7 @@ def text_of(node: ast.expr) -> str | None:
 
 
 def key_of(system_prompt: str, probe: str) -> str:
-    """SHA-256 of the words of an entry; two entries have the same system prompt, so of both."""
+    """SHA-256 of an entry's words: prompt and probe, as two entries share a system prompt."""
     joined = " | ".join(
         " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
         for text in (system_prompt, probe)

@@ -1,4 +1,4 @@
-"""Messages and tools as chat APIs write them, read into one form.
+"""Reads the messages and tools of several chat APIs into one form.
 
 One reader takes the messages of OpenAI's Chat Completions (with `tool_calls` and `tool` messages),
 the items of its Responses API, Anthropic's messages with content blocks, and ShareGPT's turns:
@@ -26,7 +26,7 @@ SAID_TO_NOBODY = ("reasoning", "item_reference", "thinking", "redacted_thinking"
 
 
 class Malformed(Exception):
-    """A message or a line that is none; its text says why."""
+    """An invalid message or line; the text of the exception says why."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class LoggedMessage:
     """A message of a dialog."""
 
     role: str  # system, user, assistant or tool
-    text: str  # "" where it holds none
-    calls: tuple[ToolCall, ...] = ()  # of tools, by the assistant
+    text: str  # "" if it has none
+    calls: tuple[ToolCall, ...] = ()  # tool calls by the assistant
     call_id: str = field(default="", compare=False)  # of the call whose result it is, if logged
 
 
@@ -61,7 +61,7 @@ def _read_item(item: Any) -> Iterator[LoggedMessage]:
     elif isinstance(kind, str) and kind.endswith("_call_output"):
         yield LoggedMessage("tool", _text_of(item.get("output")), call_id=_id_of(item))
     elif kind in SAID_TO_NOBODY or (isinstance(kind, str) and kind.endswith("_call")):
-        return  # thoughts, and tools that the provider runs itself
+        return  # reasoning, and tools that the provider runs itself
     else:
         yield from _read_message(item)
 
@@ -133,7 +133,7 @@ def _type_of(block: Any) -> Any:
 
 
 def _text_of(content: Any) -> str:
-    """The texts of a content: a string, or a list of blocks; other kinds of blocks are left out."""
+    """The text of a content: a string, or a list of blocks; blocks without text are left out."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -157,7 +157,7 @@ def _text_of(content: Any) -> str:
 
 
 def read_tools(declared: Any) -> tuple[Tool, ...]:
-    """Tools as OpenAI declares them, from that form, Anthropic's, Responses' or a JSON text."""
+    """Tools in OpenAI's form, read from that, Anthropic's, the Responses API's, or JSON text."""
     if isinstance(declared, str) and declared.strip():
         try:
             declared = json.loads(declared)
@@ -178,7 +178,7 @@ def read_tools(declared: Any) -> tuple[Tool, ...]:
 
 
 def as_chat(messages: Sequence[LoggedMessage]) -> list[Message]:
-    """The messages as a request has them; tool calls are numbered anew, for every template."""
+    """The messages as a request has them; tool calls are renumbered to suit every template."""
     chat: list[Message] = []
     open_calls: list[tuple[str, str]] = []  # the id in the log, and ours
     number = 0

@@ -39,7 +39,7 @@ class Probe:
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """Identifies it among the probes of its round, and seeds its draw."""
+        """Identifies the probe among those of its round, and seeds its draw."""
         rule = () if self.rule.id is None else (self.rule.id,)
         return (self.kind, *rule, self.index)
 
@@ -48,14 +48,14 @@ class Probe:
 class Pairing:
     """One conversation before it begins: who talks, and what is asked."""
 
-    number: int  # from 0; draws depend on it and the seed alone, so longer runs begin like shorter
+    number: int  # from 0; draws depend only on it and the seed, so longer runs begin like shorter
     agent: Case  # whose prompt is s_B
     user: Case | Persona | None  # whose prompt the user model has (s_A); None: none
     starter: str  # a_1
-    every_probe: tuple[Probe, ...]  # of a round: of every rule of the agent, and of the user
-    dialog: RecordedDialog | None = None  # that was held, and is replayed; None: the agent answers
+    every_probe: tuple[Probe, ...]  # of a round: for every rule of the agent, and of the user
+    dialog: RecordedDialog | None = None  # a recorded one to replay; None: the agent answers
     script: Script | None = None  # the user's messages; None: a user model talks
-    canary: str = ""  # a sentence behind the agent's system prompt, with a fact that is asked
+    canary: str = ""  # a sentence after the agent's system prompt, with a fact to ask for
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -64,12 +64,12 @@ class Pairing:
 
     @property
     def adoption_probes(self) -> tuple[str, ...]:
-        """p_A; empty where the user model has no prompt that is measured."""
+        """p_A; empty if the user model has no prompt that is measured."""
         return tuple(probe.question for probe in self.every_probe if probe.kind == "adoption")
 
 
 def user_prompt_of(suite: Suite, settings: Settings) -> str:
-    """Where the user model has its prompt from: "auto" is settled by what the suite holds."""
+    """Where the user model gets its prompt; "auto" is resolved by what the suite contains."""
     chosen = settings.user_prompt
     if chosen in ("replayed", "scripted"):
         given = "dialogs" if chosen == "replayed" else "user turns"
@@ -93,7 +93,7 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     """The conversation `number` of a run: agent, user, starter, and probes.
 
     Starters and probes are drawn as if the user were another case, so that a run with personas or
-    an unprompted user has those of the run with pairs of the suite.
+    an unprompted user has the same ones as a run with pairs of the suite.
     """
     source = user_prompt_of(suite, settings)
     rng = random.Random(seed_of("pairing", settings.seed, number))
@@ -111,7 +111,7 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
 
 
 def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None) -> Settings:
-    """The settings with who the user is, and no more conversations than dialogs to replay."""
+    """The settings with the user prompt resolved, and no more conversations than dialogs."""
     if given is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))
     source = "scripted" if isinstance(given, UserTurns) else "replayed"
@@ -136,7 +136,7 @@ def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None)
 def draw(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, number: int
 ) -> Pairing:
-    """The conversation `number` of a run: a dialog that is replayed, a script, or two models."""
+    """The conversation `number` of a run: a replayed dialog, a script, or two models."""
     if given is None:
         pairing = draw_pairing(suite, settings, number)
     elif isinstance(given, UserTurns):
@@ -154,8 +154,8 @@ def _with_canary(pairing: Pairing, seed: int) -> Pairing:
 
 
 def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
-    """The conversation with an unprompted user model, whose messages a script has."""
-    # every script is used once before any is used again, in an order that is drawn anew each time
+    """The conversation with an unprompted user model, whose messages come from a script."""
+    # every script is used once before any is used again, in an order that is redrawn each time
     pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
     lap, position = divmod(number, len(user_turns.scripts))
     order = list(user_turns.scripts)
@@ -164,8 +164,8 @@ def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, numb
 
 
 def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
-    """The dialog of that place in the file, under the case whose prompt it has, else one drawn."""
-    # who the user was is not known, so there is no adoption
+    """Dialog `number` of the file, under the case whose prompt it has, or else a drawn one."""
+    # the user's prompt is unknown, so there is no adoption
     dialog = dialogs.dialogs[number]
     rng = random.Random(seed_of("pairing", settings.seed, number))
     agent = case_of(suite, dialog)
@@ -177,7 +177,7 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
 
 
 def replayable(model: ChatModel, suite: Suite, settings: Settings, given: Given) -> Given:
-    """The dialogs without those whose tools the template leaves out, which a warning names."""
+    """The dialogs without those whose tools the template cannot render, which a warning lists."""
     if not isinstance(given, Dialogs):
         return given
     chats = {}
@@ -225,7 +225,7 @@ def case_of(suite: Suite, dialog: RecordedDialog) -> Case | None:
 def _draw_pair(
     suite: Suite, settings: Settings, number: int, rng: random.Random
 ) -> tuple[Case, Case | None]:
-    """An ordered pair of different cases; no second where the suite has but one."""
+    """An ordered pair of different cases; the second is None if the suite has only one."""
     cases = suite.cases
     agent = rng.choice(cases)
     user = rng.choice([case for case in cases if case.id != agent.id]) if len(cases) > 1 else None
@@ -243,7 +243,7 @@ def _draw_pair(
 
 
 def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
-    """Drawn; or, where pairs are not, in an order that meets every case with every persona."""
+    """A drawn persona; if pairs are not drawn, the order gives every case every persona."""
     if settings.pairs in ("random", "in-turn"):
         return random.Random(seed_of("persona", settings.seed, number)).choice(suite.personas)
     lap, position = divmod(number, len(suite.cases))
@@ -254,7 +254,7 @@ def _ask(
     kind: str, case: Case, settings: Settings, number: int, rng: random.Random
 ) -> tuple[Probe, ...]:
     """The probes of every rule; rules with the same probes are asked together."""
-    # a rule with a name draws the same whatever stands beside it
+    # a rule with an id draws the same whatever other rules there are
     probes: list[Probe] = []
     for rule, *more in case.rules_asked_together:
         if not rule.probes:

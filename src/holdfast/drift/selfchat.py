@@ -4,8 +4,8 @@ The agent sees [s_B, a1, b1, ..., ai]. The user model sees the same dialog with 
 under s_A; chats begin with a user message, so its first one recaps a1 and b1. Round i's probe forks
 the agent's dialog in place of a_i and never enters it.
 
-A dialog that was held is replayed: it stays as it was recorded, and the model answers the probes
-alone, each in a copy of the dialog as far as it had gone.
+A recorded dialog is replayed: it stays as it was recorded, and the model answers only the probes,
+each in a copy of the dialog up to that round.
 """
 
 import time
@@ -43,15 +43,15 @@ def converse(
     listener: Listener,
     together: int | None = None,
 ) -> None:
-    """Runs conversations side by side; each goes on as soon as it can, and one that is over makes
+    """Runs conversations concurrently; each continues as soon as it can, and one that is over makes
     room for the next.
 
     Args:
         session: a fresh session of the model that plays both sides, or of two that play one each
             (`TwoModels`).
-        pairings: the conversations; taken one by one, where there is room.
-        listener: takes, by its number, the record of each conversation that is over, without its
-            method's name, with the masses of its turns; and the progress in rounds.
+        pairings: the conversations; taken one by one, as there is room.
+        listener: receives the record of each finished conversation by number, without its method's
+            name, with the masses of its turns; and the progress in rounds.
     """
     last = time.monotonic()
 
@@ -89,12 +89,12 @@ def converse(
 
 
 def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Job:
-    """The first request of one conversation, where no session runs it and what follows."""
+    """The first request of one conversation, for callers that run its jobs without a session."""
     for rule in (rule for probe in dialog.pairing.every_probe for rule in probe.rules):
         if rule.measure.judged:
             raise UsageError(
                 f"The judge of {dialog.pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
-                " is asked by `holdfast drift` alone; take a suite without judges here."
+                " is asked only by `holdfast drift`; take a suite without judges here."
             )
     failures = Failures(lambda dialog: None, "conversation")
     return _first(
@@ -103,14 +103,14 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
 
 
 def _first(asking: Asking) -> Job:
-    """The first request of a conversation: of a dialog that was held, or of a self-chat."""
+    """The first request of a conversation: of a recorded dialog, or of a self-chat."""
     recorded = asking.dialog.pairing.dialog
     return SelfChat(asking).begin() if recorded is None else Replay(asking, recorded).begin()
 
 
 @dataclass(frozen=True)
 class SelfChat:
-    """The order of requests where models talk: turns one by one, and probes beside them."""
+    """The order of requests in a self-chat: turns one by one, with probes alongside."""
 
     asking: Asking
 
@@ -131,7 +131,7 @@ class SelfChat:
         return self._agent_turn(1)
 
     def _agent_turn(self, number: int) -> Job:
-        """b_i; then the next round, and the probes that need no more than this."""
+        """Asks for b_i; then for the next round, and for the probes that need no more than b_i."""
 
         def then(reply: Reply, shown: Shown) -> list[Job]:
             following = []
@@ -148,7 +148,7 @@ class SelfChat:
         return self._turn(AGENT_VIEW, number, number, then)
 
     def _user_turn(self, number: int) -> Job:
-        """a_i, and then b_i; a script has a_i already."""
+        """Asks for a_i and then b_i; a script already has a_i."""
         if (script := self.dialog.pairing.script) is not None:
             scripted = Reply(script.messages[number - 1], None, SCRIPTED)
             self.dialog.turns.append(turn_of(number, "user", scripted))
@@ -162,7 +162,7 @@ class SelfChat:
     def _turn(
         self, speaker: str, number: int, rounds: int, then: Callable[[Reply, Shown], list[Job]]
     ) -> Job:
-        """A turn that sees the dialog up to the round `rounds`; unanswered, it ends the dialog."""
+        """Asks for a turn that sees the dialog up to round `rounds`; a failure ends the dialog."""
 
         def messages(shown: Shown) -> list[Message]:
             whole = user_view if speaker == USER_VIEW else agent_view
@@ -181,7 +181,7 @@ class SelfChat:
         )
 
     def _say(self, number: int, speaker: str, reply: Reply, shown: Shown) -> bool:
-        """Appends a turn; False where the dialog has come to the end of the model's context."""
+        """Appends a turn; returns False if the dialog has filled the model's context."""
         if reply.stop_reason == "context":
             if number == 1:
                 raise _prompt_too_long(self.dialog)
@@ -195,7 +195,7 @@ class SelfChat:
         return True
 
     def _probes(self, number: int, before: int) -> list[Job]:
-        """The probes of a round, each behind all turns of the rounds before `before`."""
+        """The probes of a round, each after all turns of the rounds before `before`."""
         return [
             self.asking.ask(probe_question(self.dialog, number, probe, before))
             for probe in self.dialog.pairing.every_probe
@@ -203,16 +203,16 @@ class SelfChat:
 
 
 def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
-    """How many rounds of a dialog are probed; in place of a turn, a probe follows the last too."""
+    """How many rounds of a dialog are probed; "in-place" also probes after the last round."""
     return min(settings.rounds, len(dialog.rounds) + (settings.probe_at == "in-place"))
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The order of requests where a recorded dialog is replayed.
+    """The order of requests when a recorded dialog is replayed.
 
-    The first probe of the last round is asked first: what is computed for it holds the whole
-    dialog, and serves all others.
+    The first probe of the last round is asked first: what is computed for it covers the whole
+    dialog, and all others reuse it.
     """
 
     asking: Asking
@@ -236,7 +236,7 @@ class Replay:
         return WHOLE if window is None else Shown(first=max(1, number - window + 1))
 
     def _first(self, number: int) -> Job:
-        """The first probe of a round, then all others; without room, that of the round before."""
+        """Asks a round's first probe, then all others; without room, that of the round before."""
         first, *more = self.asking.dialog.pairing.every_probe
 
         def then(room: bool) -> list[Job]:

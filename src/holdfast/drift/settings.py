@@ -1,8 +1,8 @@
-"""How a drift benchmark is run: its settings, who takes part, and what of a long dialog is shown.
+"""How a drift benchmark is run: settings, who takes part, and how much of a dialog is shown.
 
-Every field of `Settings` changes results, so every field is part of a run's identity. Where the
-model's context does not hold all of a dialog, whole rounds go, the oldest first, so that a chat
-still begins with a message of the user; the system prompt stays, unless it is compacted too.
+Every field of `Settings` changes results, so every field is part of a run's identity. If a dialog
+does not fit into the model's context, whole rounds are dropped, oldest first, so that a chat still
+begins with a user message; the system prompt stays, unless it is compacted too.
 """
 
 import json
@@ -33,8 +33,8 @@ class Shown:
 
     Args:
         first: the first round; those before it are left out.
-        summary: of the rounds that are left out; "" where nothing is said of them.
-        compacts: whether the summary stands in place of the system prompt too.
+        summary: of the rounds that are left out; "" if there is none.
+        compacts: whether the summary replaces the system prompt too.
     """
 
     first: int = 1
@@ -43,7 +43,7 @@ class Shown:
 
     @property
     def fields(self) -> dict[str, int]:
-        """Its fields in the record of a turn or a probe; none where the dialog is whole."""
+        """Its fields in the record of a turn or a probe; none if the dialog is whole."""
         return {"left_out": self.first - 1} if self.first > 1 else {}
 
 
@@ -66,7 +66,7 @@ def with_summary(messages: Sequence[Message], shown: Shown) -> list[Message]:
 def to_summarise(
     prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int, system: str = ""
 ) -> list[Message]:
-    """The chat that asks for a summary of the rounds before `before`, and of what went before."""
+    """The chat that asks for a summary of the rounds before `before`, with any earlier summary."""
     earlier = [f"System: {system}"] if system and not shown.compacts else []
     earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
     lines = [_spoken(turn) for turn in turns if shown.first <= turn["round"] < before]
@@ -74,7 +74,7 @@ def to_summarise(
 
 
 def _spoken(turn: Mapping[str, Any]) -> str:
-    """A turn as a summary reads it, with the tool calls of a replayed one."""
+    """A turn as text to summarise, with the tool calls of a replayed one."""
     parts = [(turn["speaker"], turn["text"])]
     if "messages" in turn:
         parts = []
@@ -104,24 +104,24 @@ class Settings:
             (the first of persona, suite and empty that the suite has). A run of dialogs has
             "replayed", and one of user turns "scripted".
         system_as: "role", or "first-user" for models and endpoints without a system role.
-        probes_per_round: of each rule and kind; the same questions at every round.
-        probe_at: "in-place" (round i's probe stands in place of the i-th user turn) or
+        probes_per_round: per rule and kind; the same questions at every round.
+        probe_at: "in-place" (round i's probe takes the place of the i-th user turn) or
             "after-round" (it follows the i-th agent turn, as in the released code).
         adoption: whether the agent is asked the user's probe too.
-        trace: whether the attention mass on the agent's prompt is recorded, where it is known.
+        trace: whether the attention mass on the agent's prompt is recorded, if it is known.
         pairs: "random" (drawn); "balanced" (all ordered pairs in turn, each prompt the agent
             equally often from the start); "all" (the same pairs, the agent's prompt changing last);
             or "in-turn" (each prompt is the agent's in turn, and the user model is drawn).
-        context: where the model's context leaves no room for a reply, "stop" ends the dialog, "cut"
-            leaves out as many of the oldest rounds as it takes, "slide" all but the last `window`
-            rounds, and more if need be; "summarise" has the model summarise the older half of the
-            rounds, and "compact" the agent's system prompt with them.
-        window: rounds that "slide" shows, the one that is spoken included, or that "summarise" and
+        context: if the model's context leaves no room for a reply, "stop" ends the dialog, "cut"
+            leaves out as many of the oldest rounds as it takes, "summarise" has the model summarise
+            the older half of the rounds, and "compact" the agent's system prompt with them. "slide"
+            shows only the last `window` rounds from the start, and fewer if needed.
+        window: rounds that "slide" shows, including the current one, or that "summarise" and
             "compact" show before they summarise; None: as many as there is room for.
-        summary_prompt: what "summarise" and "compact" ask; None: `SUMMARY_PROMPT`.
-        canary: whether a harmless fact is added to the agent's system prompt and asked in every
-            round, as a server that cuts the prompt off loses it at once.
-        batch: conversations that run side by side; one that is over makes room for the next.
+        summary_prompt: the prompt of "summarise" and "compact"; None: `SUMMARY_PROMPT`.
+        canary: whether a harmless fact is added to the agent's system prompt and asked for in every
+            round, as a server that truncates the prompt loses it at once.
+        batch: conversations that run concurrently; one that is over makes room for the next.
 
     Raises:
         ParameterOutOfRange: a number outside its range.
@@ -177,21 +177,21 @@ class Settings:
 
     @property
     def summarises(self) -> bool:
-        """Whether a summary stands for the rounds that are left out."""
+        """Whether a summary replaces the rounds that are left out."""
         return self.context in ("summarise", "compact")
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Who takes part beside the agent; part of a run's identity.
+    """Who takes part besides the agent; part of a run's identity.
 
     Args:
         user_model: plays the user model; None: the agent's model plays both.
-        dialogs: that were held, or their file (`dialogs.read_dialogs`): they are replayed in place
-            of self-chats, and the model answers the probes alone.
+        dialogs: recorded dialogs, or their file (`dialogs.read_dialogs`): they are replayed in
+            place of self-chats, and the model answers only the probes.
         user_turns: the user's messages, or their file (`dialogs.read_user_turns`): they are sent in
             place of a user model's.
-        judging: how the judges of the suite are had, where it has some.
+        judging: how the judges of the suite are loaded, if it has any.
     """
 
     user_model: ChatModel | None = None
@@ -200,7 +200,7 @@ class Cast:
     user_turns: UserTurns | Path | str | None = None
 
     def read(self) -> Dialogs | UserTurns | None:
-        """The dialogs or the user turns, read where a file was given."""
+        """The dialogs or the user turns, read from their file if one was given."""
         model = self.user_model
         users = {
             "--dialogs": self.dialogs,
@@ -225,11 +225,11 @@ class Running:
     """How a run is carried out; no record depends on it.
 
     Args:
-        traces: whether the mass of every head at every generated token of the agent is kept too
+        traces: whether the mass of every head at every generated token of the agent is saved too
             (`drift.traces`).
-        progress: told at every round how many conversations advanced, and the tokens forwarded;
-            finished conversations found on resuming are told at once, round by round, with no
-            tokens.
+        progress: called at every round with how many conversations advanced, and the tokens
+            forwarded; conversations that were finished before a run is resumed are reported at
+            once, round by round, with no tokens.
         command: the command line, for the manifest.
     """
 

@@ -1,4 +1,4 @@
-"""Suites by the name that `--suite` takes, and as YAML files (docs/suites.md shows the form)."""
+"""Suites by the name that `--suite` takes, and from YAML files (docs/suites.md has the format)."""
 
 import contextlib
 import sys
@@ -35,11 +35,11 @@ SHIPPED = ("starter", "core", "everyday", "bot")
 
 @dataclass(frozen=True)
 class Published:
-    """A published benchmark, which is read from the user's file as `NAME:PATH`."""
+    """A published benchmark, read from the user's file, which is given as `NAME:PATH`."""
 
     load: Callable[[str, str], Suite]  # from the path, and one of the scorings
     scorings: tuple[str, ...]  # how its replies can be scored
-    forms: tuple[str, ...]  # of what `--suite` takes, for messages
+    forms: tuple[str, ...]  # that `--suite` takes, for messages
 
 
 PUBLISHED = {
@@ -61,10 +61,9 @@ def load_suite(
             file.
         scoring: of published benchmarks: `strict`; `released` for `li2024` (as published, defects
             included); `loose` for `sys-ifeval` (the best of eight readings).
-        allow_code: whether a YAML file may name measures that are Python functions of its own, in a
-            module that stands beside it or that Python finds elsewhere.
-        probed: whether its rules are to be probed; False also takes rules that only logs are scored
-            by.
+        allow_code: whether a YAML file may name custom Python functions as measures, in a module
+            next to it or elsewhere on Python's path.
+        probed: whether its rules are to be probed; False also accepts rules that only score logs.
 
     Raises:
         UnknownName: no suite or scoring has this name.
@@ -121,7 +120,7 @@ class _Entry(dict[Any, Any]):
 
 
 class _Loader(_SafeLoader):
-    """Notes the lines of mappings, and refuses a repeated key, whose last value others keep."""
+    """Notes the lines of mappings, and refuses repeated keys, which other loaders overwrite."""
 
     def construct_entry(self, node: yaml.MappingNode) -> Iterator[_Entry]:
         lines: dict[str, int] = {}
@@ -146,7 +145,7 @@ class _RepeatedKey(Exception):
 
 
 def read_yaml(text: str, source: str) -> Any:
-    """The document as plain data, whose mappings know their lines."""
+    """The document as plain data, whose mappings have their line numbers."""
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
@@ -159,17 +158,17 @@ def read_yaml(text: str, source: str) -> Any:
         ) from error
     except _RepeatedKey as error:
         raise UsageError(f"{source}, {error}") from error
-    except ValueError as error:  # a date or a number that cannot be
+    except ValueError as error:  # an impossible date or number
         raise UsageError(f"{source} cannot be read as YAML ({error}); correct it.") from error
 
 
-FOLLOWED = 0.5  # the least score of a reply that keeps to its prompt
+FOLLOWED = 0.5  # the least score of a reply that follows its prompt
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 
 
 class WhenEntry(StrictModel):
-    """The turns of a log that a rule is for (`measures.turns.When`)."""
+    """The turns of a log that a rule applies to (`measures.turns.When`)."""
 
     user: Text = ""
     reply: Text = ""
@@ -198,7 +197,7 @@ class CaseEntry(RuleEntry):
 
 
 class SuiteDocument(StrictModel):
-    """A suite as its file has it."""
+    """The contents of a suite's file."""
 
     name: Text = ""
     starters: Texts = Field([])
@@ -208,7 +207,7 @@ class SuiteDocument(StrictModel):
 
 
 def _name(source: str, root: Any, path: FieldPath) -> str:
-    """A part of a document for messages: its file, line, case and rule, and the field there."""
+    """Names a part of a document in messages: its file, line, case and rule, and the field."""
     value, line, names = root, None, list[str]()
     rest: list[str | int] = []
     for part in path:
@@ -238,9 +237,9 @@ def parse_suite(
 
     Args:
         source: what to call it in messages, usually a path.
-        allow_code, probed: as of `load_suite`.
-        folder: where modules of the user's own functions are looked for first.
-        check: whether each measure is tried on its examples.
+        allow_code, probed: as in `load_suite`.
+        folder: searched first for modules with the user's functions.
+        check: whether each measure is tested on its examples.
     """
     root = read_yaml(text, source)
     if not isinstance(root, dict):
@@ -282,7 +281,7 @@ def parse_suite(
 
 @contextlib.contextmanager
 def modules_in(folder: Path | None) -> Iterator[None]:
-    """Inside, imports look into this folder first; its modules are forgotten on leaving."""
+    """Within this context, imports search this folder first; its modules are unloaded on exit."""
     if folder is None:
         yield
         return

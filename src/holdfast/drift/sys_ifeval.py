@@ -26,9 +26,9 @@ SEVERAL = "several"  # the category of a prompt with instructions of more than o
 
 
 def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
-    """Loads S-IFEval, a case per row; `strict`, or `loose` as Zhou et al. 2023 define it."""
+    """Loads S-IFEval, one case per row; `strict`, or `loose` as Zhou et al. 2023 define it."""
     path = Path(where)
-    lines_by_key: dict[str, str] = {}  # a conversation is known by its case
+    lines_by_key: dict[str, str] = {}  # a conversation is identified by its case
     cases: list[Case] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -62,7 +62,7 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
 
 
 def rules_of(instructions: list[tuple[str, Measure]], probe: str, scoring: str) -> tuple[Rule, ...]:
-    """The instructions of a prompt as rules, one that is given twice once."""
+    """The instructions of a prompt as rules, without duplicates."""
     times: Counter[str] = Counter()
     rules: list[Rule] = []
     for number, (id, measure) in enumerate(instructions):
@@ -77,7 +77,7 @@ def rules_of(instructions: list[tuple[str, Measure]], probe: str, scoring: str) 
 
 
 def read_row(line: str, where: str) -> dict[str, Any]:
-    """One line as data, or a `UsageError` that names it."""
+    """One line as data; a `UsageError` names a malformed one."""
     try:
         row = normalised(json.loads(line))
     except (ValueError, RecursionError) as error:
@@ -92,7 +92,7 @@ def read_row(line: str, where: str) -> dict[str, Any]:
 
 
 def normalised(value: Any) -> Any:
-    """JSON data with all texts in the Unicode form NFC, as measures read replies."""
+    """JSON data with all strings in Unicode form NFC, as measures read replies."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, list):
@@ -151,7 +151,7 @@ def read_instructions(row: dict[str, Any], where: str) -> list[tuple[str, Measur
 
 
 def read_instruction(id: Any, given: Any, where: str) -> tuple[str, Measure]:
-    """One instruction, or a `UsageError` about its id or arguments."""
+    """One instruction; a `UsageError` if its id or arguments are wrong."""
     known = [name for name in REGISTRY if name.startswith("ifeval_")]
     name = measure_name(id) if isinstance(id, str) else ""
     if name not in known:
@@ -163,7 +163,7 @@ def read_instruction(id: Any, given: Any, where: str) -> tuple[str, Measure]:
             f"{where}: the arguments of {id!r} are {shortened(given)}, not a mapping; give the"
             " published file."
         )
-    if "name" in given:  # which names the measure in a spec, and is no argument of one
+    if "name" in given:  # names the measure in a spec, and is never an argument
         raise UsageError(f"{where}: {id!r} has no argument 'name'; give the published file.")
     arguments = {  # a whole number may be written as 5.0
         name: int(value) if isinstance(value, float) and value.is_integer() else value

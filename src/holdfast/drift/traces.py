@@ -1,4 +1,4 @@
-"""The attention mass of every head at every generated token of a run, a file per record."""
+"""The attention mass of every head at every generated token of a run, one file per record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST = 150  # characters of a method in a file's name
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """One turn of the agent."""
+    """The attention mass in one turn of the agent."""
 
     # attention mass on the system prompt, float [layer, head, step]; step t is the query that
     # produced token t
@@ -34,7 +34,7 @@ class TurnTrace:
 
 
 def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, TurnTrace]) -> None:
-    """Writes the turns of a conversation, by round, as float16; replaces them in one step."""
+    """Writes the turns of a conversation, by round, masses as float16; replaces them atomically."""
     arrays = {}
     for number, turn in turns.items():
         arrays[f"round_{number}"] = np.asarray(turn.mass, dtype=np.float16)
@@ -63,6 +63,6 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
 
 def _path(run: Path, method: str, conversation: int) -> Path:
     name = quote(method, safe="=,")
-    if len(name) > _LONGEST:  # a file's name has an end; a list of heads may not
+    if len(name) > _LONGEST:  # a file's name has a maximum length; a list of heads may be longer
         name = f"{name[:_LONGEST]}-{hashlib.sha256(method.encode()).hexdigest()[:12]}"
     return Path(run) / FOLDER / f"{name}-{conversation}.npz"

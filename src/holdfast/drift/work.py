@@ -1,4 +1,4 @@
-"""Conversations as work for replicas of a model or for two models, and the replies they take."""
+"""Conversations as work for replicas of a model or for two models, and counts of their replies."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Talks:
 
 @dataclass
 class Recorder:
-    """Records conversations; `keep` takes records and masses.
-    A record's seconds are counted from the record before it: its share of the time of all.
+    """Records conversations; `keep` receives records and masses.
+    A record's seconds are counted from the previous record: its share of the total time.
     """
 
     pairings: dict[int, Pairing]
@@ -64,7 +64,7 @@ class Recorder:
         self.last = now
 
     def lose(self, number: int, error: RequestFailed) -> None:
-        """A conversation that no replica could play is recorded as one that ended in round 1."""
+        """Records a conversation that no replica could run as one that ended in round 1."""
         dialog = Dialog(self.pairings[number])
         dialog.turns.append(turn_of(1, "user", Reply(dialog.pairing.starter, None, "stop")))
         dialog.ended = {"round": 1, "why": error.why, "reason": str(error)}
@@ -73,11 +73,11 @@ class Recorder:
 
 @dataclass(frozen=True)
 class TwoModels:
-    """Takes the place of one model that plays both sides, for `converse`."""
+    """Replaces one model that plays both sides, for `converse`."""
 
     agent: ChatModel
     user: ChatModel
-    independent: ClassVar[bool] = False  # each waits for the other, so a batch at a time
+    independent: ClassVar[bool] = False  # each waits for the other, so one batch at a time
 
     def session(self) -> TwoSessions:
         return TwoSessions(self.agent.session(), self.user.session())
@@ -85,11 +85,11 @@ class TwoModels:
 
 @dataclass(frozen=True)
 class TwoSessions:
-    """A session whose requests go to the one or the other model, by the view that they belong to.
+    """A session that sends each request to one of two models, depending on its view.
 
     The two take turns: one answers all that can be asked of it, with what follows there, and then
-    the other. Two models on one device compute one after the other anyway, and so each does it for
-    as many conversations together as there are.
+    the other does. Two models on one device compute in turn anyway, and this way each does so for
+    all conversations together.
     """
 
     agent: Session  # answers turns and probes of the agent
@@ -102,7 +102,7 @@ class TwoSessions:
         agents, users = _Side(self.agent), _Side(self.user)
 
         def pass_on(jobs: Iterable[Job], here: _Side) -> list[Job]:
-            """The jobs that stay on this side; the others wait on theirs."""
+            """The jobs that stay on this side; the others are queued on theirs."""
             stay = []
             for job in jobs:
                 side = users if _is_users(job.request) else agents
@@ -127,7 +127,7 @@ class TwoSessions:
 
     @property
     def rows_at_most(self) -> int | None:
-        """Requests together, since memory ran out in one of them; None: it never did."""
+        """The most requests at once, since a session ran out of memory; None: neither did."""
         both = (getattr(session, "rows_at_most", None) for session in (self.agent, self.user))
         return min((rows for rows in both if rows is not None), default=None)
 
@@ -151,13 +151,13 @@ def _linked(job: Job, link: Callable[[Iterable[Job]], list[Job]]) -> Job:
 def count_replies(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, numbers: Iterable[int]
 ) -> int:
-    """Turns and probes of these conversations, of both models; fewer where one ends early."""
+    """How many turns and probes these conversations have; fewer if one ends early."""
     replies = 0
     for number in numbers:
         pairing = draw(suite, settings, given, number)
         if pairing.dialog:
             replies += len(pairing.every_probe) * probed_rounds(pairing.dialog, settings)
-        else:  # a_1 is given, or all of the user's
+        else:  # a_1 is given, or all user turns are
             of_user = 0 if pairing.script else settings.rounds - 1
             replies += (len(pairing.every_probe) + 1) * settings.rounds + of_user
     return replies
@@ -166,7 +166,7 @@ def count_replies(
 def missing_numbers(
     out: Path | str, methods: Sequence[str], conversations: int
 ) -> dict[str, list[int]]:
-    """By method, the conversations that a run's folder does not hold yet; it need not be there."""
+    """The conversations still missing from a run's folder, by method; the folder need not exist."""
     folder = Path(out)
     records = read_run(folder).records if (folder / MANIFEST).is_file() else []
     recorded = {(record["method"], record["conversation"]) for record in records}

@@ -1,9 +1,9 @@
-"""Forward passes of rows that come and go; knows token ids, and three kinds of steering: tables for
-attention, edits of states, and logits processors.
+"""Forward passes of rows that join and leave. The engine knows only token ids and three kinds of
+steering: tables for attention, edits of states, and logits processors.
 
 scheduler = Scheduler(Runner(hf_model), stop_ids, batch_size=192)
 handle = scheduler.submit(Row((Stream(token_ids, span, methods),)))
-for token in handle:                       # steps the scheduler; other rows go on with it
+for token in handle:                       # steps the scheduler, and with it the other rows
     ...
 handle.result()                            # what the row became, or its own error
 """

@@ -1,5 +1,5 @@
-"""One forward pass, as tensors: made on the host, moved to the device once; and rows that generate,
-which go through many.
+"""The inputs of a forward pass, built on the host and moved to the device once; and the state of
+rows that generate.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from holdfast.states.edits import EditedRow, EditGroup, edits_of
 
 @dataclass(frozen=True)
 class StreamState:
-    """A stream and what was generated behind it: the tokens of one slot."""
+    """A stream and the tokens generated after it: the tokens of one slot."""
 
     stream: Stream
-    # tokens behind the prompt, shared by the streams of a row; grows
+    # tokens after the prompt, shared by the streams of a row; grows
     generated: list[int] = field(default_factory=list)
     trace: bool = False  # whether the mass on the span is wanted
 
@@ -35,11 +35,11 @@ class StreamState:
 
     @cached_property
     def span(self) -> Tensor:
-        """That of the prompt, bool [token], on the host: it is read whenever rows come or go."""
+        """The prompt's span, bool [token], on the host; read whenever rows join or leave."""
         return torch.tensor(self.stream.span)
 
     def behind(self, computed: int) -> Sequence[int]:
-        """The tokens from the place `computed` on."""
+        """The tokens from position `computed` on."""
         prompt = self.stream.token_ids
         if computed >= len(prompt):
             return self.generated[computed - len(prompt) :]
@@ -48,19 +48,19 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Batch:
-    """The inputs of a forward pass, and where it stands."""
+    """The inputs of a forward pass."""
 
     ids: Tensor  # int64 [row, token], padded on the left
-    positions: Tensor  # of the tokens, int64 [row, token]; that of padding is 0
-    level: bool  # whether no row is padded and all begin at one position
-    columns: int  # how many there are, those of the pass included
-    span: Tensor  # bool [row, column], True on the keys to hold on to; later columns are not in it
+    positions: Tensor  # of the tokens, int64 [row, token]; 0 for padding
+    level: bool  # whether no row is padded and all begin at the same position
+    columns: int  # number of columns, those of the pass included
+    span: Tensor  # bool [row, column], True on the keys to emphasise; later columns are not in it
     methods: Sequence[tuple[ShiftsAttention, ...]]  # per row, its attention methods
-    prompts: Sequence[int]  # per row, columns in front of the first generated one
+    prompts: Sequence[int]  # per row, columns before the first generated one
     trace: bool = False
-    cache: Cache | None = None  # what was computed; None: the model makes one
-    logits: int = 1  # of how many last tokens they are wanted
-    # where the keys of windowed layers begin, if that is not the same in all rows
+    cache: Cache | None = None  # what is already computed; None: the model makes a cache
+    logits: int = 1  # number of last tokens whose logits are wanted
+    # where the keys of windowed layers begin, if rows differ
     starts: Starts | None = None
     edits: Sequence[EditGroup] = ()  # of keys and hidden states
 
@@ -73,8 +73,8 @@ def batch_of(
     cache: Cache | None = None,
     logits: int = 1,
 ) -> Batch:
-    """The tokens of some streams, one per row, behind those that are computed; `span` is bool [row,
-    column], and logits of the last `logits` tokens are wanted.
+    """A batch with the pending tokens of some streams, one per row; `span` is bool [row, column],
+    and logits of the last `logits` tokens are wanted.
     """
     new_tokens = [reading.behind(done) for reading, done in zip(readings, computed, strict=True)]
     width = max(map(len, new_tokens))
@@ -91,7 +91,7 @@ def batch_of(
     columns = max(map(len, readings))
     prompts = [len(reading.stream.token_ids) for reading in readings]
     if not any(reading.generated for reading in readings):
-        prompts = [columns] * len(readings)  # what lies behind a shorter prompt is no reply
+        prompts = [columns] * len(readings)  # what follows a shorter prompt is not a reply
     return Batch(
         ids,
         positions,
@@ -110,7 +110,7 @@ def batch_of(
 def _edits_of(
     readings: Sequence[StreamState], computed: Sequence[int], width: int, device: torch.device
 ) -> list[EditGroup]:
-    """The edits of a pass that forwards the tokens of each stream which are not computed yet."""
+    """The edits of a pass that forwards the pending tokens of each stream."""
     rows = []
     if any(reading.stream.states for reading in readings):
         for reading, done in zip(readings, computed, strict=True):
@@ -121,23 +121,23 @@ def _edits_of(
 
 
 def spans_of(readings: Sequence[StreamState], device: torch.device) -> Tensor:
-    """The spans of some streams' prompts, bool [row, column]."""
+    """The prompt spans of some streams, bool [row, column]."""
     return pad_sequence([reading.span for reading in readings], batch_first=True).to(device)
 
 
 @dataclass(eq=False)
 class ActiveRow:
-    """A row that generates."""
+    """A row that is generating."""
 
     row: Row
     generated: list[int] = field(default_factory=list)
-    # of each token, the mass on the span that it was drawn under, [layer, head]
+    # per token, the mass on the span when it was drawn, [layer, head]
     masses: list[Tensor] = field(default_factory=list)
     # the same if each layer had attended evenly, [layer]
     uniform_masses: list[Tensor] = field(default_factory=list)
-    # of each token, where they are wanted
+    # per token, if requested
     log_probabilities: list[LogProbability] = field(default_factory=list)
-    # per stream, what is computed of its first tokens, piece behind piece, until it is in its slot
+    # per stream, the computed pieces of its first tokens, in order, until they are in its slot
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
     forwarded: int = 0  # tokens that went through the model
     continuation: Continuation | None = None
@@ -157,7 +157,7 @@ class ActiveRow:
 
     @property
     def num_new_tokens(self) -> int:
-        """Tokens that the longest stream has to forward."""
+        """The most tokens that one of its streams has to forward."""
         return max(
             len(reading) - cached
             for reading, cached in zip(self.readings, self.cached, strict=True)
@@ -165,7 +165,7 @@ class ActiveRow:
 
     @property
     def next_draw(self) -> Draw:
-        """How its next token is drawn."""
+        """How to draw its next token."""
         return Draw(self.row.sampling, self.uniforms[len(self.generated)])
 
     def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
@@ -179,7 +179,7 @@ class ActiveRow:
         return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
 
     def finish(self, reason: str, computed: tuple[KeysValues | None, ...]) -> None:
-        """Makes the continuation, unless the row ended in an error."""
+        """Sets the continuation, unless the row ended in an error."""
         if self.error is not None:
             return
         trace = None

@@ -1,8 +1,8 @@
-"""Slots: what is computed of the rows of a batch, which come and go.
+"""Slots: what is computed of the rows of a batch, which join and leave.
 
 Row i has its tokens in the columns [0, lengths[i]) of slot i: a token's column is its position, so
-masks that go by positions (causal, sliding, chunked) need nothing else, and padding is what lies
-beyond a row's length. Slots in use are the first ones, so a batch reads them as views. In windowed
+masks based on positions (causal, sliding, chunked) need nothing else, and padding is what lies
+beyond a row's length. Slots in use come first, so a batch reads them as views. In windowed
 layers a slot begins with the first token that the row can still see, which differs by row.
 """
 
@@ -34,23 +34,23 @@ from holdfast.engine.state_layers import StateLayer, layers_like
 class _Made:
     """States, keys and values that a pass made beside the slots."""
 
-    slots: list[int]  # of its rows
-    states: list[States]  # per recurrent layer, what the states became
-    # per windowed layer, keys and values [row, head, column, size]; [] where each row forwarded one
-    # token, whose keys and values are in their slots
+    slots: list[int]  # slots of its rows
+    states: list[States]  # per recurrent layer, the new states
+    # per windowed layer, keys and values [row, head, column, size]; [] if each row forwarded one
+    # token, whose keys and values are in the slots
     beside: list[tuple[Tensor, ...]]
 
 
 class Slots(Cache):
-    """Keys, values and states of rows that come and go.
+    """Keys, values and states of rows that join and leave.
 
     Args:
-        layers: of the cache that the model would make, each of a kind in `HELD`.
+        layers: those of the cache that the model would make, each of a kind in `HELD`.
 
     Attributes:
         lengths: tokens computed, by slot.
-        seq_length_read: whether a layer has asked in a pass for the length of the cache, which is
-            one for all rows.
+        seq_length_read: whether a layer asked for the length of the cache during a pass; there is
+            only one for all rows.
     """
 
     def __init__(self, layers: Sequence[CacheLayer], device: torch.device):
@@ -65,14 +65,14 @@ class Slots(Cache):
         self._made: list[_Made] = []
 
     def expect(self, rows: int, columns: int) -> None:
-        """Takes how many slots there will be soon, and how many tokens the joining rows can have;
-        room is made for no more.
+        """Records how many slots there will be soon, and how many tokens the joining rows may have,
+        so that room is made accordingly.
         """
         others = self._shared.most_columns if self.lengths else 0
         self._shared.most_rows, self._shared.most_columns = rows, max(columns, others)
 
     def open(self, computed: KeysValues | None, reusable_len: int | None = None) -> None:
-        """Takes the next slot for a row; `reusable_len` first tokens may be asked for later."""
+        """Opens the next slot for a row; `reusable_len` first tokens may be requested later."""
         slot, nothing = len(self.lengths), ((),) * len(self._layers)
         tensors = nothing if computed is None else computed.layers
         states = ({},) * len(self._layers) if computed is None else computed.states
@@ -95,8 +95,8 @@ class Slots(Cache):
     def writing(
         self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int]
     ) -> Iterator[Starts | None]:
-        """Inside, a pass forwards the tokens `starts` to `ends` of some rows, padded on the left
-        (never with states); yields where windowed keys begin, if rows differ.
+        """In this context, a pass forwards the tokens `starts` to `ends` of some rows, padded on
+        the left (never with states); yields where windowed keys begin, if rows differ.
         """
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
         together = isinstance(slots, range)
@@ -106,7 +106,7 @@ class Slots(Cache):
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         alike, count = len(set(firsts)) == 1, max(map(int.__sub__, ends, firsts))
         if count == every.count and any(firsts):
-            count += 1  # by their number, the keys of the two kinds of layers are told apart
+            count += 1  # the two kinds of layers are distinguished by their number of keys
         seen = PassColumns(count, firsts[0] if alike else 0, kept)
         self.seq_length_read = False
         self._shared.current = SlotPass(
@@ -130,7 +130,7 @@ class Slots(Cache):
             self._shared.current = None
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
-        """Counts the tokens in front of `ends` as computed, after the passes that wrote them."""
+        """Counts the tokens before `ends` as computed, after the passes that wrote them."""
         for number, layer in enumerate(self._recurrent):
             layer.commit([(made.slots, made.states[number]) for made in self._made])
         if self._windowed:
@@ -140,11 +140,11 @@ class Slots(Cache):
             self.lengths[slot] = end
 
     def drop(self) -> None:
-        """Forgets what passes made that count for nothing."""
+        """Discards what passes made since the last commit."""
         self._made.clear()
 
     def _move_windows(self, ends: Mapping[int, int]) -> None:
-        """Leaves in the slots of windowed layers what the windows at these ends can see."""
+        """Keeps in the slots of windowed layers what the windows at these ends can see."""
         window = self._shared.window
         firsts = {slot: window.next_first(slot, end) for slot, end in ends.items()}
         beside = [(made.slots, made.beside) for made in self._made if made.beside]
@@ -165,7 +165,7 @@ class Slots(Cache):
     def _places(
         self, slots: Sequence[int], lengths: Sequence[int], num_new_tokens: Sequence[int]
     ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-        """Slot, column, and windowed column of each token; row and query, if rows have several."""
+        """Slot, column and windowed column of each token; row and query, if rows have several."""
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         if max(num_new_tokens) == 1:
             placed = torch.tensor([slots, lengths, firsts]).to(self.device)
@@ -181,8 +181,8 @@ class Slots(Cache):
         return placed[0], placed[1], placed[2], (placed[3], placed[4])
 
     def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
-        """Keys, values and states of a row's first `count` tokens (None: all) from `start` on,
-        copied; None where states have read more, or windows have moved on.
+        """Copies of the keys, values and states of a row's first `count` tokens (None: all) from
+        `start` on; None if states have read more tokens, or windows have moved on.
         """
         length = self.lengths[slot] if count is None else count
         cut = self._shared.window.cut(slot, length)
@@ -198,7 +198,7 @@ class Slots(Cache):
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a row; the last one moves into its slot. With `wipe`, it leaves zeros."""
+        """Closes a row; the last one moves into its slot. `wipe` zeroes the slot first."""
         last = len(self.lengths) - 1
         for layer in self._layers:
             if wipe:
@@ -210,11 +210,11 @@ class Slots(Cache):
             known.pop()
 
     def shrink(self) -> None:
-        """Gives back the memory of rows that are closed, and of columns that only they had."""
+        """Releases the memory of closed rows, and of columns that only they used."""
         for layer in self._layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))
 
-    # What the model asks
+    # Queries by the model
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         self._note_look()
@@ -225,6 +225,6 @@ class Slots(Cache):
         return super().get_mask_sizes(query_length, layer_idx)
 
     def _note_look(self) -> None:
-        """Masks are made before the first layer writes; who asks later is a layer."""
+        """Masks are made before the first layer writes; later queries come from layers."""
         current = self._shared.current
         self.seq_length_read |= current is not None and current.written

@@ -1,9 +1,9 @@
-"""Rows that generate: of different length, methods, samplings and seeds, forwarded together.
+"""Generates rows of different lengths, methods, samplings and seeds in shared forward passes.
 
-Rows join and leave at any step. New rows are prefilled together, each from what it has computed
-already; then every step forwards one token of every row. A pass that fails is made again without
-the rows that it fails with, so that an error ends the row it belongs to and no other. Models whose
-caches cannot be laid out in slots run their rows one by one.
+Rows join and leave at any step. New rows are prefilled together, each after the tokens that are
+already computed; then every step forwards one token of every row. A failed pass is repeated without
+the rows that make it fail, so that an error ends only the row it belongs to. Models whose caches
+cannot be laid out in slots run their rows one by one.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from holdfast.engine.shared import SharedPrefixes
 
 
 class Decoder:
-    """Rows that generate with one model; `shared` takes what is computed of rows that share it."""
+    """Generates rows with one model; `shared` receives the keys and values of rows that share."""
 
     def __init__(
         self, runner: Runner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
     ):
         self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
         self.slots = runner.slots()
-        self._owners: list[tuple[ActiveRow, int]] = []  # by slot: the row, and which of its streams
-        self._span: Tensor | None = None  # of all slots; None when rows have come or gone
+        self._owners: list[tuple[ActiveRow, int]] = []  # by slot: its row and stream
+        self._span: Tensor | None = None  # of all slots; None after rows joined or left
         self._alone: tuple[ActiveRow, list[Cache | None]] | None = None
         self._small = runner.small
 
     def __len__(self) -> int:
-        """Streams that are being forwarded."""
+        """Streams being forwarded."""
         return len(self._owners) if self._alone is None else len(self._alone[1])
 
     @torch.inference_mode()
     def admit(self, rows: Sequence[ActiveRow]) -> list[ActiveRow]:
-        """Prefills rows and draws their first tokens; returns those that end there."""
+        """Prefills rows and draws their first tokens; returns those that end with them."""
         if not self.runner.batched:
             (row,) = rows
             self._alone = row, [None] * len(row.readings)
@@ -81,7 +81,7 @@ class Decoder:
 
     @torch.inference_mode()
     def remove(self, row: ActiveRow) -> None:
-        """Ends a row at once; nothing is kept of it."""
+        """Ends a row at once and keeps nothing of it."""
         if self._alone is not None and self._alone[0] is row:
             self._alone = None
         self._close([row])
@@ -89,7 +89,7 @@ class Decoder:
     # Rows in slots
 
     def _share(self, row: ActiveRow) -> None:
-        """Lets other rows have what is computed of this one."""
+        """Shares the keys and values of a row with other rows."""
         if self.shared is None or not row.row.shares or not self.runner.supports_chunked_prefill:
             return
         for number, slot in enumerate(self._slots_of(row)):
@@ -98,7 +98,7 @@ class Decoder:
             self.shared.keep(row.row.streams[number], tuple(row.generated), count, read)
 
     def _advance(self, first: int) -> list[ActiveRow]:
-        """Forwards what is not computed of the slots from `first` on, and draws for their rows."""
+        """Forwards the pending tokens of the slots from `first` on, and draws for their rows."""
         failed: list[ActiveRow] = []
         try:
             output = self._forward(range(first, len(self._owners)))
@@ -106,7 +106,7 @@ class Decoder:
             if ran_out_of_memory(error):
                 raise
             failed = self._fails_with(first, error)
-        if failed:  # outside the handler, whose error holds on to the pass
+        if failed:  # outside the handler, whose error keeps the pass alive
             self._close(failed)
             if len(self._owners) == first:
                 return failed
@@ -117,7 +117,7 @@ class Decoder:
         return failed + ended
 
     def _fails_with(self, first: int, error: Exception) -> list[ActiveRow]:
-        """The rows from slot `first` on that a pass fails with, each with its error."""
+        """The rows from slot `first` on that make a pass fail, each with its error."""
         rows = list(dict.fromkeys(row for row, _ in self._owners[first:]))
         for row in rows if len(rows) > 1 else ():
             try:
@@ -127,19 +127,19 @@ class Decoder:
                     raise
                 row.error = row_error
         failed = [row for row in rows if row.error is not None]
-        if not failed:  # each alone can be forwarded, and together they cannot
+        if not failed:  # each can be forwarded alone, but not together
             for row in rows:
                 row.error = error
         return failed or rows
 
     def _forward(self, slots: Sequence[int], *, commit: bool = True) -> Output:
-        """Forwards what is not computed of some slots."""
+        """Forwards the pending tokens of some slots."""
         owners = [self._owners[slot] for slot in slots]
         readings = [row.readings[number] for row, number in owners]
         if self._span is None:
             every = [row.readings[number] for row, number in self._owners]
             self._span = spans_of(every, self.runner.device)
-        span = self._span  # the same one as long as the rows are, by which steering is kept
+        span = self._span  # the same tensor while the rows stay, so that their steering is reused
         if len(slots) < len(self._owners):
             span = span[list(slots)]
         output = self.runner.forward_slots(self.slots, slots, readings, span)
@@ -157,14 +157,14 @@ class Decoder:
         first = [writing for writing, *_ in numbers.values()]
         second = [reading for _, *others in numbers.values() for reading in others]
         mass, uniform = output.mass, output.uniform
-        if not second:  # each slot has a row of its own, in order
+        if not second:  # one slot per row, in order
             return StepOutputs(list(numbers), logits, logits[:0], mass, uniform)
         mass = None if mass is None else mass[first]
         uniform = None if uniform is None else uniform[first]
         return StepOutputs(list(numbers), logits[first], logits[second], mass, uniform)
 
     def _draw(self, step: StepOutputs) -> list[ActiveRow]:
-        """Draws a token of every row; returns the rows that end with it."""
+        """Draws a token for every row; returns the rows that end with it."""
         logits, failed = process(step)
         if step.mass is not None and step.uniform is not None:
             for row, mass, uniform in zip(step.rows, step.mass, step.uniform, strict=True):
@@ -187,7 +187,7 @@ class Decoder:
         return sorted(mine, key=lambda slot: self._owners[slot][1])
 
     def _computed(self, row: ActiveRow) -> tuple[KeysValues | None, ...]:
-        """The keys and values of a row that serve a longer prompt: its reply is history there."""
+        """The keys and values of a row that a longer prompt with its reply can reuse."""
         if not self.runner.supports_chunked_prefill:
             return ()
         slots = enumerate(self._slots_of(row))
@@ -203,10 +203,10 @@ class Decoder:
             self._span = None
             self.slots.shrink()
 
-    # A row alone
+    # A single row
 
     def _advance_alone(self) -> list[ActiveRow]:
-        """Draws a token of the one row, each stream with the cache that the model makes, if any."""
+        """Draws a token for the row; each stream uses the cache that the model makes, if any."""
         assert self._alone is not None
         row, caches = self._alone
         outputs = []
@@ -231,7 +231,7 @@ class Decoder:
 def _note_log_probabilities(
     rows: Sequence[ActiveRow], tokens: Sequence[Token], logits: Tensor
 ) -> None:
-    """Keeps the log-probability of each token that was drawn, for the rows that want it."""
+    """Records the log-probabilities of drawn tokens, for the rows that want them."""
     wanted = [
         (number, token, row.row.top_logprobs)
         for number, (row, token) in enumerate(zip(rows, tokens, strict=True))
@@ -247,6 +247,6 @@ def _note_log_probabilities(
 
 
 def _alone(row: ActiveRow, outputs: Sequence[Output]) -> StepOutputs:
-    """The outputs of a row's streams, each forwarded by itself."""
+    """The outputs of a row's streams, each forwarded separately."""
     logits = torch.cat([output.logits[:, -1] for output in outputs])
     return StepOutputs([row], logits[:1], logits[1:], outputs[0].mass, outputs[0].uniform)

@@ -1,5 +1,5 @@
-"""Drawing tokens: temperature and nucleus, from numbers that belong to the reply and to nothing
-else; and their log-probabilities.
+"""Draws tokens by temperature and nucleus, from random numbers that depend only on the reply; and
+reads their log-probabilities.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
 
-Token = int | Exception  # or why there is none
+Token = int | Exception  # a token id, or why there is none
 
-NOT_FINITE = -1  # in place of a token, where the logits have none
-_WIDER = -2  # the same, where more tokens must be looked at
-# taken in turn until they hold the nucleus of every row; the whole vocabulary only after that
+NOT_FINITE = -1  # in place of a token, if the logits are not finite
+_WIDER = -2  # in place of a token, if more tokens must be considered
+# numbers of tokens tried in turn until they cover each row's nucleus; then the whole vocabulary
 _LIKELIEST = (64, 512)
-_GREEDY = 1e-30  # the nucleus of this mass is the likeliest token
+_GREEDY = 1e-30  # a nucleus of this mass is only the likeliest token
 _NOT_FINITE = (
     "The model's logits are not finite, so no token can be drawn; load it with dtype='float32'."
 )
@@ -28,32 +28,32 @@ _NOT_FINITE = (
 
 @dataclass(frozen=True, slots=True)
 class LogProbability:
-    """Log-probabilities behind a drawn token, under its methods, at temperature 1."""
+    """Log-probabilities for a drawn token, with the row's methods, at temperature 1."""
 
     drawn: float  # the token's own log-probability, natural logarithm
-    # the likeliest tokens and theirs, likeliest first; as many as were asked for
+    # the likeliest tokens and their log-probabilities, likeliest first; as many as requested
     top: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
 class Draw:
-    """How a row's next token is drawn, at `number` in [0, 1) of the nucleus."""
+    """How to draw a row's next token: at quantile `number`, in [0, 1), of the nucleus."""
 
     sampling: Sampling
     number: float
 
 
 def uniforms(seed: int, count: int) -> list[float]:
-    """`count` numbers in [0, 1) of the reply with this seed, whatever the batch."""
+    """`count` random numbers in [0, 1) for the reply with this seed, whatever the batch."""
     numbers: list[float] = np.random.Generator(np.random.Philox(key=seed)).random(count).tolist()
     return numbers
 
 
 def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]) -> list[int]:
-    """Draws one token per row by inverting the cumulated probabilities of its nucleus.
+    """Draws one token per row by inverting the cumulative distribution of its nucleus.
 
-    Likeliest first; tokens of the same probability are taken in the order of their ids, so that no
-    row's draw depends on another row. Of the device, one thing is read: the tokens.
+    Tokens are ordered by probability, likeliest first, and then by id, so that no row's draw
+    depends on another row. Only the tokens are read back from the device.
 
     Args:
         logits: [row, vocabulary].
@@ -61,7 +61,7 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
         numbers: in [0, 1), one per row.
 
     Returns:
-        A token per row; `NOT_FINITE` where the logits are not numbers, or all are -inf.
+        A token per row; `NOT_FINITE` if its logits are not numbers, or all are -inf.
     """
     parameters = torch.tensor(
         [
@@ -95,14 +95,14 @@ def choose(logits: Tensor, draws: Sequence[Draw]) -> list[Token]:
 def log_probabilities(
     logits: Tensor, tokens: Sequence[int], counts: Sequence[int]
 ) -> list[LogProbability]:
-    """The log-probabilities of drawn tokens, one per row, with the likeliest `counts` beside."""
+    """The log-probabilities of drawn tokens, one per row, with the `counts` likeliest tokens."""
     log_probs = logits.float().log_softmax(-1)
     of_drawn = log_probs.gather(-1, torch.tensor(tokens, device=log_probs.device)[:, None])
     top, ids = log_probs.topk(max(counts))
     width = top.shape[-1]
     read = torch.cat(
         [of_drawn.double(), top.double(), ids.double()], -1
-    ).tolist()  # ids are exact so
+    ).tolist()  # float64 keeps ids exact
     read_rows = []
     for (drawn, *row), count in zip(read, counts, strict=True):
         likeliest = zip(map(int, row[width : width + count]), row[:count], strict=True)
@@ -111,12 +111,12 @@ def log_probabilities(
 
 
 def _drawn(probabilities: Tensor, parameters: Tensor, count: int) -> Tensor:
-    """The token of each row among its `count` likeliest, or why there is none, int64 [row]."""
+    """Each row's token among its `count` likeliest, or a negative code, int64 [row]."""
     likeliest, ids = probabilities.topk(count)
     top_p, number = parameters[:, 1:2], parameters[:, 2:]
     tokens = _invert(likeliest, ids, top_p, number)
     if count < probabilities.shape[-1]:
-        # where the last one is tied with others, which of them were taken is chance
+        # topk breaks ties with the last token arbitrarily, so such tokens do not count
         inside = likeliest * (likeliest > likeliest[:, -1:])
         wider = inside.sum(-1, dtype=torch.float64) < top_p[:, 0]
         tokens = tokens.masked_fill(wider, _WIDER)
@@ -124,7 +124,7 @@ def _drawn(probabilities: Tensor, parameters: Tensor, count: int) -> Tensor:
 
 
 def _invert(likeliest: Tensor, ids: Tensor, top_p: Tensor, number: Tensor) -> Tensor:
-    """The token of each row at `number` of its nucleus; the first two come in any order."""
+    """Each row's token at quantile `number` of its nucleus; tokens may come in any order."""
     # positive floats sort like their bits
     order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)
     likeliest, ids = likeliest.gather(-1, order), ids.gather(-1, order)

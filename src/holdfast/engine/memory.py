@@ -1,4 +1,4 @@
-"""Memory that ran out."""
+"""Detects that memory ran out, and retries with smaller batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SIGNS = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_allo
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says so; on a CPU, torch raises a plain RuntimeError."""
+    """Whether an error says that memory ran out; on a CPU, torch raises a plain RuntimeError."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
 
 
 def halved(chats: int, model: str, batch_size: int) -> int:
-    """How many chats to go on with after memory ran out with so many; a `ModelError` after one."""
+    """Half of the chats that memory ran out with; raises a `ModelError` if it was only one."""
     if chats <= 1:
         raise ModelError(
             f"Out of memory with a single chat of {model} (batch_size={batch_size} plays no part"
@@ -39,7 +39,7 @@ def halved(chats: int, model: str, batch_size: int) -> int:
 def in_memory(
     compute: Callable[[int], _Result], batch_size: int, chats: int, model: str
 ) -> _Result:
-    """Computes with so many chats at once, and half of them while memory runs out."""
+    """Computes with `batch_size` chats at once, and half as many each time memory runs out."""
     size = batch_size
     while True:
         try:
@@ -47,5 +47,5 @@ def in_memory(
         except (RuntimeError, MemoryError) as error:
             if not ran_out_of_memory(error):
                 raise
-        # outside the handler, whose error holds on to all that was computed
+        # outside the handler, whose error keeps everything computed alive
         size = halved(min(size, chats), model, batch_size)

@@ -1,7 +1,7 @@
-"""Keys and values outlive the pass that computed them, so that no token is forwarded twice.
+"""Keys and values that outlive the pass that computed them, so that no token is forwarded twice.
 
-They belong to token ids and to the steering under which they were made. Memory for them is bounded;
-the least recently used go first, and are computed again when they are wanted.
+They depend on the token ids and on the steering under which they were computed. Memory for them is
+bounded; the least recently used are evicted first, and recomputed when needed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from holdfast.methods.protocols import InPass
 class KeysValues:
     """Keys, values and states of the first tokens of one row."""
 
-    tokens: int  # how many they are
-    # keys and values, [head, token, size], of each layer; () of one that keeps none
+    tokens: int  # number of tokens
+    # per layer, keys and values, [head, token, size]; () for a layer that keeps none
     layers: tuple[tuple[Tensor, ...], ...]
-    # what the tokens became in each recurrent layer; {} of any other
+    # per layer, the states after these tokens; {} for a layer that is not recurrent
     states: tuple[Mapping[tuple[str, int], Tensor], ...]
     cut: int = 0  # the first token that windowed layers have kept
-    # how many first tokens they serve at least: with states all of them, with windows those whose
-    # window is kept
+    # length of the shortest prefix they can serve: all tokens if there are states, and with windows
+    # enough tokens that the window is kept
     least: int = 0
-    start: int = 0  # the first token that layers which keep all of them have here
+    start: int = 0  # the first token included, in layers that keep all tokens
 
     @property
     def size(self) -> int:
@@ -40,7 +40,7 @@ class KeysValues:
         return tensors + sum(tensor.nbytes for states in self.states for tensor in states.values())
 
     def first(self, count: int) -> KeysValues:
-        """Those of the first `count` tokens, as views."""
+        """The keys and values of the first `count` tokens, as views."""
         behind = self.tokens - count  # a windowed layer has fewer tokens, and the same last one
         views = tuple(
             tuple(tensor[:, : tensor.shape[1] - behind] for tensor in layer)
@@ -49,30 +49,29 @@ class KeysValues:
         return replace(self, tokens=count, layers=views)
 
     def copied(self) -> KeysValues:
-        """The same in memory of their own; views keep alive what they were taken from."""
+        """A copy in its own memory; views would keep the original tensors alive."""
         layers = tuple(tuple(tensor.clone() for tensor in layer) for layer in self.layers)
         return replace(self, layers=layers)
 
 
 @dataclass(eq=False)
 class Prefix:
-    """The first tokens of a dialog, and what is computed of them."""
+    """The first tokens of a dialog, with the keys and values computed for them."""
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
     methods: tuple[InPass, ...]  # the steering under which the keys and values were made
-    # of the first tokens, perhaps not of all; None where nothing is computed, or what was is
-    # evicted
+    # of the first tokens, perhaps not of all; None if they are not computed, or were evicted
     keys_values: KeysValues | None
 
     def shared_with(
         self, token_ids: tuple[int, ...], span: tuple[bool, ...], methods: tuple[InPass, ...]
     ) -> int:
-        """How many first tokens of another prompt have these keys and values; not its last one.
+        """How many first tokens of another prompt, without its last, can use these keys and values.
 
         Under other methods, only those before the span: from there on, what a token has read was
-        steered. States serve prompts that begin with all their tokens, windows those that part near
-        the end.
+        steered. States serve only prompts that begin with all their tokens; windows serve prompts
+        that diverge near the end.
         """
         if self.keys_values is None:
             return 0
@@ -103,7 +102,7 @@ class PrefixCache:
         return len(self._threads)
 
     def keep(self, thread: Hashable, prefixes: Sequence[Prefix]) -> None:
-        """Keeps what a thread has computed in place of what it had, and evicts others."""
+        """Replaces a thread's prefixes, and evicts the least recently used beyond the limit."""
         self.forget(thread)
         self._threads[thread] = prefixes
         self.size += sum(prefix.size for prefix in prefixes)
@@ -115,17 +114,17 @@ class PrefixCache:
                 prefix.keys_values = None
 
     def use(self, thread: Hashable) -> None:
-        """Counts a thread as used just now."""
+        """Marks a thread as the most recently used."""
         if thread in self._threads:
             self._threads.move_to_end(thread)
 
     def forget(self, thread: Hashable) -> None:
-        """Keeps a thread's prefixes no longer; who waits to go on from them still can."""
+        """Drops a thread's prefixes; streams that already refer to them can still use them."""
         self.size -= sum(prefix.size for prefix in self._threads.pop(thread, ()))
 
 
 def common_length(first: ArrayLike, second: ArrayLike) -> int:
-    """How many first tokens are equal."""
+    """The length of the common prefix."""
     left, right = np.asarray(first), np.asarray(second)
     shortest = min(len(left), len(right))
     differ = left[:shortest] != right[:shortest]

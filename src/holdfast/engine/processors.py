@@ -1,4 +1,4 @@
-"""Logits processors at work on a step: rows that share one go through it together."""
+"""Applies logits processors to a step; rows that share a processor are processed together."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from holdfast.methods.protocols import EditsLogits
 class StepOutputs:
     """The outputs of a pass, by row."""
 
-    rows: Sequence[ActiveRow]  # that draw a token from it
-    logits: Tensor  # of the streams that write, [row, vocabulary]
-    second: Tensor  # of the streams that read along, [row with one, vocabulary]
-    mass: Tensor | None  # on the span, [row, layer, head]; None unless traced
+    rows: Sequence[ActiveRow]  # the rows that draw a token
+    logits: Tensor  # of the streams that generate, [row, vocabulary]
+    second: Tensor  # of the streams that only read, [row with one, vocabulary]
+    mass: Tensor | None  # mass on the span, [row, layer, head]; None unless traced
     uniform: Tensor | None  # the mass if each layer attended evenly, [row, layer], or None
 
 
 def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:
-    """The logits that tokens are drawn from, and by number the rows whose processor failed."""
+    """Returns the logits to draw tokens from, and the errors of failed processors by row number."""
     logits, failed = step.logits, dict[int, Exception]()
     paired = [number for number, row in enumerate(step.rows) if len(row.readings) > 1]
     second_of = {number: index for index, number in enumerate(paired)}

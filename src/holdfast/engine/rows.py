@@ -19,13 +19,13 @@ from holdfast.methods.protocols import (
 
 @dataclass(frozen=True)
 class Stream:
-    """One reading of a dialog."""
+    """A prompt with its span and methods."""
 
     token_ids: tuple[int, ...]  # the whole prompt
-    span: tuple[bool, ...]  # True on the tokens to hold on to
+    span: tuple[bool, ...]  # True on the tokens to emphasise
     methods: tuple[InPass, ...] = ()  # those that act inside a forward pass
-    prefix: Prefix | None = None  # what may be computed of the prompt's first tokens
-    # how many of them have the keys and values of `prefix`; at least one token is left
+    prefix: Prefix | None = None  # first tokens of the prompt that may be computed already
+    # how many first tokens use the keys and values of `prefix`; at least one token is left
     shared: int = 0
 
     @classmethod
@@ -36,7 +36,7 @@ class Stream:
         span: tuple[bool, ...],
         methods: tuple[InPass, ...] = (),
     ) -> Stream:
-        """A stream that takes over what it can of a prefix."""
+        """A stream that reuses as much of a prefix as it can."""
         if prefix is None:
             return cls(token_ids, span, methods)
         return cls(token_ids, span, methods, prefix, prefix.shared_with(token_ids, span, methods))
@@ -48,7 +48,7 @@ class Stream:
 
     @property
     def known(self) -> KeysValues | None:
-        """Keys and values of those tokens."""
+        """Keys and values of the cached tokens."""
         prefix, count = self.prefix, self.cached
         return prefix.keys_values.first(count) if prefix and prefix.keys_values and count else None
 
@@ -63,7 +63,7 @@ class Stream:
 
     @property
     def treats_generated_apart(self) -> bool:
-        """Whether a generated token gets other keys than the same token would in a prompt."""
+        """Whether a generated token gets different keys than the same token in a prompt."""
         return any(method.span_includes_generated for method in self.attention) or any(
             getattr(method, "reply_only", False) for method in self.states
         )
@@ -71,26 +71,26 @@ class Stream:
 
 @dataclass(frozen=True)
 class Row:
-    """One reply to be generated."""
+    """A reply to generate."""
 
-    # the one that writes the reply and, where a processor needs it, the one that reads along
+    # the one that generates the reply and, if a processor needs it, the one that reads along
     streams: tuple[Stream, ...]
-    processors: tuple[EditsLogits, ...] = ()  # change what tokens are drawn from, in order
+    processors: tuple[EditsLogits, ...] = ()  # change the logits, in order
     sampling: Sampling = Sampling()
-    seed: int = 0  # names its draws
+    seed: int = 0  # determines its draws
     # whether the keys and values are wanted afterwards; others wait for such a row, so it goes
     # first
     keep: bool = False
     trace: bool = False  # whether the mass on the first stream's span is wanted
-    # tokens that the context must have left for the reply; at most a quarter of the context is
-    # asked for
+    # tokens that the context must have left for the reply; never more than a quarter of the context
+    # is required
     room: int = 1
-    # whether what is computed of its prompt and reply serves others, and theirs it
+    # whether keys and values of prompts and replies are shared with other rows
     shares: bool = False
-    # how many of the likeliest tokens are wanted with the log-probability of each drawn one; None:
-    # no log-probabilities
+    # how many likeliest tokens to report with the log-probability of each drawn one; None: no
+    # log-probabilities
     top_logprobs: int | None = None
-    name: str = ""  # says in an error which of many rows it is about
+    name: str = ""  # identifies the row in errors
 
     @property
     def longest(self) -> int:
@@ -98,7 +98,7 @@ class Row:
         return max(len(stream.token_ids) for stream in self.streams)
 
     def reusable_len(self, number: int) -> int | None:
-        """How many first tokens of a stream serve a longer prompt; None: all that are computed."""
+        """How many first tokens of a stream a longer prompt can reuse; None: all computed ones."""
         stream = self.streams[number]
         return len(stream.token_ids) if stream.treats_generated_apart else None
 
@@ -108,11 +108,10 @@ class Continuation:
     """The result of a row."""
 
     token_ids: tuple[int, ...]  # generated tokens, without the one that ended the reply
-    stop_reason: str  # "stop", "length", or "context" where the prompt leaves no room
-    # per stream, keys and values of the prompt, and of all generated tokens that were forwarded
-    # where they are those that the same tokens have in a prompt; None where that cannot be had, ()
-    # unless kept
+    stop_reason: str  # "stop", "length", or "context" if the prompt leaves no room
+    # per stream, keys and values of the prompt and, if they are the same as in a prompt, of all
+    # generated tokens that were forwarded; None if they are not available; () unless kept
     computed: tuple[KeysValues | None, ...] = ()
-    # None unless asked for and the first stream has a span; of each token, what it was drawn under
+    # attention when each token was drawn; None unless requested and the first stream has a span
     trace: AttentionTrace | None = None
     forwarded: int = 0  # tokens of this row that went through the model

@@ -27,7 +27,7 @@ from holdfast.states import edited
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# what models call their cache: from transformers 5.24 on, before, and before where nothing attends
+# names of the cache argument: from transformers 5.24 on, before, and before without attention
 CACHES = ("cache", "past_key_values", "cache_params")
 
 
@@ -36,9 +36,9 @@ class Output:
     """The outputs of a forward pass."""
 
     logits: Tensor  # of the last tokens, [row, token, vocabulary]
-    # on the span at the last token, float32 [row, layer, head]; None unless traced
+    # mass on the span at the last token, float32 [row, layer, head]; None unless traced
     mass: Tensor | None
-    cache: Cache | None  # what is computed now
+    cache: Cache | None  # what is computed after the pass
     # the mass if each layer attended evenly, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
 
@@ -54,12 +54,12 @@ class Runner:
     """A causal language model as the engine sees it.
 
     Args:
-        hf_model: of transformers; to steer, its attention must be `holdfast.attention`'s.
-        batched: whether rows of different length fit into one pass; else each runs alone, with
+        hf_model: a transformers model; to be steered, it must use `holdfast.attention`.
+        batched: whether rows of different length fit into one pass; otherwise each runs alone, with
             whatever cache the model makes.
 
     Attributes:
-        sees_all: whether every layer is attention to all tokens before.
+        sees_all: whether every layer attends to all previous tokens.
         recurrent: whether layers keep states.
     """
 
@@ -81,7 +81,7 @@ class Runner:
 
     @property
     def small(self) -> bool:
-        """Whether a step is too short to be shared out to several threads."""
+        """Whether a step is too short to be split among several threads."""
         return is_small(self.hf_model)
 
     @property
@@ -89,22 +89,22 @@ class Runner:
         return self.hf_model.device
 
     def slots(self) -> Slots:
-        """Room for rows, of which there are none yet."""
+        """Slots for rows, none of which are taken yet."""
         return Slots(self._cache().layers, self.device)
 
     def _cache(self) -> DynamicCache:
         return DynamicCache(config=self.hf_model.config)
 
     def batch_key(self, start: int, end: int) -> Hashable:
-        """A key that is equal for rows that may share a pass: states read padding, and some layers
-        take positions from the cache's length. A row forwards the tokens `start` to `end`.
+        """A key that is equal for rows that may share a pass; a row forwards its tokens `start` to
+        `end`. States would read padding, and some layers take positions from the cache's length.
         """
         states = (start > 0, end - start) if self.recurrent else None
         alike = self._alike_from is not None and end >= self._alike_from
         return states, (start, end) if alike else None
 
     def require_equal_positions(self) -> bool:
-        """Notes that layers take positions from the cache's length; False if it is known."""
+        """Notes that layers take positions from the cache's length; False if that was known."""
         if self._alike_from is not None:
             return False
         self._alike_from = getattr(self.hf_model.config.get_text_config(), "floor_scale", 0)
@@ -112,8 +112,8 @@ class Runner:
 
     @cached_property
     def supports_chunked_prefill(self) -> bool:
-        """Whether several tokens can be forwarded at once behind what is computed: not where states
-        are not read by such passes, as in the first Mamba.
+        """Whether several tokens can be forwarded at once after computed ones: not if such passes
+        ignore states, as in the first Mamba.
         """
         return not self.recurrent or all(self._reads(kind) for kind in ("conv", "recurrent"))
 
@@ -138,7 +138,7 @@ class Runner:
 
     @torch.inference_mode()
     def forward(self, batch: Batch) -> Output:
-        """Makes one pass; a `ModelError` if it is to be steered, and no attention is reached."""
+        """Makes one pass; raises a `ModelError` if it is to be steered but reaches no attention."""
         spec = self._spec_of(batch)
         alike = batch.level and batch.starts is None
         positions = None if alike or not self._interface else batch.positions
@@ -161,15 +161,15 @@ class Runner:
         logits: int | Tensor,
         **wanted: bool,
     ) -> Any:
-        """Calls the model, in a pass that the caller steers or not; returns what it gives.
+        """Calls the model, in a pass that the caller may steer; returns its output.
 
         Args:
             read: `input_ids` or `inputs_embeds`.
             positions: [row, column], for models that take them.
             mask: as the model takes it; None for a causal one.
-            cache: what is computed already; takes what is computed now.
-            logits: of so many last columns, or of these, for models that can leave others out.
-            wanted: what else the output is to hold, such as `output_hidden_states`.
+            cache: what is already computed; extended by the pass.
+            logits: how many last columns, or which ones, get logits, if the model can omit others.
+            wanted: further outputs, such as `output_hidden_states`.
         """
         options = {
             "position_ids": positions,
@@ -198,8 +198,8 @@ class Runner:
         span: Tensor,
         logits: int = 1,
     ) -> Output:
-        """Forwards what is not computed of some slots; `slots.commit` makes it count. Rows that may
-        not share a pass have passes of their own.
+        """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
+        Rows that may not share a pass get separate passes.
         """
         slots.drop()
         ends = [len(reading) for reading in readings]
@@ -221,7 +221,7 @@ class Runner:
         return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
     def _spec_of(self, batch: Batch) -> SteeringSpec | None:
-        """The steering of a pass; kept while the rows stay, so that a step reads no device."""
+        """The steering of a pass; reused while the rows stay, so that a step reads no device."""
         if not (batch.trace or any(batch.methods)):
             return None
         rows, latest = (batch.methods, batch.prompts, batch.trace), self._latest
@@ -233,8 +233,8 @@ class Runner:
         return latest.spec
 
     def _kept(self, batch: Batch) -> int | Tensor:
-        """The last tokens, whose logits are wanted; several are listed, as Gemma 4 drops the other
-        queries from layers that share keys where only a number is given.
+        """The last tokens, whose logits are wanted. Several are listed by index: given a number,
+        Gemma 4 drops the other queries from layers that share keys.
         """
         width = batch.ids.shape[1]
         if batch.logits == 1 or batch.logits > width:
@@ -242,7 +242,7 @@ class Runner:
         return torch.arange(width - batch.logits, width, device=batch.ids.device)
 
     def _mask(self, batch: Batch) -> Tensor | None:
-        """The causal mask of rows of different length, where the model does not ask us for it."""
+        """The causal mask of rows of different length, if the model does not ask us for it."""
         if batch.level or self._interface or not self._attends:
             return None
         keys = torch.arange(batch.columns, device=batch.positions.device)
@@ -254,7 +254,7 @@ class Runner:
 
 
 def forward_alone(runner: Runner, reading: StreamState, logits: int) -> Tensor:
-    """The logits [token, vocabulary] of a row's last tokens; the whole row is forwarded alone."""
+    """The logits [token, vocabulary] of a row's last tokens, with the whole row forwarded alone."""
     span = spans_of([reading], runner.device)
     batch = batch_of([reading], [0], span, runner.device, logits=logits)
     return runner.forward(batch).logits[0]

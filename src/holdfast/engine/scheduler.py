@@ -1,7 +1,7 @@
-"""The one admission loop: rows are submitted, share steps with others, and end each by itself.
+"""The one admission loop: rows are submitted, share steps with others, and end independently.
 
-Who wants tokens submits a row and steps the scheduler. What joins when depends on the rows and
-their replies alone, so that the same rows are computed by the same arithmetic.
+A caller that wants tokens submits a row and steps the scheduler. Which rows join when depends only
+on the rows and their replies, so that the same rows are computed by the same arithmetic.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from holdfast.engine.runner import Runner
 from holdfast.engine.shared import SharedPrefixes, beginning
 from holdfast.errors import HoldfastError, ModelError
 
-# waiting rows join when they are more than one for so many that run: a prefill costs about a step
+# waiting rows join once there is more than one per this many running: a prefill costs ~1 step
 _JOIN = 4
-_SPARE = 256  # steps in which what is kept for others is given up once
-_PATIENCE = 6  # times that a limit's regrowth takes twice as long
-_PASS = 128  # tokens that cost about as much as a forward pass costs beside its tokens
+_SPARE = 256  # shared prefixes are dropped at most once in this many steps
+_PATIENCE = 6  # the wait before a limit regrows doubles at most this many times
+_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
 _PREFILL = 16_384  # tokens of one prefill, padding included, unless a single row has more
 _PADDED = 65_536  # columns read in one prefill, unless at least a quarter is used
 
 
 @dataclass(eq=False)
 class Handle:
-    """A row that was submitted.
+    """A submitted row.
 
-    Iterating over it yields its tokens as they are drawn, and steps the scheduler for that. What it
-    has for each token, it has for the one that ended the reply too, `token_ids` excepted.
+    Iterating over it yields its tokens as they are drawn, stepping the scheduler as needed. The
+    per-token lists, except `token_ids`, also have an entry for the token that ended the reply.
     """
 
     row: Row
     scheduler: Scheduler = field(repr=False)
-    submitted: int = 0  # the step that it was submitted before
+    submitted: int = 0  # steps made before it was submitted
     token_ids: list[int] = field(default_factory=list)
-    masses: list[Tensor] = field(default_factory=list)  # that each was drawn under, [layer, head]
-    uniform_masses: list[Tensor] = field(default_factory=list)  # of even attention, [layer]
+    masses: list[Tensor] = field(default_factory=list)  # on the span, per token, [layer, head]
+    uniform_masses: list[Tensor] = field(default_factory=list)  # for even attention, [layer]
     log_probabilities: list[LogProbability] = field(default_factory=list)
-    cached: int = 0  # tokens of the first stream's prompt that were not forwarded, once it runs
+    cached: int = 0  # tokens of the first stream's prompt not forwarded; set when it runs
     continuation: Continuation | None = None
     error: Exception | None = None  # why it ended without a continuation
     cancelled: bool = False
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether the row has ended or was cancelled."""
         return self.cancelled or self.error is not None or self.continuation is not None
 
     def result(self) -> Continuation:
@@ -80,26 +80,26 @@ class Handle:
 
 @dataclass(frozen=True)
 class Serving:
-    """How rows are taken that come at any time, for weeks."""
+    """How a long-running server admits rows that arrive at any time."""
 
-    shared: SharedPrefixes  # what is computed of them, for those that follow
-    wait: int = 4  # steps that a row waits for others to join with, where there is room for it
-    # steps after which a limit that was halved grows by a quarter; twice as many each time it is
-    # halved again
+    shared: SharedPrefixes  # keys and values of rows, for later rows
+    wait: int = 4  # most steps that a row, given room, waits for others to join with
+    # steps after which a limit that was halved grows by a quarter; doubled each time it is halved
+    # again
     regrow: int = 256
 
 
 class Scheduler:
-    """Rows of one model, as many together as there is room for.
+    """Runs the rows of one model, as many together as there is room for.
 
     Args:
-        batch_size: streams forwarded together at most.
-        serving: how rows are taken that come at any time; None: they are known from the start, and
-            fewer passes are worth more than a row's wait.
+        batch_size: the most streams forwarded together.
+        serving: how to admit rows that arrive at any time; None: all are known from the start, so
+            fewer passes matter more than how long a row waits.
 
     Attributes:
-        limit: streams forwarded together at most, as far as memory is known to last.
-        halvings: the limits that it went down to as memory ran out, in order.
+        limit: the most streams forwarded together, given the memory known to suffice.
+        halvings: the limits it was lowered to as memory ran out, in order.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class Scheduler:
         self.serving, self.shared = serving, serving.shared if serving is not None else None
         self.limit = batch_size if runner.batched else 1
         self.halvings: list[int] = []
-        self._steps = self._calm = 0  # made, and since the limit was last changed
-        self._spare_from = 0  # from this step on, what is kept for others is given up first
+        self._steps = self._calm = 0  # in total, and since the limit last changed
+        self._spare_from = 0  # from this step on, shared prefixes are dropped first
         self._decoder = Decoder(runner, stop_ids, self.shared)
         self._urgent: deque[Handle] = deque()  # others wait for these
         self._waiting: deque[Handle] = deque()
-        self._running: dict[ActiveRow, Handle] = {}  # in the order in which they were taken
-        self._ended: list[Handle] = []  # before they ran
+        self._running: dict[ActiveRow, Handle] = {}  # in order of admission
+        self._ended: list[Handle] = []  # ended before they ran
 
     def __len__(self) -> int:
         """Rows that have not ended."""
@@ -131,7 +131,7 @@ class Scheduler:
         return len(self._running)
 
     def submit(self, row: Row) -> Handle:
-        """Takes a row in; its reply is as long as the model's context has room."""
+        """Queues a row; its reply is limited to the room in the model's context."""
         handle = Handle(row, self, self._steps)
         context, most = self.runner.context, row.sampling.max_new_tokens
         room = context - row.longest if context else most
@@ -145,7 +145,7 @@ class Scheduler:
         return handle
 
     def cancel(self, handle: Handle) -> None:
-        """Gives up a row; its slot is free at once. One that has ended stays as it is."""
+        """Cancels a row and frees its slot at once; one that has ended stays as it is."""
         if handle.done:
             return
         handle.cancelled = True
@@ -158,7 +158,7 @@ class Scheduler:
                 del self._running[running]
 
     def step(self) -> list[Handle]:
-        """Makes a pass, of rows that join or of all that run; returns the rows that ended."""
+        """Makes a pass, of joining rows or of all running ones; returns the rows that ended."""
         ended, self._ended = self._ended, []
         self._steps += 1
         joining = self._joining()
@@ -168,7 +168,7 @@ class Scheduler:
             if not ran_out_of_memory(error):
                 raise
             done = None
-        if done is None:  # outside the handler, whose error holds on to all that was computed
+        if done is None:  # outside the handler, whose error keeps everything computed alive
             return ended + self._make_room()
         self._regrow()
         for running, handle in self._running.items():
@@ -185,7 +185,7 @@ class Scheduler:
         return ended
 
     def _joining(self) -> list[Handle]:
-        """The rows to take up now: those that others wait for first, each kind in order."""
+        """The rows to admit now: first those that others wait for, each kind in order."""
         running, joining, streams = len(self._decoder), list[Handle](), 0
         for handle in chain(self._urgent, self._waiting):
             streams += len(handle.row.streams)
@@ -203,7 +203,7 @@ class Scheduler:
         return [handle for handle in joining if handle not in later]
 
     def _followers(self, joining: Sequence[Handle]) -> list[Handle]:
-        """Rows that begin as another one does, and gain enough by waiting for what it computes."""
+        """Rows that begin like another one, and gain enough by waiting for what it computes."""
         if self.shared is None:
             return []
         alike: dict[Hashable, list[Handle]] = {}
@@ -233,7 +233,7 @@ class Scheduler:
         return ended
 
     def _resumed(self, handle: Handle) -> ActiveRow:
-        """A row that begins, or goes on behind its tokens."""
+        """A row that begins, or continues after its tokens."""
         return ActiveRow(
             handle.row,
             list(handle.token_ids),
@@ -243,7 +243,7 @@ class Scheduler:
         )
 
     def _make_room(self) -> list[Handle]:
-        """Begins anew after memory ran out: without shared prefixes, or with half the rows."""
+        """Starts over after memory ran out: without shared prefixes, or with half the rows."""
         handles = list(self._running.values())
         self._running.clear()
         self._decoder = Decoder(self.runner, self.stop_ids, self.shared)
@@ -272,7 +272,7 @@ class Scheduler:
 
 
 def name_error(error: Exception, name: str) -> None:
-    """Says of an error which of many rows it is about."""
+    """Adds to an error the name of the row it is about."""
     if isinstance(error, HoldfastError):
         error.args = (f"{name}: {error}", *error.args[1:])
     else:
@@ -280,12 +280,12 @@ def name_error(error: Exception, name: str) -> None:
 
 
 def prefills(rows: Sequence[ActiveRow]) -> list[list[ActiveRow]]:
-    """Rows that join, in groups that are prefilled together: of like length, at the least cost.
+    """Groups joining rows of similar length into prefills, at the least cost.
 
-    Rows are padded to the longest, and each pass costs something by itself.
+    The rows of a group are padded to the longest, and each pass has a fixed cost.
     """
     ordered = sorted(rows, key=lambda running: running.num_new_tokens, reverse=True)
-    # of the first rows: their cost, and where their last group starts
+    # for the first n rows: their least cost, and where their last group starts
     least, start_of = [0.0], [0]
     for stop in range(1, len(ordered) + 1):
         costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0

@@ -1,4 +1,4 @@
-"""Log-probabilities of given replies: the chat is forwarded once, and every reply behind its keys
+"""Log-probabilities of given replies: each chat is forwarded once, and every reply after its keys
 and values.
 """
 
@@ -17,8 +17,8 @@ from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner, forward_alone
 
 _PASS = 16_384  # tokens of one pass, padding included, unless a single row has more
-_WHOLE = 2_048  # the same where every token's logits are wanted
-_AT_ONCE = 65_536  # tokens of the prompts whose keys and values are in memory for their replies
+_WHOLE = 2_048  # the same if every token's logits are wanted
+_AT_ONCE = 65_536  # prompt tokens whose keys and values are in memory at once
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Scored:
 
     Args:
         log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
-            1; the end of the reply is not in it.
+            1; the end of the reply is not included.
         greedy: whether each token of a reply is the likeliest, so that it would be generated at
             temperature 0.
     """
@@ -39,14 +39,14 @@ class Scored:
 
 
 TokenIds = tuple[int, ...]
-# Per row its scores, and the keys and values of each stream's prompt, () where there are none.
+# Per row, its scores, and the keys and values of each stream's prompt, () if there are none.
 Scores = tuple[list[Scored], list[tuple[KeysValues, ...]]]
 
 
 def score_rows(
     runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> Scores:
-    """Scores several replies, token ids, to each of several chats; with half of the batch while
+    """Scores several replies, as token ids, to each of several chats; halves the batch whenever
     memory runs out.
     """
     chats = max(len(rows), max(map(len, replies)))
@@ -89,7 +89,7 @@ def _score_some(
         totals.append([float(start[reply[0]]) for reply in wanted])
         greedy.append([reply[0] == likeliest for reply in wanted])
         forwarded.append(sum(len(stream.token_ids) - stream.cached for stream in row.streams))
-    # the last token of a reply has nothing to foretell
+    # the last token of a reply has nothing to predict
     behind = [
         (index, number, reply)
         for index, wanted in enumerate(replies)
@@ -116,7 +116,7 @@ def _score_some(
 
 
 def _behind_prompt(stream: Stream, computed: KeysValues | None) -> Stream:
-    """A stream whose whole prompt is computed."""
+    """A stream whose whole prompt is already computed."""
     prefix = Prefix(stream.token_ids, stream.span, stream.methods, computed)
     return Stream(stream.token_ids, stream.span, stream.methods, prefix, len(stream.token_ids))
 
@@ -135,7 +135,7 @@ def _score_alone(runner: Runner, row: Row, wanted: Sequence[TokenIds]) -> Scored
 def _forward_all(
     runner: Runner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
 ) -> Iterator[tuple[Tensor, KeysValues | None]]:
-    """With `keep`, each stream's last logits and what is computed; else logits of new tokens."""
+    """With `keep`, each stream's last logits, keys and values; else the logits of new tokens."""
     for group in _groups(states, batch_size, limit):
         slots = runner.slots()
         for state in group:
@@ -154,7 +154,7 @@ def _forward_all(
 def _groups(
     states: Sequence[StreamState], batch_size: int, limit: int
 ) -> Iterator[list[StreamState]]:
-    """The streams in order, as many at a time as the padded pass has room for."""
+    """The streams in order, as many at a time as fit into a padded pass."""
     group: list[StreamState] = []
     longest = 0
     for state in states:
@@ -169,7 +169,7 @@ def _groups(
 
 
 def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
-    """Log-probabilities, float32 [token, vocabulary], that the streams of a row make together."""
+    """Log-probabilities, float32 [token, vocabulary], from all streams of a row."""
     first = logits[0]
     for method in row.processors:
         first = method.guide(first, logits[1])

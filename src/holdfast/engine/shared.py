@@ -1,9 +1,9 @@
 """Keys and values of prompts and replies, shared by all prompts that begin with the same tokens
 under the same steering.
 
-A radix tree over tokens: each segment keeps the keys and values of its own tokens, and others go
-on from any place of it. Where layers keep states or windows, which serve no place but the last,
-each segment keeps what is computed of all tokens in front of it too.
+A radix tree over tokens: each segment keeps the keys and values of its own tokens, and others can
+branch off at any of them. If layers keep states or windows, which are usable only at the end of a
+segment, each segment also keeps what is computed of all tokens before it.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ _BEGINNING = 32  # tokens
 
 @dataclass(eq=False)
 class _Segment:
-    """Tokens in a row that some prompt has, behind those of its parent."""
+    """Consecutive tokens of a prompt, which follow those of the parent."""
 
-    parent: _Segment | None  # None of a root, which has no tokens
-    first: int  # tokens in front of its own: the place in the parent where it begins
+    parent: _Segment | None  # None for a root, which has no tokens
+    first: int  # number of tokens before its own: the place in the parent where it begins
     tokens: _Tokens
-    # of its tokens, or of all up to its end; None of a root, or of what is evicted
+    # of its tokens, or of all up to its end; None for a root, or if evicted
     computed: KeysValues | None
     # by place and first token
     children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
 
     @property
     def pinned_len(self) -> int:
-        """How many first tokens it has to keep, as children have none of their own of them."""
+        """How many first tokens it must keep, because children build on them."""
         needed = (child.first for child in self.children.values() if child.stands_on_parent)
         return max(needed, default=self.first)
 
     @property
     def stands_on_parent(self) -> bool:
-        """Whether its keys and values begin where the parent's are left."""
+        """Whether its keys and values continue those of the parent."""
         return self.computed is not None and self.computed.start > 0
 
 
 class SharedPrefixes:
-    """Keys and values of prompts within `limit` bytes; the least recently used go first."""
+    """Keys and values of prompts within `limit` bytes; evicts the least recently used first."""
 
     def __init__(self, limit: int, *, pieces: bool):
         self.limit, self.pieces, self.size = limit, pieces, 0
         self._roots: dict[Hashable, _Segment] = {}
-        self._used: OrderedDict[_Segment, None] = OrderedDict()  # of the ends; longest ago first
+        self._used: OrderedDict[_Segment, None] = OrderedDict()  # by last use, oldest first
 
     def __len__(self) -> int:
         return len(self._used)
 
     def find(self, stream: Stream) -> tuple[KeysValues, ...]:
-        """Keys and values of a stream's first tokens, piece behind piece; not of its last one."""
+        """Keys and values of a stream's first tokens, in consecutive pieces; not of the last."""
         root = self._roots.get(stream.methods)
         if root is None:
             return ()
@@ -78,7 +78,7 @@ class SharedPrefixes:
         count: int,
         read: Callable[[int], KeysValues | None],
     ) -> None:
-        """Keeps what is new of a stream's first `count` tokens; `read` copies it from one on."""
+        """Keeps the new part of a stream's first `count` tokens; `read(start)` copies it."""
         if not self.limit:
             return
         root = self._roots.setdefault(stream.methods, _Segment(None, 0, _tokens(None), None))
@@ -97,7 +97,7 @@ class SharedPrefixes:
             self._roots = {key: kept for key, kept in self._roots.items() if kept.children}
 
     def gain(self, stream: Stream, other: Stream) -> int:
-        """How many more first tokens of a stream are computed once those of another one are."""
+        """How many more first tokens of a stream are available once `other` is computed."""
         if stream.methods != other.methods:
             return 0
         common = min(common_length(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
@@ -112,7 +112,7 @@ class SharedPrefixes:
         self._used.clear()
 
     def _evict(self, segment: _Segment) -> None:
-        """Forgets the end of a segment, behind what others stand on; or all of it."""
+        """Drops the end of a segment, after the part that children build on; or all of it."""
         del self._used[segment]
         computed, pinned_len = segment.computed, segment.pinned_len
         if computed is None or pinned_len == computed.tokens:
@@ -127,25 +127,25 @@ class SharedPrefixes:
         self._unlink(segment)
 
     def _unlink(self, segment: _Segment) -> None:
-        """Takes a segment out that has nothing, unless its place is needed for others'."""
+        """Removes a segment that keeps nothing, unless it has children."""
         parent = segment.parent
         if segment.children or segment.computed is not None or parent is None:
             return
         del parent.children[segment.first, int(segment.tokens[0])]
         if parent.computed is None:
             self._unlink(parent)
-        elif parent not in self._used:  # its end is free again, and was not used for long
+        elif parent not in self._used:  # its end can be evicted again, before all others
             self._used[parent] = None
             self._used.move_to_end(parent, last=False)
 
 
 def beginning(stream: Stream) -> Hashable:
-    """The same of streams that may have much in common."""
+    """A key that is equal for streams that may have a long common prefix."""
     return stream.methods, _tokens(stream)[:_BEGINNING].tobytes()
 
 
 def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
-    """Keys and values of the first `end` tokens, which end in a segment."""
+    """Keys and values of the first `end` tokens, the last of which are in `segment`."""
     pieces = list[KeysValues]()
     while segment.computed is not None and segment.parent is not None:
         pieces.append(segment.computed.first(end))
@@ -157,7 +157,7 @@ def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
 
 
 def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
-    """The segments that hold the first tokens, each with how many it knows with those before."""
+    """The segments along the first tokens, each with how many tokens match up to its end."""
     path, depth, segment = list[tuple[_Segment, int]](), 0, root
     while depth < len(tokens):
         child = segment.children.get((depth, int(tokens[depth])))
@@ -170,7 +170,7 @@ def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
 
 
 def _tokens(stream: Stream | None, generated: tuple[int, ...] = ()) -> _Tokens:
-    """A number per token; under methods, another one where it is in the span."""
+    """A number per token; under methods, a different one if the token is in the span."""
     if stream is None:
         return np.zeros(0, np.int64)
     tokens = 2 * np.array(stream.token_ids + generated, np.int64)

@@ -1,9 +1,9 @@
-"""Layers of the slots that keep keys and values: of every token of each row, or of those that a
-window, or a chunk, can see.
+"""Slot layers that keep keys and values: of every token of a row, or only of those that a window or
+a chunk can see.
 
-They are written in place, since what a pass wrote can be written again. In windowed layers, several
-tokens of a row are written beside the slots, which take over the last ones when the pass counts: a
-long prompt needs no long slots.
+Passes write in place, since what they wrote can be overwritten. In windowed layers, a pass of
+several tokens per row writes beside the slots, which take over the last tokens when the pass is
+committed, so a long prompt needs no long slots.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ else:
     except ImportError:
 
         class DummyLayer:
-            """The layer of a cache that holds nothing, which an older transformers lacks."""
+            """An empty cache layer, which older versions of transformers lack."""
 
 
 SPARE_COLUMNS = 128  # spare columns taken at once when rows outgrow the slots
-_SPARE = 1.25  # of what is there, where more is taken
-SPARE_TOKENS = 256  # at least, that a windowed layer keeps beyond its window
+_SPARE = 1.25  # growth factor of a store that must grow
+SPARE_TOKENS = 256  # minimum spare of a windowed layer, beyond its window
 
 CacheLayer = CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer
 States = Mapping[tuple[str, int], Tensor]  # by kind and number
@@ -40,23 +40,23 @@ States = Mapping[tuple[str, int], Tensor]  # by kind and number
 class PassColumns:
     """The columns that a kind of layer reads in a pass."""
 
-    count: int  # how many
-    first: int  # the token in the first of them; 0 where rows differ in it
-    places: Tensor  # the column of every token written, [token]
+    count: int  # number of columns
+    first: int  # the token in the first column; 0 if rows differ in it
+    places: Tensor  # the column of each token written, [token]
 
 
 @dataclass
 class SlotPass:
-    """Where the pass under way writes and reads."""
+    """Where the pass under way reads and writes."""
 
     rows: slice | Tensor  # the slots read, in order
-    width: int  # queries of each row, padding included
-    slots: Tensor  # of every token written, [token]
-    every: PassColumns  # of layers that keep all tokens
-    kept: PassColumns  # of layers that keep a window
-    # row and query of every token written; None where each row writes one token
+    width: int  # queries per row, padding included
+    slots: Tensor  # the slot of each token written, [token]
+    every: PassColumns  # columns of layers that keep all tokens
+    kept: PassColumns  # columns of layers that keep a window
+    # row and query of each token written; None if every row writes one token
     sources: tuple[Tensor, Tensor] | None
-    begun: bool  # whether the rows have read tokens before
+    begun: bool  # whether the rows already have computed tokens
     written: bool = False  # whether a layer has written
 
 
@@ -64,29 +64,29 @@ class SlotPass:
 class Window:
     """The tokens that windowed layers keep of each slot: those from `firsts` on.
 
-    They keep some more than the window sees, so that a row is moved once in so many steps, and that
-    a prompt which parts from a dialog at its latest question can go on from it.
+    They keep more tokens than the window sees, so that a row is moved only once in many steps, and
+    a prompt that diverges from a dialog at its latest question can continue from it.
     """
 
-    # tokens that a query sees, itself included; of no window, more than there ever are
+    # tokens that a query sees, itself included; without a window, more than there ever are
     width: int = sys.maxsize
-    spare: int = 0  # how many more are kept at most
-    firsts: list[int] = field(default_factory=list)  # by slot, the first token that is kept
-    # by slot, the number of first tokens that it may be asked for later
+    spare: int = 0  # the most tokens kept beyond the window
+    firsts: list[int] = field(default_factory=list)  # by slot, the first token kept
+    # by slot, how many first tokens may be requested later
     reusable_lens: list[int] = field(default_factory=list)
 
     def next_first(self, slot: int, end: int) -> int:
-        """The first token to keep of a slot with so many; its last one may be read again."""
+        """The first token to keep of a slot with `end`; its last one may be forwarded again."""
         needed = min(end, self.reusable_lens[slot]) - self.width
         return needed if needed - self.firsts[slot] > self.spare else self.firsts[slot]
 
     def cut(self, slot: int, end: int) -> int | None:
-        """From which token on the first `end` ones can be read later; None: they cannot."""
+        """The first token to copy for reusing the first `end` ones; None if too few are left."""
         first, seen = self.firsts[slot], max(0, end + 1 - self.width)
         return None if first > seen else max(first, seen - self.spare)
 
     def least(self, cut: int) -> int:
-        """How many first tokens what begins at `cut` serves at least."""
+        """The length of the shortest prefix that tokens kept from `cut` on can serve."""
         return cut + self.width - 1 if cut else 0
 
 
@@ -94,14 +94,14 @@ class Window:
 class Shared:
     """State that all layers share: the pass under way, the tokens computed by slot, the windows.
 
-    Were it the slots themselves, each would hold the other, and memory be freed only when cycles
-    are collected.
+    Layers refer to this and not to the slots, as a reference cycle would delay the release of
+    memory until cycles are collected.
     """
 
     current: SlotPass | None = None
     lengths: list[int] = field(default_factory=list)
     window: Window = field(default_factory=Window)
-    # slots of the rows that are there or join, and columns that they can come to need
+    # slots of the current and joining rows, and the most columns that these may need
     most_rows: int = 0
     most_columns: int = 0
 
@@ -112,7 +112,7 @@ class Shared:
 
 
 class KeyLayer(DynamicLayer):
-    """Keys and values of all tokens; a layer that shares another's keys keeps none."""
+    """Keys and values of all tokens; a layer that uses another layer's keys keeps none."""
 
     def __init__(self, like: CacheLayer, shared: Shared):
         DynamicLayer.__init__(self)
@@ -120,7 +120,7 @@ class KeyLayer(DynamicLayer):
         self.store: list[Tensor] = []
 
     def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        """Puts what a row has computed from a token on, each [head, token, size], into its slot."""
+        """Copies a row's keys and values, [head, token, size] each, into its slot at `start`."""
         if not tensors:
             return
         end = start + tensors[0].shape[1]
@@ -133,7 +133,7 @@ class KeyLayer(DynamicLayer):
         return self.shared.under_way.every
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Those of a row's first tokens from `start` on, copied."""
+        """Copies of the keys and values of a row's tokens `start` to `length`."""
         return tuple(store[slot, :, start:length].clone() for store in self.store)
 
     def states(self, slot: int) -> States:
@@ -146,12 +146,12 @@ class KeyLayer(DynamicLayer):
                 store[slot, :, :length] = store[last, :, :length]
 
     def wipe(self, slot: int) -> None:
-        """Leaves nothing of a row; one that failed in its first pass may have no room yet."""
+        """Zeroes a slot, which may not exist yet if its row failed in its first pass."""
         for store in self.store:
             store[slot : slot + 1] = 0
 
     def reserve(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
-        """Makes room; `like` has the heads and sizes, [..., head, token, size]."""
+        """Makes room; `like` gives the heads and sizes, [..., head, token, size]."""
         if not self.store:
             empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
             rows = max(rows, self.shared.most_rows)
@@ -169,12 +169,12 @@ class KeyLayer(DynamicLayer):
         self._resize(max(rows, had_rows), max(columns, had_columns), self.store)
 
     def _with_spare(self, columns: int, had: int) -> int:
-        """Some more columns than are needed now, but none that no row can come to need."""
+        """More columns than are needed now, but no more than any row may need."""
         spare = max(columns + SPARE_COLUMNS, int(_SPARE * had))
         return max(columns, min(spare, self.shared.most_columns or spare))
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Gives memory back where less than a quarter of the store is in use."""
+        """Releases memory if less than a quarter of the store is in use."""
         if not self.store:
             return
         had_rows, _, had_columns, _ = self.store[0].shape
@@ -182,8 +182,8 @@ class KeyLayer(DynamicLayer):
             self._resize(2 * rows, columns + SPARE_COLUMNS, self.store)
 
     def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
-        """Moves what fits into a store of another size; without memory for it, nothing changes."""
-        self.keys = self.values = None  # views, which would keep the old store
+        """Copies what fits into a store of another size; if memory runs out, nothing changes."""
+        self.keys = self.values = None  # views would keep the old store alive
         moved = []
         for part in old:
             larger = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
@@ -212,7 +212,7 @@ class KeyLayer(DynamicLayer):
         return self.columns.count, self.columns.first
 
     def get_seq_length(self) -> int:
-        """Tokens in front of the pass, where its rows are of one length."""
+        """Tokens before the pass, if its rows are of equal length."""
         return self.shared.under_way.every.count - self.shared.under_way.width
 
 
@@ -226,7 +226,7 @@ class WindowLayer(KeyLayer):
         return self.shared.under_way.kept
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Those of a row's first tokens that are of use behind them, copied."""
+        """Copies of those keys and values of a row's first tokens that later tokens may need."""
         first, cut = self.shared.window.firsts[slot], self.shared.window.cut(slot, length)
         assert cut is not None
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
@@ -235,14 +235,14 @@ class WindowLayer(KeyLayer):
         super().move(last, slot, length - self.shared.window.firsts[last])
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Gives memory back where less than half of the store is in use."""
+        """Releases memory if the tokens kept use less than a quarter of the store."""
         every = zip(self.shared.lengths, self.shared.window.firsts, strict=True)
         super().shrink(rows, max((length - first for length, first in every), default=0))
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """As of any layer; several tokens of a row are written beside the slots."""
+        """As in any layer, except that several tokens of a row are written beside the slots."""
         current, both = self.shared.under_way, (key_states, value_states)
         if current.sources is None:
             return super().update(*both)
@@ -260,11 +260,11 @@ class WindowLayer(KeyLayer):
         return self.keys, self.values
 
     def begin(self) -> None:
-        """Forgets what the pass before read."""
+        """Drops what the previous pass read."""
         self.keys = self.values = None
 
     def end(self) -> tuple[Tensor, ...]:
-        """Keys and values that a pass of several tokens per row wrote beside the slots."""
+        """Returns what a pass of several tokens per row wrote beside the slots."""
         beside = () if self.keys is None or self.values is None else (self.keys, self.values)
         self.keys = self.values = None
         return beside

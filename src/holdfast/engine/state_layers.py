@@ -1,7 +1,7 @@
-"""Layers of the slots that keep the states a recurrence made of a row's tokens.
+"""Slot layers that keep recurrent states of a row's tokens.
 
-States have read their tokens for good. So a pass works on a copy of them, which takes the place of
-the states when the tokens count as computed.
+A state cannot undo a token it has read. So a pass works on a copy, which replaces the state when
+the tokens count as computed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StateLayer(LinearAttentionLayer):
         self.kept: States = {}
 
     def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        """Takes a slot for a row whose tokens became these states; {} of a row without tokens."""
+        """Opens a slot for a row with these states; {} for a row without tokens."""
         known = {name: state[None] for name, state in states.items()}
         for name, like in {**self.kept, **known}.items():
             had = self.kept.get(name, like.new_zeros(slot, *like.shape[1:]))[:slot]
@@ -62,7 +62,7 @@ class StateLayer(LinearAttentionLayer):
                 state[slot] = state[last]
 
     def wipe(self, slot: int) -> None:
-        """Leaves nothing of a row; one that failed in its first pass may have no room yet."""
+        """Zeroes a slot, which may not exist yet if its row failed in its first pass."""
         for state in self.kept.values():
             state[slot : slot + 1] = 0
 
@@ -84,7 +84,7 @@ class StateLayer(LinearAttentionLayer):
                 self.conv_kernel_size[number] = conv.shape[-1]
 
     def end(self) -> States:
-        """The rows' states behind the pass that ends."""
+        """Returns the rows' states after the pass."""
         self.shared.under_way.written = True
         made: dict[tuple[str, int], Tensor] = {}
         for number in range(self.number_of_states):
@@ -94,7 +94,7 @@ class StateLayer(LinearAttentionLayer):
         return made
 
     def commit(self, made: Sequence[tuple[list[int], States]]) -> None:
-        """Puts what passes made of some slots' states in their place."""
+        """Replaces the states of some slots with those that passes made."""
         opened = len(self.shared.lengths)
         for slots, states in made:
             for name, state in states.items():
@@ -110,7 +110,7 @@ class StateLayer(LinearAttentionLayer):
 
 
 class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as theirs
-    """Attention beside a recurrence in one layer."""
+    """Attention and a recurrence in one layer."""
 
     def __init__(self, like: LinearAttentionCacheLayerMixin, shared: Shared):
         KeyLayer.__init__(self, like, shared)
@@ -136,7 +136,7 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
 
 
 SlotLayer = KeyLayer | StateLayer
-# the layers of transformers' caches, and what stands in for each
+# the layers of transformers' caches, and the layer that replaces each
 HELD: dict[type, type[KeyLayer] | type[StateLayer]] = {
     DynamicLayer: KeyLayer,
     DynamicSlidingWindowLayer: WindowLayer,
@@ -150,8 +150,8 @@ ATTENDING = frozenset(HELD) - {LinearAttentionLayer, DummyLayer}
 
 
 def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]:
-    """The layers that stand in for those of transformers; beside windowed layers with a recurrence
-    all keep every token, since masks are made for one number of keys of each kind.
+    """The layers that replace those of transformers. If windowed layers have a recurrence, all
+    layers keep every token, since masks are made for one number of keys per kind.
     """
     kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**HELD}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):

@@ -1,1 +1,1 @@
-"""Other people's tools; each needs its package, an extra, and nothing else imports them."""
+"""Integrations of other tools; each needs an extra, and nothing else imports them."""

@@ -1,4 +1,4 @@
-"""Logs of dialogs, read in many formats and scored by the rules of a suite; needs no model."""
+"""Reads logged dialogs in many formats and scores them by a suite's rules; needs no model."""
 
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
 from holdfast.logs.formats import FORMATS

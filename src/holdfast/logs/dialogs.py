@@ -1,4 +1,4 @@
-"""Dialogs from log files (docs/logs.md); a line that cannot be read is reported, and left out."""
+"""Dialogs from log files (docs/logs.md); a line that cannot be read is reported and skipped."""
 
 import hashlib
 import json
@@ -14,19 +14,19 @@ from holdfast.errors import UsageError, shortened
 from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
-BYTES_PER_TOKEN = 4  # of ordinary text, where no tokenizer is at hand
+BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
 @dataclass(frozen=True)
 class LoggedTurn:
-    """A turn of the assistant: all it did between two messages of the user.
+    """An assistant turn: everything it did between two user messages.
 
     Args:
         number: in its dialog, from 1.
-        user: the user's message before it; "" where the assistant began.
-        role: of the message that its last text answers: user or tool; "" where it began.
-        tokens: of the dialog before it, estimated from its bytes.
+        user: the user's message before it; "" if the assistant began.
+        role: of the message that its last text answers: user or tool; "" if it began.
+        tokens: in the dialog before it, estimated from its bytes.
     """
 
     number: int
@@ -38,11 +38,11 @@ class LoggedTurn:
 
 @dataclass(frozen=True)
 class LoggedDialog:
-    """A dialog that was held.
+    """A logged dialog.
 
     Args:
         source: the file, and the line or the session in it.
-        system: the system prompt; "" where the log has none.
+        system: the system prompt; "" if the log has none.
     """
 
     source: str
@@ -55,7 +55,7 @@ class Logs:
     """The contents of a set of files.
 
     Args:
-        problems: a sentence for each line that was left out.
+        problems: a sentence for each line that was skipped.
         fingerprint: SHA-256 of the files, in hexadecimal.
     """
 
@@ -66,13 +66,13 @@ class Logs:
 
 
 def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
-    """Reads files of logs, and those in folders.
+    """Reads log files, including those in folders.
 
     Args:
-        form: one of `FORMATS`; None finds out for each value.
+        form: one of `FORMATS`; None detects it for each value.
 
     Raises:
-        UsageError: a file cannot be read, or no dialog is in any; names what was found.
+        UsageError: a file cannot be read, or none has a dialog; names the first problem.
     """
     if form is not None and form not in FORMATS:
         raise UsageError(f"There is no format {form!r}; {nearest(form, FORMATS)}")
@@ -88,7 +88,7 @@ def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
         for where, value in _values(path, text, problems):
             name = form or format_of(value)
             (unknown if name is None else by_format.setdefault(name, [])).append((where, value))
-        if not by_format.keys() & EVENTS:  # whose other events have forms of their own
+        if not by_format.keys() & EVENTS:  # whose other events are not dialogs
             problems += [f"{where}: {shortened(v)} is in no known format" for where, v in unknown]
         for name, values in by_format.items():
             read = [
@@ -120,16 +120,16 @@ def _files(paths: Sequence[Path | str]) -> Iterator[Path]:
 
 
 def _values(path: Path, text: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
-    """The values of a file, each with its place: of its lines, or of one JSON document."""
+    """The values in a file, each with its place: one per line, or those of one JSON document."""
     if path.suffix == ".json":
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            pass  # lines of JSON under another name
+            pass  # JSON lines despite the file's name
         else:
             many = isinstance(value, list) and not (value and is_message(value[0]))
             if isinstance(value, dict) and isinstance(value.get("data"), list):
-                value, many = value["data"], True  # a page of an API's answer
+                value, many = value["data"], True  # a page of an API's response
             values = value if many else [value]
             yield from ((f"{path}, entry {n}", entry) for n, entry in enumerate(values, start=1))
             return
@@ -145,13 +145,13 @@ def _values(path: Path, text: str, problems: list[str]) -> Iterator[tuple[str, A
 class _Exchange:
     """The user's message, and what the assistant and its tools did until the next one."""
 
-    user: str  # "" where the assistant began
-    size: int  # of the dialog before it, in bytes
+    user: str  # "" if the assistant began
+    size: int  # of the dialog before the assistant's turn, in bytes
     after: list[LoggedMessage] = field(default_factory=list)  # the messages after the user's
 
     @property
     def role(self) -> str:
-        """Of the message that the assistant's last text answers."""
+        """The role of the message that the assistant's last text answers."""
         last = max(n for n, message in enumerate(self.after) if message.role == "assistant")
         if any(message.role == "tool" for message in self.after[:last]):
             return "tool"
@@ -159,7 +159,7 @@ class _Exchange:
 
 
 def _dialog(source: str, messages: list[LoggedMessage], problems: list[str]) -> LoggedDialog | None:
-    """Messages as turns of the assistant; None where it has none, which is reported."""
+    """Groups messages into assistant turns; None, and a reported problem, if there are none."""
     turns: list[LoggedTurn] = []
     earlier: tuple[ToolCall, ...] = ()
     for exchange in _exchanges(messages):
@@ -189,7 +189,7 @@ def _exchanges(messages: list[LoggedMessage]) -> list[_Exchange]:
             exchanges[-1].after.append(message)
         elif exchanges[-1].after or not exchanges[-1].user:
             exchanges.append(_Exchange(message.text, size))
-        else:  # the user goes on
+        else:  # the user continues
             exchanges[-1] = _Exchange(f"{exchanges[-1].user}\n\n{message.text}", size)
     return exchanges
 

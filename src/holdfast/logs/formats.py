@@ -1,5 +1,5 @@
-"""The formats of logs: how each is told from the others, and its dialogs as messages.
-A value of a file is a dialog, or an event, of which those of a session make a dialog.
+"""The formats of logs: how each is recognised, and its dialogs as messages.
+A value in a file is a dialog or an event; the events of a session make up a dialog.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
 from holdfast.errors import shortened
 
-EVENTS = {"claude-code", "codex"}  # formats of which a value is an event of a session
+EVENTS = {"claude-code", "codex"}  # formats whose values are events of a session
 Values = list[tuple[str, Any]]  # each with its place
 
 
@@ -26,7 +26,7 @@ _CODEX_EVENTS = ("session_meta", "response_item", "event_msg", "turn_context", "
 
 
 def format_of(value: Any) -> str | None:
-    """The format of a value, by its fields; None where it is in none."""
+    """The format of a value, recognised by its fields; None if it is in none."""
     if isinstance(value, list):
         if not value or not is_message(value[0]):
             return None
@@ -115,7 +115,7 @@ def _claude_code(values: Values, problems: list[str]) -> Dialogs:
     for where, event in values:
         kind = event.get("type")
         if kind not in ("user", "assistant") or event.get("isMeta"):
-            continue  # snapshots, progress, summaries and what the program tells itself
+            continue  # snapshots, progress, summaries and internal messages
         agent = event.get("agentId") or ("sidechain" if event.get("isSidechain") else "")
         key = " ".join(filter(None, (str(event.get("sessionId", "")), agent)))
         messages = sessions.setdefault(f"{_file_of(where)}, session {key}", [])
@@ -139,7 +139,7 @@ def _codex(values: Values, problems: list[str]) -> Dialogs:
             base = payload.get("base_instructions") or payload.get("instructions")
             messages += _system(base.get("text") if isinstance(base, Mapping) else base)
         if event.get("type") != "response_item":
-            continue  # what the program shows, which repeats what was said
+            continue  # events for display, which repeat the messages
         try:
             for message in read_messages([payload]):
                 context = message.role == "user" and message.text.startswith(_CODEX_CONTEXT)
@@ -155,7 +155,7 @@ def _file_of(where: str) -> str:
 
 @dataclass(frozen=True)
 class _Span:
-    """A call of a model in a trace: everything that it was given, and its answer."""
+    """A model call in a trace: its whole input, and its answer."""
 
     where: str
     session: str
@@ -164,7 +164,7 @@ class _Span:
 
 
 def _spans(read: Callable[[str, Any], Iterable[_Span]]) -> Callable[[Values, list[str]], Dialogs]:
-    """A format of traces, in which every call of a model repeats the dialog so far."""
+    """A format of traces in which every model call repeats the dialog so far."""
     # so a call that continues an earlier one of its session replaces it
 
     def dialogs(values: Values, problems: list[str]) -> Dialogs:
@@ -190,14 +190,14 @@ def _spans(read: Callable[[str, Any], Iterable[_Span]]) -> Callable[[Values, lis
 
 
 def _continues(span: _Span, other: _Span) -> bool:
-    """Whether a call was given what an earlier one had been given, and more."""
+    """Whether a call's input extends that of an earlier call."""
     before = [message for message in other.messages[:-1] if message.role != "system"]
     now = [message for message in span.messages if message.role != "system"]
     return len(now) > len(before) and now[: len(before)] == before
 
 
 def _langfuse(where: str, value: Any) -> Iterator[_Span]:
-    """Langfuse: observations, as its API and its exports have them, or traces with theirs."""
+    """Langfuse: observations as in its API and exports, or traces that contain them."""
     if isinstance(value, Mapping) and isinstance(value.get("observations"), list):
         session = value.get("sessionId") or value.get("session_id") or value.get("id")
         for observation in value["observations"]:
@@ -246,7 +246,7 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    """A value that may be JSON in a string, as exports write it."""
+    """Decodes a value that may be JSON in a string, as exports write it."""
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
         try:
             return json.loads(value)
@@ -266,7 +266,7 @@ def _answered(value: Any) -> list[LoggedMessage]:
         return []
     if isinstance(value, str):
         return [LoggedMessage("assistant", value)]
-    if isinstance(value, Mapping) and "choices" in value:  # a whole answer of the API
+    if isinstance(value, Mapping) and "choices" in value:  # a complete API response
         value = [_at(choice, "message") for choice in value["choices"][:1]]
     if isinstance(value, Mapping) and not is_message(value):
         value = value.get("output") or [{"role": "assistant", **value}]
@@ -274,7 +274,7 @@ def _answered(value: Any) -> list[LoggedMessage]:
 
 
 def _unflattened(span: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted names as nested objects, and numbers among them as places in lists."""
+    """Turns dotted names into nested objects, and numbers among them into list positions."""
     tree: dict[str, Any] = {}
     for name, value in span.items():
         value = _unflattened(value) if isinstance(value, Mapping) else value
@@ -283,7 +283,7 @@ def _unflattened(span: Mapping[str, Any]) -> dict[str, Any]:
         for part in outer:
             here = here.setdefault(part, {})
             if not isinstance(here, dict):
-                raise Malformed(f"the field {name!r} stands beside a value of {part!r}")
+                raise Malformed(f"the field {name!r} occurs beside a value of {part!r}")
         if isinstance(here.get(last), dict) and isinstance(value, dict):
             here[last].update(value)
         else:

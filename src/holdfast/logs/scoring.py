@@ -1,4 +1,4 @@
-"""Scores every turn of every dialog by the rules that apply to it, into a run folder."""
+"""Scores every turn of every dialog by the rules that apply to it, and writes a run folder."""
 
 import hashlib
 import json
@@ -16,8 +16,8 @@ from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
 from holdfast.records import RunData, batches, open_run, read_run, resume
 
 _SHOWN = 600  # characters of a message that a record keeps
-METHOD = "logs"  # a run's key has the name of a method
-KIND = "logged"  # of a score, beside those of probes
+METHOD = "logs"  # in place of a method's name in a run's keys
+KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
 
 
 def score_logs(
@@ -27,10 +27,10 @@ def score_logs(
     judging: Judging | None = None,
     command: str = "",
 ) -> RunData:
-    """Scores logs into a run folder; what is there already is not scored again.
+    """Scores logs into a run folder; dialogs already scored there are skipped.
 
     Raises:
-        UsageError: no dialog is under one of the prompts.
+        UsageError: no dialog has one of the suite's prompts.
         AnotherRun: the folder holds another run.
     """
     matched = [(dialog, case_of(dialog, suite)) for dialog in logs.dialogs]
@@ -106,7 +106,7 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
-    """The case whose prompt stands in the dialog, or the only one; None if several could be."""
+    """The case whose prompt is in the dialog, or else the only case; None if there are several."""
     prompts = [(case.system_prompt.strip(), case) for case in suite.cases]
     same = [case for prompt, case in prompts if prompt == dialog.system.strip()]
     within = [case for prompt, case in prompts if prompt in dialog.system]

@@ -1,11 +1,11 @@
-"""Measures: from the text of a reply to a number from 0 (instruction broken) to 1 (kept).
+"""Measures map the text of a reply to a number from 0 (instruction broken) to 1 (followed).
 
-They are pure, deterministic and offline, and raise on no string. `build` makes one from a spec,
-`catalogue` lists the built-in ones. Importing this package loads no lexicon and no list of words;
-they are read when a measure first needs them.
+They are pure, deterministic and offline, and no string makes them raise. `build` makes one from a
+spec, `catalogue` lists the built-in ones. Importing this package does not load lexicons or word
+lists; they are read when a measure first needs them.
 """
 
-from holdfast.measures import (  # which register their measures
+from holdfast.measures import (  # these register their measures
     choice,
     conduct,
     content,

@@ -1,7 +1,7 @@
-"""The arguments of measures: their types, the languages, the shipped lists of words.
+"""The arguments of measures: their types, the languages, the shipped word lists.
 
-Pydantic checks an argument against its type. Each type says in words what it takes, for messages
-and `holdfast measures`, and has an example. The lists of words are text files in `assets/words`.
+Pydantic checks an argument against its type. Each type describes what it takes, for messages and
+`holdfast measures`, and has an example. The word lists are text files in `assets/words`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ def _language(code: str) -> str:
     return code
 
 
-_MOST = 10**18  # beyond, a number stands for no count and no fact, and breaks arithmetic
+_MOST = 10**18  # a larger number is no plausible count or fact, and breaks arithmetic
 _COUNT = "a whole number of at least {} and at most 10**18"
 
 Text = Annotated[str, takes("a text (in quotes if it looks like a number)", "Tony", pattern=r"\S")]

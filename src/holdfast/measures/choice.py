@@ -8,7 +8,7 @@ from holdfast.measures.arguments import Letter, Letters
 from holdfast.measures.registry import Score, measure, verdict
 from holdfast.measures.text import lines_of, listed
 
-SIGHT = 20_000  # characters that are read, from either end: an answer stands at one of them
+SIGHT = 20_000  # characters that are read from either end: an answer is at one of them
 END = (  # the letter ends a clause, closing marks aside
     r"(?=[)\"'”’*\]]{0,3}\s{0,2}(?:[.,;:!?\n]|$))"
 )
@@ -23,7 +23,7 @@ REFUSED = (  # "A) is wrong", "A and B) are incorrect", "B cannot be the answer"
     r"(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:(?:the|a|an|my)\s+)?"
     r"(?:right|correct|true|answer|choice|option|it))\b[^.,;:!?\n]*"
 )
-CLAUSE = r"(?:^|[.!?;\n]\s*)[\"'(*]{0,3}({L})\)([^.!?;\n]*)"  # an option and what is said of it
+CLAUSE = r"(?:^|[.!?;\n]\s*)[\"'(*]{0,3}({L})\)([^.!?;\n]*)"  # an option and what is said about it
 DENIED = re.compile(r"\b(?:is|are|was|were)(?: not|n['’]t)\b", re.IGNORECASE)
 STATED = (
     r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going"
@@ -39,7 +39,7 @@ VERDICT = (  # "A is the answer", "B would be my pick"
 MARKED = r"(?<!\w)({L})(?=\)|\*\*|[\"'”’](?!\w))"
 ANSWER = r"\AA:\s+(?=(?:[AI]|Yes|No)\b|[\"'(*]*{U}\))"  # "A:" after a "Q:", not the option
 FIRST = r"[\W_]{0,20}({L})(?:\s*[).:\]!?*\"”]|,|\s*[–—]|\s*-(?!\w)|\s*$|\n)"
-OPENING = r"^[\"'“‘(*]{0,3}({L})[):]"  # a line
+OPENING = r"^[\"'“‘(*]{0,3}({L})[):]"  # of a line
 SEVERAL = r"[\W_]{0,20}(?:{U})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{U})\b[).]?)+"
 BEFORE = "|".join(
     listed(r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly")
@@ -80,9 +80,9 @@ def read_choice(text: str, among: str) -> tuple[str | None, str]:
     Options that are refused ("not A", "A is wrong") are left out. Then in this order: the letter
     alone; a statement ("the answer is B", "A is the answer"); the only option that is not denied
     ("A) is not a fruit. B) is."); a letter that opens the reply ("B) jolly"), unless others open
-    lines of their own; the only letter that is marked ("fire (C)"); the only capital that stands
-    for itself, at the start of a clause or after a word like "is" or "definitely". 'A' and 'I',
-    which are words, stand for themselves only where a clause ends after them.
+    other lines; the only letter that is marked ("fire (C)"); the only capital that stands alone, at
+    the start of a clause or after a word like "is" or "definitely". 'A' and 'I', which are words,
+    count only if a clause ends after them.
     """
     find = patterns(among)
     if len(text) > 2 * SIGHT:

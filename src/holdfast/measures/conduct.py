@@ -1,7 +1,7 @@
 """Measures of what an agent did in a turn: the tools it called, the commands it ran, the files it
 changed. `holdfast logs` scores them; a reply to a probe has no tool calls.
 
-Each returns None where the turn gave no occasion to keep or break its rule.
+Each returns None if the turn gave no occasion to follow or break its rule.
 """
 
 import fnmatch
@@ -65,7 +65,7 @@ def _parts(script: str) -> Iterator[list[str]]:
                 part = []
             else:
                 part.append(word)
-    except ValueError:  # a quote that is never closed: what stands before it counts
+    except ValueError:  # an unclosed quote: what comes before it counts
         pass
     yield part
 
@@ -84,7 +84,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move t
 
 
 def files_changed(calls: Sequence[ToolCall]) -> list[str]:
-    """The paths that calls write, as far as arguments, patch headers and shell commands tell."""
+    """The paths that calls write, according to arguments, patch headers and shell commands."""
     paths = []
     for call in calls:
         for value in call.arguments.values():
@@ -127,7 +127,7 @@ def _as_text(value: Any) -> str:
 
 @cache
 def _validator(schema: str) -> Any:
-    """A JSON Schema by its text; a `UsageError` if it is none."""
+    """The validator of a JSON Schema, given as text; a `UsageError` if it is invalid."""
     import jsonschema
 
     value = json.loads(schema)
@@ -181,8 +181,8 @@ def tool_not_called(
 
 @measure(check=lambda command: compiled(command, ""))
 def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
-    """0 if a shell command begins as the regular expression says; turns without a command do not
-    count."""
+    """0 if a shell command begins with a match of the regular expression; turns without a command
+    do not count."""
     if not commands_of(turn.calls):
         return None
     run = command_run(turn, command)
@@ -191,7 +191,7 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 
 @measure(check=lambda command: compiled(command, ""))
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
-    """1 if a shell command begins as the regular expression says."""
+    """1 if a shell command begins with a match of the regular expression."""
     run = next((words for words in commands_of(turn.calls) if _matching(command, words)), None)
     return Score(0.0, "not run") if run is None else Score(1.0, f"ran {_short(run)}")
 
@@ -210,9 +210,9 @@ def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
 
 @measure(check=lambda first, then: (compiled(first, ""), compiled(then, "")))
 def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | None:
-    """1 if a command that begins as `first` says came before every one that begins as `then` says,
-    since the last of these; turns without such a command do not count. Another tool's call reads as
-    its name and its arguments in JSON."""
+    """1 if a command that begins with a match of `first` came before every one that begins with a
+    match of `then`, and since the previous such one; turns without a `then` command do not count.
+    Calls of other tools are matched as the tool's name and its arguments in JSON."""
     ready, kept = False, list[bool]()
     before = len(list(_events(turn.earlier)))
     for number, words in enumerate(_events((*turn.earlier, *turn.calls))):

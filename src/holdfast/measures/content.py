@@ -1,4 +1,4 @@
-"""The content of a reply: words, phrases, names, numbers, and feeling by VADER's lexicon."""
+"""The content of a reply: words, phrases, names, numbers, and sentiment by VADER's lexicon."""
 
 import re
 from functools import cache
@@ -25,7 +25,7 @@ THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
 
 
 def occurs(phrase: str, text: str, whole: bool) -> bool:
-    """Whether a phrase occurs, as whole words or anywhere; runs of spaces are one space."""
+    """Whether a phrase occurs, as whole words or anywhere; runs of spaces count as one."""
     phrase, text = " ".join(phrase.split()), " ".join(text.split())
     if not whole:
         return phrase in text
@@ -41,14 +41,14 @@ def present(text: str, words: Words, case: bool, whole: bool) -> tuple[list[str]
 
 
 def named(words: list[str]) -> str:
-    """The first words of a list, for a reason."""
+    """The first words of a list, for a score's reason."""
     return ", ".join(map(repr, words[:4])) + (
         f" and {len(words) - 4} more" if len(words) > 4 else ""
     )
 
 
 def _absent(words: list[str]) -> str:
-    """That no word or phrase of a list occurs, for a reason."""
+    """Says that no word or phrase of a list occurs, for a score's reason."""
     if len(words) == 1:
         return f"{named(words)} does not occur"
     return f"none of {named(words)} occurs"
@@ -110,7 +110,7 @@ def thanks(text: str) -> Score:
 
 @measure
 def emoji(text: str) -> Score:
-    """Share of sentences that hold an emoji; 1 for a reply of emojis alone."""
+    """Share of sentences that contain an emoji; 1 for a reply of only emojis."""
     sentences = sentences_of(text)
     if not sentences:
         return verdict(EMOJI.search(text) is not None, "there is no sentence")
@@ -118,14 +118,14 @@ def emoji(text: str) -> Score:
 
 
 def numerals(text: str) -> list[str]:
-    """The numbers written in digits, without separators and without zeros that say nothing."""
+    """The numbers written in digits, without separators and redundant zeros."""
     plain = [re.sub("[, \u00a0\u202f]", "", match.group()) for match in NUMERAL.finditer(text)]
     plain = [number.rstrip("0").rstrip(".") if "." in number else number for number in plain]
     return [number.lstrip("0") or "0" for number in plain]
 
 
 def occurs_spelled(number: int, text: str) -> bool:
-    """Whether a number occurs in English words and is no part of a longer number."""
+    """Whether a number occurs in English words and not as part of a longer number."""
     tokens = [
         token for token in re.split(r"[\s-]+", " ".join(words_of(fold(text)))) if token != "and"
     ]
@@ -154,7 +154,7 @@ def never_mentions_number(text: str, number: Number) -> Score:
 
 
 def cardinal(part: str) -> str:
-    """The number word that an ordinal tells: 'first' is one, 'sixth' is six."""
+    """The number word of an ordinal: 'first' is one, 'sixth' is six."""
     return ORDINALS.get(part) or re.sub(r"ie$", "y", part.removesuffix("th"))
 
 
@@ -182,8 +182,8 @@ def number_near(text: str, number: Number) -> Score:
 
 
 FULL = 0.5  # the compound of one clear word ("I love London": 0.64) is full marks for a sentence
-LONGEST = 5_000  # characters that are read, and
-# emojis among them: VADER spells each out, and its time grows with the square of the words
+LONGEST = 5_000  # characters that are read
+# symbols that are read, such as emojis: VADER spells each out, in time quadratic in the words
 SYMBOLS = 100
 
 
@@ -226,7 +226,7 @@ def sad(text: str) -> Score:
 
 
 def feeling(text: str, sign: int, what: str) -> Score:
-    """Mean strength of one sign of feeling over sentences; unlike VADER's shares it reaches 1."""
+    """Mean over sentences of the strength of one sentiment; unlike VADER's shares it reaches 1."""
     strengths = [
         min(1.0, max(0.0, sign * vader(sentence)["compound"]) / FULL)
         for sentence in sentences_of(text)

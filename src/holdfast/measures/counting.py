@@ -44,7 +44,7 @@ def one_word(text: str) -> Score:
 
 @measure
 def paragraph_count(text: str, count: Count) -> Score:
-    """1 for exactly `count` paragraphs (parted by blank lines), falling to 0 at none or double."""
+    """1 for exactly `count` paragraphs (split at blank lines), falling to 0 at none or double."""
     return closeness(
         sum(bool(words_of(block)) for block in re.split(r"\n\s*\n", text)), count, "paragraph"
     )
@@ -52,7 +52,8 @@ def paragraph_count(text: str, count: Count) -> Score:
 
 @measure
 def sentence_word_counts(text: str, counts: Counts) -> Score:
-    """Mean over sentences: 1 for the words in `counts`, 0.5 off by one; 0 for too many or few."""
+    """Mean over sentences: 1 for the number of words in `counts`, 0.5 if off by one; 0 for too many
+    or too few sentences."""
     seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
     if len(seen) != len(counts):
         return Score(0.0, f"{plural(len(seen), 'sentence')}, {len(counts)} asked for")
@@ -153,7 +154,7 @@ def lower_case(text: str) -> Score:
 
 @measure
 def title_case(text: str) -> Score:
-    """Share of words that begin with a capital and go on in lower case."""
+    """Share of words that begin with a capital and continue in lower case."""
     cased = [word for word in words_of(text) if cased_letters(word)]
     capitalised = (word[:1].isupper() and not word[1:].isupper() for word in cased)
     return share_true(capitalised, "words are capitalised")
@@ -214,7 +215,7 @@ def alternating_case(text: str) -> Score:
 def alternating_length(text: str, limit: Count = 4) -> Score:
     """Share of words that continue an alternation of short (up to `limit` letters) and long.
 
-    An apostrophe or a hyphen is no letter: "can't" has four.
+    Apostrophes and hyphens are not letters: "can't" has four.
     """
     lengths = [sum(map(str.isalnum, word)) for word in words_of(text)]
     return alternation([1 if length <= limit else -1 for length in lengths], "short and long")
@@ -231,7 +232,7 @@ def alternating_word(text: str, word: Text) -> Score:
 
 @measure
 def doubled_words(text: str) -> Score:
-    """Share of words that stand in a pair of the same word twice."""
+    """Share of words that are in a pair of the same word twice."""
     words = folded_words(text)
     paired, i = 0, 0
     while i + 1 < len(words):

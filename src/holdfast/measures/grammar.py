@@ -27,7 +27,7 @@ HIATUS = re.compile(  # neighbouring vowels that are two syllables
 
 @cache
 def exceptions() -> dict[str, int]:
-    """The syllables of words that the rules get wrong, which the file lists by their number."""
+    """The syllable counts of words that the rules get wrong; the file lists words by count."""
     by_word = {}
     for line in asset("syllables.txt").splitlines():
         number, *words = line.split()
@@ -37,9 +37,9 @@ def exceptions() -> dict[str, int]:
 
 @lru_cache(maxsize=20_000)
 def syllables_in(word: str) -> int:
-    """The number of syllables of a folded word; of a number, those of its English words.
+    """The number of syllables of a folded word; for a number, that of its English words.
 
-    Written against about 200 common words; on words outside the list of exceptions it may be off by
+    Developed on about 200 common words; for words outside the list of exceptions it may be off by
     one, mostly at two vowels in a row.
     """
     if word in exceptions():
@@ -115,7 +115,7 @@ def past_forms(lemma: str) -> frozenset[str]:
 
 
 def previous(tokens: list[str], i: int) -> str:
-    """The word before, up to three adverbs skipped; '' at the start of the sentence."""
+    """The word before, skipping up to three adverbs; '' at the start of the sentence."""
     for j in range(i - 1, max(-1, i - 5), -1):
         if tokens[j] not in ADVERBS and not tokens[j].endswith("ly"):
             return tokens[j]
@@ -127,7 +127,7 @@ def tense(tokens: list[str], i: int) -> str:
 
     Infinitives after "to", "let me" or an auxiliary, forms in -ing, and participles after a form of
     "have" have no tense of their own. A form that can also be a noun or an adjective is a verb only
-    where a subject stands before it or an object behind it, or, in the base form, at the start.
+    after a subject, before an object or, in the base form, at the start.
     """
     word, before = tokens[i], previous(tokens, i)
     if word in PAST:
@@ -174,7 +174,7 @@ def is_verb_here(tokens: list[str], i: int, kinds: set[str], base: bool) -> bool
 
 
 def is_participle(tokens: list[str], i: int) -> bool:
-    """Whether a word is the participle of a perfect: "have eaten"."""
+    """Whether a word is the participle of a perfect tense: "have eaten"."""
     kinds = lemmas(tokens[i]).get("VERB", ())
     return previous(tokens, i) in HAVE and any(tokens[i] in past_forms(lemma) for lemma in kinds)
 
@@ -191,7 +191,7 @@ def is_untensed_verb(tokens: list[str], i: int) -> bool:
 
 
 def tenses(tokens: list[str]) -> list[str]:
-    """The tenses of a sentence; forms of either tense go with the others, and alone are past."""
+    """The tenses of a sentence; forms of either tense follow the others; without any, past."""
     seen = [tense(tokens, i) for i in range(len(tokens))]
     rest = "present" if "present" in seen and "past" not in seen else "past"
     return [rest if kind == "either" else kind for kind in seen if kind]
@@ -235,7 +235,7 @@ def past_tense(text: str) -> Score:
     """Share of verbs with a tense that are past; infinitives and -ing forms have none; 1 without
     verbs.
 
-    "Put", "read" and "cut" go with the other verbs of the sentence, and are past without any.
+    "Put", "read" and "cut" follow the other verbs of the sentence, and are past without any.
     """
     verbs = [kind for sentence in sentences_of(text) for kind in tenses(folded_words(sentence))]
     if not verbs:
@@ -259,7 +259,7 @@ def commonest(number: int) -> frozenset[str]:
 
 @measure
 def rare_words(text: str, common: Count = 10_000, full: Share = 1.0) -> Score:
-    """Share of words beyond the `common` commonest of English; `full` or more scores 1."""
+    """Share of words not among the `common` commonest of English; `full` or more scores 1."""
     words = [word for word in folded_words(text) if any(character.isalpha() for character in word)]
     usual = commonest(common)
     rare = [word for word in words if word not in usual and word.removesuffix("'s") not in usual]

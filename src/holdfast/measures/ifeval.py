@@ -2,8 +2,8 @@
 
 Each is a measure of its own that scores 0 or 1. Its name is the published id in our spelling:
 `keywords:existence` is `ifeval_keywords_existence`, and its arguments have their published names.
-What each accepts follows the published checkers, whose text was read and not copied; where ours
-differ on purpose, the function says so (docs/suites.md has the differences, counted).
+What each accepts follows the published checkers, whose code was read but not copied; if ours
+differs on purpose, the function says so (docs/suites.md has the differences, counted).
 """
 
 import json
@@ -26,19 +26,19 @@ from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST, listed, plural
 
 
 def compare(seen: int, relation: str, wanted: int, noun: str) -> Score:
-    """1 where a count is at least, or less than, the wanted one."""
+    """1 if a count is at least, or less than, the wanted one."""
     kept = seen >= wanted if relation == "at least" else seen < wanted
     return verdict(kept, f"{plural(seen, noun)}, {relation} {wanted} asked for")
 
 
 def occurrences(text: str, phrase: str) -> int:
-    """How often a phrase occurs, inside longer words too."""
+    """How often a phrase occurs, also inside longer words."""
     return len(re.findall(re.escape(phrase), text, re.IGNORECASE))
 
 
 @measure
 def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
-    """1 if every keyword occurs, inside longer words too."""
+    """1 if every keyword occurs, also inside longer words."""
     missing = [keyword for keyword in keywords if not occurrences(text, keyword)]
     return verdict(not missing, f"{named(missing)} missing" if missing else "all occur")
 
@@ -47,7 +47,7 @@ def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
 def ifeval_keywords_frequency(
     text: str, keyword: Text, frequency: Number, relation: Relation
 ) -> Score:
-    """1 if the keyword occurs at least, or less than, so often; inside longer words too."""
+    """1 if the keyword occurs at least, or less than, `frequency` times, also in longer words."""
     return compare(occurrences(text, keyword.strip()), relation, frequency, "occurrence")
 
 
@@ -66,7 +66,7 @@ def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
 def ifeval_keywords_letter_frequency(
     text: str, letter: Sign, let_frequency: Number, let_relation: Relation
 ) -> Score:
-    """1 if a letter or sign occurs at least, or less than, so often."""
+    """1 if a letter or sign occurs at least, or less than, `let_frequency` times."""
     seen = text.lower().count(letter.lower())
     return compare(seen, let_relation, let_frequency, "occurrence")
 
@@ -81,14 +81,14 @@ ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 @measure
 def ifeval_detectable_content_number_placeholders(text: str, num_placeholders: Count) -> Score:
-    """1 for at least so many placeholders in square brackets, as [address]."""
+    """1 for at least `num_placeholders` placeholders in square brackets, such as [address]."""
     seen = len(PLACEHOLDER.findall(text))
     return compare(seen, "at least", num_placeholders, "placeholder")
 
 
 @measure
 def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> Score:
-    """1 if the postscript's marker occurs; where it stands does not count, as published."""
+    """1 if the postscript's marker occurs; its position does not matter, as published."""
     marker = postscript_marker.strip()
     pattern = POSTSCRIPTS.get(marker) or re.compile(re.escape(marker), re.IGNORECASE)
     seen = pattern.search(text)
@@ -111,7 +111,7 @@ def ifeval_detectable_format_title(text: str) -> Score:
 
 
 def inside_brackets(line: str) -> str:
-    """The text between the first << and the last >> of a line; '' where there is nothing."""
+    """The text between the first << and the last >> of a line; '' if there is nothing."""
     start, end = line.find("<<"), line.rfind(">>")
     return line[start:end].lstrip("<").rstrip(">").strip() if -1 < start < end - 1 else ""
 
@@ -141,14 +141,14 @@ def is_bullet(line: str) -> bool:
 
 @measure
 def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) -> Score:
-    """1 for exactly so many lines that begin with * or -."""
+    """1 for exactly `num_bullets` lines that begin with * or -."""
     seen = sum(map(is_bullet, text.split("\n")))
     return verdict(seen == num_bullets, f"{plural(seen, 'bullet')}, {num_bullets} asked for")
 
 
 @measure
 def ifeval_detectable_format_number_highlighted_sections(text: str, num_highlights: Count) -> Score:
-    """1 for at least so many highlights, *so* or **so**, each within a line."""
+    """1 for at least `num_highlights` highlights, *so* or **so**, each within a line."""
     marked = [*EMPHASIS.findall(text), *STRONG.findall(text)]
     return compare(
         sum(bool(part.strip()) for part in marked), "at least", num_highlights, "highlight"
@@ -159,7 +159,7 @@ def ifeval_detectable_format_number_highlighted_sections(text: str, num_highligh
 def ifeval_detectable_format_multiple_sections(
     text: str, section_spliter: Text, num_sections: Count
 ) -> Score:
-    """1 for at least so many sections, each marked by a word and a number, as SECTION 1."""
+    """1 for at least `num_sections` sections, each marked by a word and a number: SECTION 1."""
     marks = re.findall(rf"{re.escape(section_spliter.strip())}\s?\d", text)
     return compare(len(marks), "at least", num_sections, "section")
 
@@ -179,7 +179,7 @@ def ifeval_combination_two_responses(text: str) -> Score:
 
 OPENING = "\"'“‘([{*_«"
 CLOSING = "\"')]}*_:;”’»"
-BESIDE = frozenset("\"')]}")  # a token of these alone belongs to the sentence before
+BESIDE = frozenset("\"')]}")  # a token of only these belongs to the sentence before
 INITIAL = re.compile(r"[^\W\d_]")
 CONTRACTED = re.compile(r"['’]")  # "I'm" begins with the word "I"
 NUMBER = re.compile(r"\d[\d.,]*")
@@ -201,7 +201,7 @@ OPENERS = frozenset(
 
 
 def count_sentences(text: str) -> int:
-    """How many sentences a text has; 0 only where it holds nothing."""
+    """How many sentences a text has; 0 only if it is blank."""
     tokens = [token for token in text.split() if not set(token) <= BESIDE]
     followers = tokens[1:]
     ends = sum(map(ends_sentence, tokens, followers))  # the last token has no follower
@@ -209,7 +209,7 @@ def count_sentences(text: str) -> int:
 
 
 def ends_sentence(token: str, follower: str) -> bool:
-    """Whether a sentence ends behind a token, given the one that follows."""
+    """Whether a sentence ends after a token, given the next token."""
     word = token.rstrip(CLOSING)
     if word.endswith(("?", "!")):
         return True
@@ -231,9 +231,9 @@ AFTER_FIRST_WORD = re.compile(r"[.,?!'\"]")
 
 
 def count_words(text: str) -> int:
-    """The words of a text: "don't" and "well-known" are two each.
+    """The number of words in a text: "don't" and "well-known" are two each.
 
-    The package `regex` counts the signs of a vowel, as Hindi has them, to the word they are in.
+    The package `regex` treats vowel signs, as in Hindi, as part of their word.
     """
     import regex
 
@@ -244,7 +244,7 @@ def count_words(text: str) -> int:
 def ifeval_length_constraints_number_words(
     text: str, num_words: Number, relation: Relation
 ) -> Score:
-    """1 for at least, or less than, so many words; an apostrophe or a hyphen parts two words."""
+    """1 for at least, or less than, `num_words` words; apostrophes and hyphens separate words."""
     return compare(count_words(text), relation, num_words, "word")
 
 
@@ -252,13 +252,13 @@ def ifeval_length_constraints_number_words(
 def ifeval_length_constraints_number_sentences(
     text: str, num_sentences: Number, relation: Relation
 ) -> Score:
-    """1 for at least, or less than, so many sentences; a new line ends none."""
+    """1 for at least, or less than, `num_sentences` sentences; a line break does not end one."""
     return compare(count_sentences(text), relation, num_sentences, "sentence")
 
 
 @measure
 def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count) -> Score:
-    """1 for exactly so many paragraphs with *** between them, none of which is empty."""
+    """1 for exactly `num_paragraphs` paragraphs, none empty, with *** between them."""
     blocks = [block.strip() for block in text.split(DIVIDER)]
     if not all(blocks[1:-1]):
         return Score(0.0, f"there is nothing between two {DIVIDER}")
@@ -272,7 +272,7 @@ def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count
 def ifeval_length_constraints_nth_paragraph_first_word(
     text: str, num_paragraphs: Count, nth_paragraph: Count, first_word: Text
 ) -> Score:
-    """1 for exactly so many paragraphs, parted by blank lines, of which one begins with a word.
+    """1 for exactly `num_paragraphs` paragraphs (split at blank lines), one with this first word.
 
     Empty paragraphs count in neither number; the published checker counts them in the second.
     """
@@ -284,7 +284,7 @@ def ifeval_length_constraints_nth_paragraph_first_word(
     return verdict(word == first_word.lower(), f"paragraph {nth_paragraph} begins {word!r}")
 
 
-# Hyphens, dots and slashes join words, and so do apostrophes, save in English contractions: "I'M"
+# Hyphens, dots and slashes join words, and so do apostrophes except in English contractions: "I'M"
 # is I and M, "l'AI" is one.
 TOKEN = re.compile(
     r"[^\W_]+(?:(?:[-‐‑./&’]|'(?!(?:s|m|d|t|ll|re|ve)(?!\w)))[^\W_]+)*", re.IGNORECASE
@@ -295,7 +295,7 @@ TOKEN = re.compile(
 def ifeval_language_response_language(text: str, language: LanguageCode) -> Score:
     """1 if the reply reads as this language rather than another.
 
-    A reply without a word is in no language; the published checker lets it pass.
+    A reply without words is in no language; the published checker lets it pass.
     """
     kept = is_in(text.replace("-", " "), language)
     return verdict(kept, f"{'reads' if kept else 'does not read'} as {NAMES[language]}")
@@ -325,7 +325,7 @@ def in_case(text: str, kept: bool, what: str) -> Score:
 def ifeval_change_case_capital_word_frequency(
     text: str, capital_frequency: Number, capital_relation: Relation
 ) -> Score:
-    """1 for at least, or less than, so many words in capital letters; "I" and "A" are such."""
+    """1 for at least, or less than, this many words in capital letters, "I" and "A" included."""
     seen = sum(word.isupper() for word in TOKEN.findall(text))
     return compare(seen, capital_relation, capital_frequency, "capital word")
 
@@ -347,13 +347,13 @@ def ifeval_startend_quotation(text: str) -> Score:
 
 @measure
 def ifeval_startend_end_checker(text: str, end_phrase: Text) -> Score:
-    """1 if the reply ends with the phrase; case and quotation marks behind it do not count."""
+    """1 if the reply ends with the phrase; case and quotation marks after it are ignored."""
     body = text.strip().strip('"').lower()
     return verdict(body.endswith(end_phrase.strip().lower()), f"ends with {body[-40:]!r}")
 
 
 @measure
 def ifeval_combination_repeat_prompt(text: str, prompt_to_repeat: Text) -> Score:
-    """1 if the reply begins with the request, word for word; case does not count."""
+    """1 if the reply begins with the request, word for word; case is ignored."""
     body, request = text.strip().lower(), prompt_to_repeat.strip().lower()
     return verdict(body.startswith(request), f"begins with {body[:40]!r}")

@@ -1,6 +1,6 @@
-"""A measure for what no rule can be written for: a model answers a question about the reply.
+"""A measure for when no rule can be written: a model answers a question about the reply.
 
-It is no function of the text alone, so it scores nothing by itself: `drift.run` asks the judge
+It is not a function of the text alone, so it scores nothing by itself: `drift.run` asks the judge
 between a reply and its record (`drift.judges`).
 """
 
@@ -22,7 +22,7 @@ class _Judge(StrictModel):
 
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
-    """A judged measure: a question for a model, answered with yes where a reply keeps its rule."""
+    """A judged measure: a question for a model, answered with yes if a reply follows its rule."""
     check_fields(_Judge, arguments, "A judge", "of a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
 
@@ -45,9 +45,9 @@ def check_labels(follows: Sequence[str], breaks: Sequence[str], who: str) -> Non
 
 
 def verdict_of(answer: str) -> bool | None:
-    """Yes or no, where an answer says one of the two; None where it says both or neither.
+    """Yes or no, if an answer says one of the two; None if it says both or neither.
 
-    The first word decides where it is one of them.
+    If the first word is one of them, it decides.
 
     >>> verdict_of("Yes."), verdict_of("**No**, it does not."), verdict_of("Perhaps.")
     (True, False, None)

@@ -1,9 +1,9 @@
 """Which language a reply is in.
 
-Two kinds of evidence, multiplied: the sequences of letters, by the identifier that the package
-`py3langid` carries (139 languages), and the words, by the frequencies that `wordfreq` carries (38
-of them). Letters decide long texts; of one or two words they tell next to nothing ("Ja.",
-"Merci."), and there the words decide. Both ship their data and have no random state."""
+Two kinds of evidence are multiplied: letter sequences, judged by the identifier in the package
+`py3langid` (139 languages), and words, judged by the frequencies in `wordfreq` (38 of them).
+Letters decide long texts; for one or two words ("Ja.", "Merci.") they say next to nothing, and the
+words decide. Both packages ship their data and have no random state."""
 
 import math
 import re
@@ -14,24 +14,24 @@ from holdfast.measures.arguments import NAMES, LanguageCode
 from holdfast.measures.registry import Score, measure
 from holdfast.measures.text import folded_words, plural, sentences_of, words_of
 
-# Languages with a list of words, and the list's name where it is another. Those whose words no
-# space parts, or that are written with signs between letters, are left to the identifier.
+# Languages with a word list, and the list's name if it differs. Languages without spaces between
+# words, or written with signs between letters, are left to the identifier.
 LISTS = {
     code: code
     for code in """ar bg ca cs da de el en es fa fi fr he hu id is it lt lv mk ms nl
 pl pt ro ru sk sl sv tr uk ur vi""".split()
 } | {"no": "nb", "tl": "fil", "bs": "sh", "hr": "sh", "sr": "sh"}
-FLOOR = math.log(3e-8)  # a word that a language with a list does not know
+FLOOR = math.log(3e-8)  # a word that is not in its language's list
 ANY = math.log(1e-6)  # any word, in a language without a list
-COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language, and
-RIVALS = 8  # the likeliest by their letters, if their probability is
-MIN_PROBABILITY = 0.01
-ENGLISH = 0.5  # weight of English as a rival of the language asked for,
-OFTEN = 0.02  # of the other common languages, and of any rival of English,
-SELDOM = 0.5 / len(NAMES)  # and of the rest
+COMMON = ("de", "en", "es", "fr", "it", "nl", "pt")  # rivals of every language
+RIVALS = 8  # at most this many further rivals, the likeliest by their letters
+MIN_PROBABILITY = 0.01  # of such a rival, by its letters
+ENGLISH = 0.5  # weight of English as a rival of the language asked for
+OFTEN = 0.02  # weight of the other common languages, and of any rival of English
+SELDOM = 0.5 / len(NAMES)  # weight of the rest
 PARENTHESISED = re.compile(r"\(([^()]*)\)")
 QUOTED = re.compile(r"""["“”„«][^"“”„«»]*["“”»]|(?<!\w)['‘‚][^'’]*(?:\w['’]\w[^'’]*)*['’](?!\w)""")
-OUTSIDE = 2  # words around a quotation that tell the language of its sentence
+OUTSIDE = 2  # words around a quotation that suffice to decide its sentence's language
 SIGHT = 3_000  # characters of a sentence that are read
 
 
@@ -72,7 +72,7 @@ def latin(text: str) -> str:
 
 
 def log_word(word: str, frequencies: dict[str, float]) -> float:
-    """The log share of a word, or of its parts where it is an elision ("j'aime")."""
+    """The log share of a word, or of its parts if it is an elision ("j'aime")."""
     if word in frequencies:
         return frequencies[word]
     parts = re.split(r"['‐‑-]", word)
@@ -96,9 +96,9 @@ def likelihoods(words: list[str], code: str) -> dict[str, float]:
 def probability(text: str, code: str) -> float | None:
     """The probability that a sentence is in the language asked for, and not in another.
 
-    The language asked for has weight 1 and its rivals less, English most of them, since models fall
-    back to it. So a word that belongs to several languages counts for the one that was asked for.
-    None without a word.
+    The language asked for has weight 1 and its rivals have less, English the most among them, since
+    models fall back to it. So a word of several languages counts for the one that was asked for.
+    None if there is no word.
     """
     words = evidence(text[:SIGHT])
     if not words:
@@ -110,7 +110,7 @@ def probability(text: str, code: str) -> float | None:
 
 
 def evidence(text: str) -> list[str]:
-    """The words that tell the language of a sentence: those around its quotations, if enough."""
+    """The words that decide a sentence's language: those around its quotations, if enough."""
     for part in (QUOTED.sub(" ", text), text):
         words = [word for word in folded_words(part) if not any(map(str.isdigit, word))]
         if len(words) >= OUTSIDE:

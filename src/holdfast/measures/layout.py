@@ -1,4 +1,4 @@
-"""Shape on the page: lists, brackets, JSON, hyphens, openings and endings."""
+"""Layout: lists, brackets, JSON, hyphens, openings and endings."""
 
 import json
 import re
@@ -13,7 +13,7 @@ BULLET = re.compile(r"[-*•–]\s+\S")
 NUMBERED = re.compile(r"(\d{1,3})[.)]\s+\S")
 PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 FENCED = re.compile(r"\A```\w*[ \t]*\n?(.*?)\s*```\Z", re.DOTALL)
-OBJECTS_TRIED = 50  # places where a JSON object may begin, so that no text takes long
+OBJECTS_TRIED = 50  # starts tried for a JSON object, at most, so that no text takes long
 
 
 @measure
@@ -96,7 +96,7 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
 def json_object(text: str, keys: MaybeTexts = None) -> Score:
     """1 if the reply is just a JSON object, with just these keys in this order if given.
 
-    A code fence around the object is allowed; text before or behind it, and other keys, are not.
+    A code fence around the object is allowed; text before or after it, and other keys, are not.
     """
     body = FENCED.sub(r"\1", text.strip())
     try:
@@ -119,7 +119,7 @@ def has_keys(item: dict[str, object], keys: Sequence[str] | None, right: bool) -
 
 
 def objects_in(text: str) -> Iterator[dict[str, object]]:
-    """The JSON objects in a text, outermost first; numbers stay texts, however long."""
+    """The JSON objects in a text, outermost first; numbers stay strings, however long."""
     decoder = json.JSONDecoder(parse_int=str, parse_float=str)
     for start in [match.start() for match in re.finditer(r"\{", text)][:OBJECTS_TRIED]:
         try:
@@ -147,7 +147,7 @@ def dashed_characters(text: str) -> Score:
 
 @measure
 def exact_phrase(text: str, phrase: Text) -> Score:
-    """1 if the reply is this phrase and nothing else; case and punctuation forgiven."""
+    """1 if the reply is this phrase and nothing else, ignoring case and punctuation."""
     same = folded_words(text) == folded_words(phrase) and (
         words_of(phrase) or fold(text).strip() == fold(phrase).strip()
     )

@@ -1,4 +1,4 @@
-"""Regular expressions of the user's, which the package `regex` runs within a time limit."""
+"""The user's regular expressions, which the package `regex` runs within a time limit."""
 
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ _PATIENCE = 5.0  # seconds of computing that one search may take
 
 @cache
 def compiled(regex: str, flags: str) -> Any:
-    """A user's regular expression, compiled; a `UsageError` with its mistake."""
+    """A user's regular expression, compiled; a `UsageError` if it is invalid."""
     import regex as engine
 
     try:
@@ -22,7 +22,7 @@ def compiled(regex: str, flags: str) -> Any:
 
 
 def find(pattern: str, text: str, flags: str = "") -> Any:
-    """The first match of a user's regular expression; a `UsageError` where it takes too long."""
+    """The first match of a user's regular expression; a `UsageError` if it takes too long."""
     try:
         return compiled(pattern, flags).search(text, timeout=_PATIENCE)
     except TimeoutError as error:

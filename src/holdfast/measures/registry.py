@@ -1,4 +1,4 @@
-"""The registry of measures, and `build`, which makes a measure of a spec.
+"""The registry of measures, and `build`, which makes a measure from a spec.
 
 A measure is a plain function `(text, **arguments) -> Score`, registered under its own name by the
 decorator `measure`. Pydantic checks the arguments of a spec against the function's annotations
@@ -27,7 +27,7 @@ from holdfast.measures.arguments import Spec, Specs
 from holdfast.measures.turns import AssistantTurn
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-DIGITS = 6  # of a score's value: beyond, machines may differ
+DIGITS = 6  # decimal places of a score; beyond these, machines may differ
 CODE = "python"  # the one spec that runs a user's own function
 JUDGE = "judge"  # the one spec that asks a model
 
@@ -38,7 +38,7 @@ class Score:
 
     Attributes:
         value: 0 (not at all) to 1 (fully).
-        reason: short English that says why this number.
+        reason: a short explanation of the value, in English.
     """
 
     value: float
@@ -50,7 +50,7 @@ class Score:
 
 
 def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
-    """`part` of `whole` as a score, a share of `full` scoring 1; 0 of 0 is 0."""
+    """`part` of `whole` as a score; a share of `full` scores 1, and 0 of 0 scores 0."""
     if not whole:
         return Score(0.0, f"there are no {what.split()[0]}")
     reason = f"{part} of {whole} {what}" + (f", {full:g} is full marks" if full < 1 else "")
@@ -64,7 +64,7 @@ def share_true(marks: Iterable[bool], what: str, full: float = 1.0) -> Score:
 
 
 def verdict(kept: object, reason: str) -> Score:
-    """1 where an instruction is kept, else 0."""
+    """1 if an instruction is followed, else 0."""
     return Score(float(bool(kept)), reason)
 
 
@@ -78,7 +78,7 @@ class Entry:
 
     @property
     def of_turn(self) -> bool:
-        """Whether it scores a turn of a log, and not a text."""
+        """Whether it scores a turn of a log rather than a text."""
         return "turn" in inspect.signature(self.function).parameters
 
     @property
@@ -119,7 +119,7 @@ def _written(name: str, argument: FieldInfo) -> str:
 
 F = TypeVar("F", bound=Callable[..., Score | None])
 REGISTRY: dict[str, Entry] = {}
-# of specs that name no registered function, by the field that stands for their name
+# for specs that name no registered function, by the field that replaces their name
 BUILDERS: dict[str, Callable[[dict[str, Any], bool], Measure]] = {}
 
 
@@ -140,11 +140,11 @@ class Measure:
 
     @property
     def judged(self) -> bool:
-        """Whether a model is asked, so that `score` has no answer."""
+        """Whether a model has to be asked, so that `score` cannot answer."""
         return self.name == JUDGE
 
     def score(self, text: str) -> Score:
-        """Scores one reply; same text, same number. A user's own function that fails, or returns no
+        """Scores one reply, deterministically. A user's function that fails, or does not return a
         number from 0 to 1, is a `UsageError`.
         """
         text = unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
@@ -154,7 +154,7 @@ class Measure:
         return Score(round(float(score.value), DIGITS), score.reason)
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
-        """Scores an assistant's turn in a log; None where it gives the rule no occasion."""
+        """Scores an assistant's turn in a log; None if the rule does not apply to it."""
         if self.of_turn:
             return self.function(turn, **self.arguments)
         return self.score(turn.text) if turn.text.strip() else None
@@ -172,9 +172,9 @@ def measure(
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
     A function whose first argument is called `turn` scores an `AssistantTurn`, and returns None
-    where there is nothing to score. Each argument is annotated with one of the types of
+    if there is nothing to score. Each argument is annotated with one of the types of
     `measures.arguments`. With `empty_is_zero` a reply without a visible character scores 0.
-    `check` raises a `UsageError` where the arguments of a spec do not go together.
+    `check` raises a `UsageError` if the arguments of a spec do not go together.
     """
 
     def register(wrapped: F) -> F:
@@ -206,7 +206,7 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
 
     Args:
         spec: a name; a mapping with `name` and arguments; `{"regex": ..., "flags": "i"}`; or
-            `{"python": "package.module.function"}`, a function of the user's from text to a number;
+            `{"python": "package.module.function"}`, a user's function from text to a number;
             or `{"judge": "Does the reply ...?", "model": ...}`, a question that a model answers.
         allow_code: whether `python` specs may import and run code.
 
@@ -229,7 +229,7 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
 
 
 def as_measure(value: Any) -> Measure:
-    """A measure from whatever stands for one in Python code.
+    """A measure from anything that can represent one in Python code.
 
     Args:
         value: a measure; a spec, as `build` takes it; or a function from the reply's text to a
@@ -276,7 +276,7 @@ def check_fields(
     model: type[StrictModel], fields: Mapping[str, Any], whole: str, belonging: str
 ) -> None:
     """Checks the fields of a spec against a Pydantic model; a `UsageError` names the first that is
-    wrong. Messages call all fields `whole`, and put `belonging` behind the name of one.
+    wrong. Messages call all fields `whole`, and put `belonging` after the name of one.
     """
 
     def called(path: Path) -> str:
@@ -294,7 +294,7 @@ def check_fields(
 
 
 def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
-    """A measure that calls a user's own function, found by its dotted name."""
+    """A measure that calls a user's function, found by its dotted name."""
     path = arguments.get(CODE)
     if not isinstance(path, str) or "." not in path or len(arguments) > 1:
         raise UsageError(
@@ -308,10 +308,10 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
     module, _, attribute = path.rpartition(".")
     try:
         function = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # whatever a user's module does as it is imported
+    except Exception as error:  # anything a user's module may raise when it is imported
         raise UsageError(
             f"The measure {path!r} cannot be imported ({type(error).__name__}: {error}); "
-            "check the name: its file stands beside the suite's or on PYTHONPATH."
+            "check the name: its file must be beside the suite's or on PYTHONPATH."
         ) from error
     if not callable(function):
         raise UsageError(
@@ -322,7 +322,7 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
 
 
 def call_user_function(function: Callable[[str], Any], text: str, python: str) -> Score:
-    """The user's number as a score; whatever goes wrong is named, never scored."""
+    """The result of a user's function as a score; any failure is reported, never scored."""
     try:
         value = function(text)
         if isinstance(value, Score):
@@ -342,20 +342,20 @@ def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> Non
     for spec in specs:
         if build(spec).judged:
             raise UsageError(
-                f"The measure {within!r} takes no judge ({spec!r}); make a rule of its own of it."
+                f"The measure {within!r} takes no judge ({spec!r}); make it a separate rule."
             )
 
 
 @measure(check=lambda measures: _refuse_judges("every", measures))
 def every(text: str, measures: Specs) -> Score:
-    """The lowest of several measures: an instruction is kept as far as its worst part."""
+    """The lowest of several measures: an instruction is followed only as well as its worst part."""
     results = [(measure.score(text), measure.name) for measure in map(build, measures)]
     worst, name = min(results, key=lambda result: result[0].value)
     return Score(worst.value, f"{name}: {worst.reason}")
 
 
 def _readings(text: str) -> list[str]:
-    """The reply without its first line, its last, both or neither, and without markdown's stars."""
+    """The reply without its first line, its last, both or neither, and without Markdown's stars."""
     lines = text.split("\n")
     cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
     return [*cut, *(reading.replace("*", "") for reading in cut)]
@@ -365,7 +365,7 @@ def _readings(text: str) -> list[str]:
 def loosely(text: str, measure: Spec) -> Score:
     """The highest of a measure over eight readings of the reply: IFEval's loose scoring.
 
-    They leave out the first line, the last, both, or neither, and markdown's stars or not.
+    The readings leave out the first line, the last, both or neither, with or without stars (*).
     """
     scores = [build(measure).score(reading) for reading in _readings(text)]
     return max(scores, key=lambda score: score.value)

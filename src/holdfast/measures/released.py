@@ -1,8 +1,8 @@
 """The published measures of Li et al. 2024 where they differ from ours, defects included.
 
 Written from a description of what the released code computes, so that a run can be compared with
-the published numbers. Each line says what is wrong; the mended measure stands in the file of its
-theme. Where the released code raises on an empty reply, these return 0."""
+the published numbers. Each docstring says what is wrong; the mended measure is in the file of its
+theme. If the released code raises on an empty reply, these return 0."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ STRIPPED = re.compile(r"[^\w\s]")
 
 
 def plain_words(text: str) -> list[str]:
-    """Lower-cased words as the released code splits them: punctuation dropped, then at spaces."""
+    """Lower-cased words as in the released code: punctuation dropped, then split at spaces."""
     return STRIPPED.sub("", text.lower()).split()
 
 
@@ -52,7 +52,7 @@ def released_repeated_words(text: str) -> Score:
 
 @measure(empty_is_zero=False)
 def released_doubled_words(text: str) -> Score:
-    """Words equal to the next word written twice / words; 0 for every reply that follows."""
+    """Words equal to the next word written twice / words; 0 for every reply that does as asked."""
     words = plain_words(text)
     good = sum(a == b + b for a, b in pairwise(words))
     return share(good, len(words), "words are the next one twice")
@@ -68,7 +68,7 @@ def released_starts_with(text: str, word: Text) -> Score:
 
 @measure(empty_is_zero=False)
 def released_every_sentence_starts_with(text: str, word: Text) -> Score:
-    """Share of sentences whose lower-cased first word is `word`; 0 if it holds a capital."""
+    """Share of sentences whose lower-cased first word is `word`; 0 if `word` has a capital."""
     firsts = [words_of(sentence)[0].lower() for sentence in sentences_of(text)]
     return share(firsts.count(word), len(firsts), f"sentences start, lower-cased, with {word!r}")
 
@@ -105,19 +105,19 @@ def released_words_absent(text: str, words: Texts) -> Score:
 def released_never_contains(
     text: str, words: Words, case: Flag = False, whole: Flag = True
 ) -> Score:
-    """As never_contains, but an empty reply scores 1."""
+    """Like never_contains, but an empty reply scores 1."""
     return never_contains(text, words, case, whole)
 
 
 @measure(empty_is_zero=False)
 def released_sentiment(text: str, direction: Direction) -> Score:
-    """As sentiment, but an empty reply scores 0.5."""
+    """Like sentiment, but an empty reply scores 0.5."""
     return sentiment(text, direction)
 
 
 @measure(empty_is_zero=False)
 def released_past_tense(text: str) -> Score:
-    """Share of verbs that are past, infinitives and -ing forms among them; 1 without verbs."""
+    """Share of verbs that are past, including infinitives and -ing forms; 1 without verbs."""
     past = verbs = 0
     for tokens in map(folded_words, sentences_of(text)):
         seen = grammar.tenses(tokens)
@@ -168,7 +168,7 @@ def released_json_object(text: str, keys: Texts) -> Score:
 
 @measure(empty_is_zero=False)
 def released_comma_list(text: str) -> Score:
-    """Share of comma-separated items in the first [...] that are one word; one item is a list."""
+    """Share of comma-separated items in the first [...] that are one word; one item is enough."""
     begin = text.find("[")
     end = text.find("]", begin)
     if begin < 0 or end < 0:
@@ -185,7 +185,7 @@ def released_dashed_characters(text: str) -> Score:
 
 @measure(empty_is_zero=False)
 def released_number_near(text: str, number: Number) -> Score:
-    """As number_near, but only digits are read, up to the first sign that is none."""
+    """Like number_near, but only the first run of digits is read."""
     digits = re.search("[0-9]+", text)
     return number_near(digits.group(), number) if digits else Score(0.0, "no number occurs")
 
@@ -199,7 +199,7 @@ def released_rare_words(text: str, common: Count = 10_000) -> Score:
 
 @measure(empty_is_zero=False)
 def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = True) -> Score:
-    """As contains, but looked for anywhere, letter by letter: "13" contains "3"."""
+    """Like contains, but matches anywhere, even inside words: "13" contains "3"."""
     searched = text if case else text.lower()
     seen = [(word if case else word.lower()) in searched for word in words]
     if all:

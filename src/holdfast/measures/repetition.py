@@ -1,20 +1,19 @@
-"""Whether the turns of a dialog repeat: one another, or themselves.
+"""Whether the turns of a dialog repeat one another or themselves.
 
 Texts are compared as sequences of units. A unit is a word (a run of letters and digits, case
-folded), an emoji, or, in a script that puts no spaces between words, a character. Whatever stands
-between units is ignored; but a text of which they make up less than a third is compared by its
-characters.
+folded), an emoji, or, in a script that puts no spaces between words, a character. Anything between
+units is ignored; but a text of which they make up less than a third is compared by its characters.
 
-Two texts share a *run* where `RUN` units in a row of the one (`RUN_OF_CHARACTERS` where most of its
-units are single characters) stand in the same order in the other. A text of fewer units has no
-runs, so that a second "Yes." or "Thank you!" is no repetition.
+Two texts share a *run* if `RUN` consecutive units of one (`RUN_OF_CHARACTERS` if most of its units
+are single characters) occur consecutively in the other. A text of fewer units has no runs, so a
+second "Yes." or "Thank you!" is not a repetition.
 
 - A turn *repeats* an earlier one by the share of its units that lie in runs of that turn. Its
   repetition of a speaker is the largest such share among that speaker's earlier turns.
-- A turn *loops* by the share of its units that lie in runs which it has written before: a sentence
-  that makes up a turn and is said k times gives (k - 1) / k.
+- A turn *loops* by the share of its units that lie in runs that occurred earlier in the turn: a
+  turn that says one sentence k times gives (k - 1) / k.
 
-Either counts from `NO_NEWS_FROM` on: half of the turn is no news.
+Either counts from `NO_NEWS_FROM` on, that is, if half of the turn is not new.
 """
 
 import re
@@ -41,21 +40,21 @@ class Repeats:
 
     same: float  # of its units, in runs of an earlier turn of the same speaker
     other: float  # in runs of an earlier turn of another speaker
-    loops: float  # in runs that the turn itself has written before
+    loops: float  # in runs that occurred earlier in the turn itself
 
     @property
     def shares(self) -> dict[str, float]:
-        """The three, by the names that they have in records."""
+        """The three shares, by their names in records."""
         return {"own": self.same, "other": self.other, "loops": self.loops}
 
     @property
     def broken(self) -> bool:
-        """Whether half of the turn or more is no news."""
+        """Whether half of the turn or more is not new."""
         return max(self.shares.values()) >= NO_NEWS_FROM
 
 
 def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
-    """The repetition of every turn of a dialog, (speaker, text).
+    """The repetition of every turn of a dialog, given as (speaker, text).
 
     Time is linear in the length of a dialog whose turns differ; each further copy of a turn is
     compared with all the copies before it.
@@ -79,7 +78,7 @@ def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
 
 
 def loops(text: str) -> float:
-    """The share of a text's units that lie in runs which it has written before."""
+    """The share of a text's units that lie in runs that occurred earlier in it."""
     units = units_of(text)
     written: set[tuple[str, ...]] = set()
     again = []
@@ -103,13 +102,13 @@ def _run_length(units: Sequence[str]) -> int:
 
 
 def _runs(units: Sequence[str], length: int | None = None) -> list[tuple[str, ...]]:
-    """The runs of a text by the place at which they begin."""
+    """The runs of a text, indexed by the unit at which they begin."""
     length = length or _run_length(units)
     return [tuple(units[at : at + length]) for at in range(len(units) - length + 1)]
 
 
 def _share(units: Sequence[str], begins: Sequence[int]) -> float:
-    """The share of the units that lie in the runs that begin at these places, in order."""
+    """The share of the units that lie in the runs that begin at these positions, in order."""
     covered = end = 0
     length = _run_length(units)
     for begin in begins:

@@ -2,10 +2,10 @@
 
 A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
 one word each, and so is "15,000"). A sentence ends at '.', '!' or '?' before a space or the end,
-but not after an abbreviation or an initial, nor within a quotation after which it goes on in lower
-case. Dots ("..." or "…") are a pause: they end a sentence only where the next word has a capital
-and is not 'I'. A new line also ends a sentence, unless it goes on in lower case. List markers
-belong to no sentence.
+but not after an abbreviation or an initial, nor in a quotation after which it continues in lower
+case. Dots ("..." or "…") are a pause: they end a sentence only if the next word is capitalised and
+is not 'I'. A new line also ends a sentence, unless it continues in lower case. List markers are not
+part of any sentence.
 """
 
 import re
@@ -43,7 +43,7 @@ def folded_words(text: str) -> list[str]:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines that hold something, without outer spaces."""
+    """The lines that are not blank, stripped."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
@@ -62,7 +62,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def joined_lines(text: str) -> list[str]:
-    """The lines without list markers; one that goes on in lower case joins the one before."""
+    """The lines without list markers; one that continues in lower case joins the one before."""
     blocks: list[str] = []
     joinable = False
     for raw in text.splitlines():
@@ -82,7 +82,7 @@ def joined_lines(text: str) -> list[str]:
 
 
 def splits_here(block: str, end: re.Match[str]) -> bool:
-    """Whether a stop ends a sentence: no abbreviation, initial, pause or quotation."""
+    """Whether a stop ends a sentence, and not an abbreviation, initial, pause or quotation."""
     follows = block[end.end() : end.end() + 40].lstrip(" \t\"'“‘(*_")
     if DOTS.match(end.group()) and follows:
         return follows[0].isupper() and not FIRST_PERSON.match(follows)

@@ -1,4 +1,4 @@
-"""Turns of a log, and the turns that a rule is for."""
+"""Turns of a log, and the turns that a rule applies to."""
 
 import fnmatch
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from holdfast.measures.patterns import matches
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool."""
+    """A tool call."""
 
     name: str  # of the tool
-    # by name; {} where they were no object
+    # by name; {} if they were not an object
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    id: str = field(default="", compare=False)  # in the log, which a result names
+    id: str = field(default="", compare=False)  # its id in the log, which a result refers to
 
 
 @dataclass(frozen=True)
 class AssistantTurn:
-    """A turn of an assistant: all that it said and did between two messages of the user."""
+    """A turn of an assistant: everything it said and did between two messages of the user."""
 
     text: str  # everything it said, "" for tool calls alone
     calls: tuple[ToolCall, ...] = ()  # in order
@@ -29,15 +29,15 @@ class AssistantTurn:
 
 @dataclass(frozen=True)
 class When:
-    """The turns that a rule is for: those in which everything that is given holds."""
+    """The turns that a rule applies to: those that meet every given condition."""
 
-    user: str = ""  # a regular expression that the user's message has, in either case
-    reply: str = ""  # the same of what the assistant says
+    user: str = ""  # a regular expression that the user's message matches, in either case
+    reply: str = ""  # the same for what the assistant says
     tool: str = ""  # the name, with * and ?, of a tool that the turn calls
     role: str = ""  # of the message that the turn's last text answers: user or tool
 
     def applies(self, turn: AssistantTurn, user: str, role: str) -> bool:
-        """Whether a rule is for a turn behind this message of the user, answering this role."""
+        """Whether a rule applies to a turn after this message of the user, answering this role."""
         called = (call.name for call in turn.calls)
         return (
             (not self.user or matches(self.user, user, "i"))

@@ -38,10 +38,10 @@ class Pasta(TableMethod):
     renormalises.
 
     Zhang et al. (2024), equation 2: a weight on the span stays, one on the rest of the prompt is
-    multiplied by `alpha`, and all are divided by their sum. Scaling the rest by alpha is adding
+    multiplied by `alpha`, and all are divided by their sum. Scaling the rest by alpha adds
     -log(alpha) to the log-odds of everything else: x' = x - log(alpha). The paper scales tokens of
-    the prompt only, so generated tokens keep their weight like the span; `generated="scale"` scales
-    them too. The prompt is all that stands before the reply that is being written: in a dialog,
+    the prompt only, so generated tokens keep their weight as the span does; `generated="scale"`
+    scales them too. The prompt is everything before the reply that is being generated: in a dialog,
     earlier replies belong to it and are scaled, whoever wrote them.
     """
 

@@ -28,19 +28,19 @@ def contrasted(
     """log p = log p_other + scale * (log p - log p_other), float32 [row, vocabulary].
 
     Tokens that the first stream gives less than `plausibility` times its best token's probability
-    are never drawn (Li et al. 2022, arXiv 2210.15097). A token that the second stream alone finds
+    are never drawn (Li et al. 2022, arXiv 2210.15097). A token that only the second stream finds
     impossible cannot be contrasted: it keeps the first stream's probability at a scale of at least
     1, and has none below.
 
     Args:
         logits, other: of the two streams, [row, vocabulary].
-        scale: 1 is the first stream alone, 0 the other one; of all rows, or [row, 1].
+        scale: 1 is the first stream alone, 0 the other one; for all rows, or [row, 1].
         plausibility: in [0, 1]; 0 sets no threshold.
     """
     first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
     same = isinstance(scale, (int, float)) and scale == 1
     made = first if same else second + scale * (first - second)
-    # where either is impossible, their difference is infinite or not a number
+    # if a token is impossible in either, the difference is infinite or NaN
     lone = -math.inf if isinstance(scale, (int, float)) and scale < 1 else first
     made = made.where(second > -math.inf, lone).masked_fill(first == -math.inf, -math.inf)
     if plausibility:
@@ -55,7 +55,7 @@ class TwoStreams(EditsLogits, Protocol):
     kind: ClassVar[Kind] = Kind.STREAM
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat without them; a template may not put its own in their place."""
+        """The chat without them; the template's default system prompt is left out too."""
         return tuple(message for message in messages if message["role"] != "system")
 
 
@@ -108,7 +108,7 @@ class AdaCad(TwoStreams):
             return contrasted(logits, other, 1.0)
         first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
         middle = torch.logaddexp(first, second) - math.log(2)
-        # a token that is impossible adds nothing, though its logarithm is no number
+        # an impossible token adds nothing, though its log-probability is -inf
         gaps = [(log - middle).where(log > -math.inf, 0.0) * log.exp() for log in (first, second)]
         alpha = (gaps[0] + gaps[1]).sum(-1, keepdim=True) / (2 * math.log(2))
         return contrasted(logits, other, 1 + self.strength * alpha.clamp(min=0))
@@ -119,10 +119,10 @@ class PromptStrength(TwoStreams):
     """Contrasts the model under its system prompt with itself under a default prompt.
 
     log p = log p_default + scale * (log p - log p_default): system prompt strength of Dong et al.
-    (2026), which scales what the target prompt adds to a default prompt. Only the abstract could be
-    read here: from where the authors count their alpha is not known, and `scale` is alpha if theirs
-    is 1 at the unsteered model. The plausibility threshold is ours, as `guidance` has it. A chat
-    without a system prompt is left as it is.
+    (2026), which scales what the target prompt adds to a default prompt. Only the abstract was
+    available: it is not known where the authors' alpha starts, and `scale` equals it if theirs is 1
+    for the unsteered model. The plausibility threshold is ours, as in `guidance`. A chat without a
+    system prompt is not changed.
     """
 
     name: ClassVar[str] = "prompt-strength"
@@ -139,7 +139,7 @@ class PromptStrength(TwoStreams):
     plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The chat with the default prompt as its first system message, and no other."""
+        """The chat with the default prompt in place of its system messages."""
         systems = [index for index, message in enumerate(messages) if message["role"] == "system"]
         return tuple(
             {**message, "content": self.default} if index in systems else message
@@ -157,10 +157,10 @@ class Anchoring(TwoStreams):
     """Contrasts the model with itself where the span is masked: w * f(x) + (1 - w) * f(x, masked).
 
     SPA of Tian and Zhang (2025), with w = `strength`. The second stream reads the same tokens, with
-    a mask token in place of each of the span (the tokenizer's own, else its unknown, padding or
+    a mask token in place of each span token (the tokenizer's own, else its unknown, padding or
     end-of-text token), so that positions stay. The authors' package writes one mask token for a
     whole text and hides it from attention; here every token keeps its place, as in the paper. The
-    plausibility threshold is ours, as `guidance` has it.
+    plausibility threshold is ours, as in `guidance`.
     """
 
     name: ClassVar[str] = "anchoring"
@@ -173,7 +173,7 @@ class Anchoring(TwoStreams):
     plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
 
     def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The same chat, of which the engine masks the span."""
+        """The same chat; the engine masks its span."""
         return tuple(messages)
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:

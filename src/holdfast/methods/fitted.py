@@ -1,7 +1,7 @@
-"""Files that hold what a method has learned from a model: safetensors, named by their content.
+"""Files with what a method has learned from a model: safetensors, identified by their content.
 
 The header's one key, `holdfast`, is JSON: the method, the model it was fitted on and that model's
-form, and what it was fitted on. Nothing in a file runs when it is read. Two files with the same
+shape, and the data it was fitted on. Reading a file executes nothing. Two files with the same
 bytes are the same, wherever they are: a spec string names the content, not the path.
 """
 
@@ -26,19 +26,19 @@ HEADER = "holdfast"
 SUFFIX = ".safetensors"
 _DIGITS = 16  # of the digest in a spec string
 _DIGEST = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
-_KNOWN: dict[str, Fitted] = {}  # by digest, those that this process has read
+_KNOWN: dict[str, Fitted] = {}  # by digest, the files that this process has read
 
 
 @dataclass(frozen=True)
 class FittedOn:
-    """The model that something was fitted on; a file of it serves no other."""
+    """The model that a file was fitted on, the only one that it can be used with."""
 
     model: str  # its name, for people
-    fingerprint: str  # of it
-    layers: int  # how many it has
+    fingerprint: str  # of the model
+    layers: int  # their number
     hidden_size: int  # of its hidden states
-    key_heads: int = 0  # key-value heads of a layer; 0 where its keys were not read
-    head_size: int = 0  # of one of them; 0 as well
+    key_heads: int = 0  # key-value heads of a layer; 0 if its keys were not read
+    head_size: int = 0  # of a key-value head; 0 likewise
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,23 @@ class Fitted:
     digest: str  # SHA-256 of the content, its first digits
     method: str = field(compare=False)  # the name of the method it was fitted for
     on: FittedOn = field(compare=False)  # the model
-    # those it has something of, in order; the first dimension of its tensors
+    # the layers that it covers, in order: the first dimension of its tensors
     layers: tuple[int, ...] = field(compare=False)
-    chosen: tuple[int, ...] = field(compare=False)  # those that are steered unless others are named
-    # the data, for people
+    chosen: tuple[int, ...] = field(compare=False)  # steered unless others are named
+    # a description of the data, for people
     made_from: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
-    path: Path = field(compare=False)  # where it was read
+    path: Path = field(compare=False)  # of the file that was read
     _tensors: dict[Any, Tensor] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (str(self.path), self.digest)
 
     def index_of(self, layer: int) -> int:
-        """Where a layer is in the first dimension of the tensors."""
+        """The index of a layer in the first dimension of the tensors."""
         return self.layers.index(layer)
 
     def tensor(self, name: str, device: torch.device | str = "cpu") -> Tensor:
-        """A float32 tensor on a device, by layer first; a `UsageError` if the file has changed."""
+        """A float32 tensor on a device, layers first; a `UsageError` if the file has changed."""
         if (name, str(device)) not in self._tensors:
             if not self._tensors:
                 self._load()
@@ -81,7 +81,7 @@ class Fitted:
                 f"The file {str(self.path)!r} has changed since it was read ({self.digest} then,"
                 f" {_digest(content)} now); name it again."
             )
-        with torch.inference_mode(False):  # it is kept for passes with gradients too
+        with torch.inference_mode(False):  # passes with gradients use it too
             for name, tensor in load(content).items():
                 self._tensors[name, "cpu"] = tensor
 
@@ -89,8 +89,8 @@ class Fitted:
 def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
     """The file that a spec string names, by its path or by its content's digest.
 
-    A digest is looked for among the files that this process has read, then, where `files` may be
-    named, among those of the working folder that `holdfast fit` wrote.
+    A digest is looked up among the files that this process has read, then, if `files` may be named,
+    among those in the working folder that `holdfast fit` wrote.
     """
     if text.endswith(SUFFIX):
         if not files:
@@ -110,7 +110,7 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
 
 
 def read_any_fitted(path: Path | str) -> Fitted:
-    """A file of any method, known by its digest from now on; a `UsageError` if unreadable."""
+    """A file of any method, known by its digest afterwards; a `UsageError` if unreadable."""
     path = Path(path)
     digest = _digest(_content(path))
     try:
@@ -145,9 +145,9 @@ def write_fitted(
     chosen: tuple[int, ...],
     made_from: Mapping[str, Any],
 ) -> Fitted:
-    """Writes what was fitted, and returns it as it is read; the same content gives the same bytes.
+    """Writes a fitted file and returns it as read; the same content gives the same bytes.
 
-    The tensors are float32, their first dimension that of `layers`; the rest is as of `Fitted`.
+    Tensors are stored as float32, with `layers` as the first dimension; for the rest, see `Fitted`.
     """
     from safetensors.torch import save
 
@@ -161,7 +161,7 @@ def write_fitted(
         "made_from": dict(made_from),
     }
     ready = {name: tensor.float().contiguous().cpu() for name, tensor in tensors.items()}
-    # a single key: those of a header have no order of their own
+    # a single key: the keys of a header have no fixed order
     content = save(ready, {HEADER: json.dumps(header, sort_keys=True)})
     write_whole(path, content, "another place with --out")
     return read_any_fitted(path)
@@ -205,7 +205,7 @@ def _digest(content: bytes) -> str:
 
 
 def _metadata(path: Path) -> dict[str, str]:
-    """The metadata of a safetensors file; {} where it has none. Its tensors are not read."""
+    """The metadata of a safetensors file; {} if it has none. Its tensors are not read."""
     from safetensors import SafetensorError, safe_open
 
     try:

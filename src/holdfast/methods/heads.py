@@ -1,4 +1,4 @@
-"""Sets of attention heads and of layers: as methods have them, as specs and files write them."""
+"""Sets of attention heads and of layers, in methods, specs and files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from holdfast.errors import ParameterOutOfRange, UsageError
 
 M = TypeVar("M")  # a method that touches some heads of a model, or all
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
-MADE_FOR = "made_for"  # the one key of a head file that is no layer
-_MOST_HEADS = 100_000  # in a list; no model has as many
+MADE_FOR = "made_for"  # the one key of a head file that is not a layer
+_MOST_HEADS = 100_000  # in a list; no model has that many
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Shape:
     """The model that a head set or a profile was made for.
 
     Args:
-        layers, heads: of the model.
-        model, fingerprint: of it, for people: a set made on a base model serves its fine-tuned
-            children, which have other fingerprints.
+        layers, heads: their numbers in the model.
+        model, fingerprint: of the model, for people: a set made on a base model also serves its
+            fine-tunes, which have other fingerprints.
     """
 
     layers: int
@@ -37,7 +37,7 @@ class Shape:
 
 
 class HeadSet(frozenset[Head]):
-    """A frozenset of (layer, head) pairs that may know where it comes from."""
+    """A frozenset of (layer, head) pairs that may record where it comes from."""
 
     made_for: Shape | None
     file: str
@@ -120,7 +120,7 @@ def _check_alike(rankings: Sequence[Ranking]) -> None:
 
 
 def checked_heads(owner: str, heads: Any) -> HeadSet | None:
-    """`heads` as a `HeadSet`, or None; a `UsageError` for no pairs, or none of whole numbers."""
+    """`heads` as a `HeadSet`, or None; a `UsageError` unless they are pairs of whole numbers."""
     if heads is None:
         return None
     try:
@@ -136,7 +136,7 @@ def checked_heads(owner: str, heads: Any) -> HeadSet | None:
 
 
 def checked_layers(owner: str, layers: Any) -> LayerSet | None:
-    """`layers` as a `LayerSet`, or None; a `UsageError` for none, or no whole numbers."""
+    """`layers` as a `LayerSet`, or None; a `UsageError` unless they are whole numbers."""
     if layers is None:
         return None
     if not isinstance(layers, Iterable) or not all(map(_counts_from_0, layers)) or not set(layers):
@@ -151,7 +151,7 @@ def _counts_from_0(number: object) -> bool:
 
 
 def with_heads(method: M, heads: Iterable[Head] | None) -> M:
-    """The same method on these heads alone (None: all); a `UsageError` where it has no field."""
+    """The same method on only these heads (None: all); a `UsageError` if it has no such field."""
     if "heads" not in getattr(method, "__dataclass_fields__", {}):
         raise UsageError(
             f"The method {type(method).__name__} cannot be put on chosen heads; make it a frozen"
@@ -162,7 +162,7 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
 
 
 def read_layers(spec: str) -> LayerSet:
-    """Reads "3/5/7"; a `UsageError` for another form."""
+    """Reads "3/5/7"; a `UsageError` for any other form."""
     if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spec):
         raise UsageError(f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.")
     return LayerSet(map(int, spec.split("/")))
@@ -212,7 +212,7 @@ def spell_heads(heads: Iterable[Head]) -> str:
 
 
 def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None = None) -> None:
-    """Writes {"layer": [heads]}, and beside the layers the model that they were made for."""
+    """Writes {"layer": [heads]}, and beside the layers the model that the heads were made for."""
     pairs = checked_heads(str(path), heads)
     made_for = made_for or getattr(heads, "made_for", None)
     listed: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Each head held at the mass of a rehearsed first reply; ours."""
+"""A minimum mass for each head, from a rehearsed first reply; our own method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MIN_MASS, _MAX_MASS = 1e-9, 1 - 1e-6
 
 @dataclass(frozen=True)
 class Floors(TableMethod):
-    """The least mass of each head, into which `Hold` is resolved by a rehearsed first reply."""
+    """The least mass of each head: what `Hold` becomes after a rehearsed first reply."""
 
     name: ClassVar[str] = "floors"
     span_includes_generated: ClassVar[bool] = False
@@ -53,13 +53,13 @@ class Hold:
     reply.
 
     Before a chat is answered, a reply to its first turn is rehearsed: greedy, unsteered, at most
-    `tokens` tokens. With m the mean over these tokens of the mass that a head gives the span, no
-    query of the chat gives it less than `fraction` * m there: x' = max(x, logit(fraction * m)).
-    The mass that a head gives the prompt at the start of a dialog is so kept to its end, and
-    without a number to choose: heads that never looked have no floor to speak of. The rehearsal is
-    computed once per first turn, and remembered.
+    `tokens` tokens. With m a head's mean mass on the span over these tokens, no query of the chat
+    gives the span less than `fraction` * m on that head: x' = max(x, logit(fraction * m)). So each
+    head keeps the mass that it gives the prompt at the start of a dialog, and no number has to be
+    chosen: heads that never attended to the prompt have practically no floor. The rehearsal is
+    computed once per first turn and cached.
 
-    The floor is Spotlight's (arXiv 2505.12025); one per head, taken from the model itself, is ours.
+    The floor is Spotlight's (arXiv 2505.12025); one per head, taken from the model, is ours.
     """
 
     name: ClassVar[str] = "hold"

@@ -1,6 +1,6 @@
 """Methods that edit keys: SEKA and PRISM-Delta.
 
-A file of theirs has, per layer and key-value head, singular vectors and values of a covariance of
+Their files have, per layer and key-value head, singular vectors and values of a covariance of
 keys, and the mean distance between keys of relevant and irrelevant tokens.
 """
 
@@ -28,13 +28,13 @@ _THRESHOLD = ("the least distance of relevant from irrelevant keys in a head", n
 
 
 class KeyMethod(EditsKeys, Protocol):
-    """A key method that leaves values as they are, unless it says otherwise."""
+    """A key method that leaves values unchanged, unless it overrides this."""
 
     kind: ClassVar[Kind] = Kind.KEYS
 
     @property
     def touched_layers(self) -> frozenset[int]:
-        """Those that have a chosen head."""
+        """The layers that have a chosen head."""
         method: Any = self  # a dataclass with file and heads
         return layers_of_heads(method.file, getattr(method, "threshold", 0.0), method.heads)
 
@@ -44,7 +44,7 @@ class KeyMethod(EditsKeys, Protocol):
         return False
 
     def edit_values(self, values: Tensor, layer: int) -> Tensor:
-        """The values as they are."""
+        """The values, unchanged."""
         return values
 
 
@@ -59,7 +59,7 @@ def layers_of_heads(file: Fitted, threshold: float, heads: HeadSet | None) -> fr
 def chosen_heads(
     file: Fitted, threshold: float, heads: HeadSet | None, layer: int, device: torch.device | str
 ) -> Tensor:
-    """Bool [head], True on those that are named and whose distance reaches the threshold."""
+    """Bool [head], True on heads that are named and whose distance reaches the threshold."""
     import torch
 
     distance = file.tensor(DISTANCE, device)[file.index_of(layer)]
@@ -74,7 +74,7 @@ def rank_covering(values: Tensor, coverage: float) -> Tensor:
 
 
 def projection(vectors: Tensor, values: Tensor, coverage: float, *, behind: bool = False) -> Tensor:
-    """U U^T, [..., size, size], of U's first columns that cover the values, or of the others."""
+    """U U^T, [..., size, size], of U's first columns, which cover the values, or of the others."""
     import torch
 
     rank = rank_covering(values, coverage)[..., None]
@@ -99,9 +99,9 @@ class Seka(KeyMethod):
     Published: k' = k + (g+ P+ k + g- P- k) / 2 for the keys of the span, on heads whose mean
     distance between relevant and irrelevant keys is at least delta_min (`threshold`, in the model's
     own units). With Omega+ = H^T H+ / n of the keys of the same tokens in a neutral and in a
-    relevant prompt, P+ projects on as many first left singular vectors of Omega+ as make up
-    `coverage` (gamma) of its singular values; P-, of the irrelevant prompt, on those behind as
-    many. Ours: the data that `holdfast fit seka` makes. With both gains 0 nothing changes.
+    relevant prompt, P+ projects onto the first left singular vectors of Omega+ that make up
+    `coverage` (gamma) of its singular values; P-, for the irrelevant prompt, onto the remaining
+    ones. Ours: the data that `holdfast fit seka` makes. With both gains 0 nothing changes.
     """
 
     name: ClassVar[str] = "seka"
@@ -125,7 +125,7 @@ class Seka(KeyMethod):
 
 @lru_cache(maxsize=1024)
 def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
-    """(g+ P+ + g- P-) / 2 of each head, [head, size, size]; 0 on those that are not chosen."""
+    """(g+ P+ + g- P-) / 2 of each head, [head, size, size]; 0 on heads that are not chosen."""
     import torch
 
     file, index = method.file, method.file.index_of(layer)
@@ -134,7 +134,7 @@ def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
         vectors, values = (file.tensor(f"{sign}.{x}", device)[index] for x in ("vectors", "values"))
         return projection(vectors, values, method.coverage, behind=behind)
 
-    with torch.inference_mode(False):  # it is kept for passes with gradients too
+    with torch.inference_mode(False):  # passes with gradients use it too
         both = method.gain * part("positive", behind=False)
         if method.rest_gain:
             both = both + method.rest_gain * part("negative", behind=True)
@@ -146,11 +146,11 @@ def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
 class Prism(KeyMethod):
     """Amplifies keys, and on request values, of the span where relevant ones differ from others.
 
-    Published: k' = k + g w P k with P the projection on as many first left singular vectors of
-    Omega+ - Omega- = H^T (H+ - H-) / n as make up `coverage` of its singular values, and w =
+    Published: k' = k + g w P k with P the projection onto the first left singular vectors of
+    Omega+ - Omega- = H^T (H+ - H-) / n that make up `coverage` of its singular values, and w =
     softplus(d - delta) of each head, d the mean distance between its relevant and irrelevant keys;
-    the same for values. As in the paper no head is switched off (the authors' program leaves out
-    those with d below delta), and d is the mean of distances, as SEKA has it. Ours: the data that
+    the same for values. As in the paper, no head is switched off (the authors' program skips those
+    with d below delta), and d is the mean of distances, as in SEKA. Ours: the data that
     `holdfast fit prism` makes.
     """
 
@@ -184,14 +184,14 @@ class Prism(KeyMethod):
 
 @lru_cache(maxsize=1024)
 def _prism_matrices(method: Prism, part: str, layer: int, device: torch.device) -> Tensor:
-    """g w P of each head, [head, size, size]; 0 on those that are not chosen."""
+    """g w P of each head, [head, size, size]; 0 on heads that are not chosen."""
     import torch
 
     file, index = method.file, method.file.index_of(layer)
     gain, distances = (
         (method.gain, DISTANCE) if part == "keys" else (method.value_gain, "values.distance")
     )
-    with torch.inference_mode(False):  # it is kept for passes with gradients too
+    with torch.inference_mode(False):  # passes with gradients use it too
         vectors, values = (file.tensor(f"{part}.{x}", device)[index] for x in ("vectors", "values"))
         distance = file.tensor(distances, device)[index]
         weight = gain * torch.nn.functional.softplus(distance - method.offset)

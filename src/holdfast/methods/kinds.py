@@ -5,8 +5,8 @@ A method's class declares both as data:
     kind: ClassVar[Kind] = Kind.LOG_ODDS
     requires: ClassVar[frozenset[Ability]] = frozenset({Ability.LOG_ODDS})
 
-and a model has `capabilities`: a refusal is a difference of two sets. A class of your own that
-declares no kind is of the kind whose function it has (`kind_of`), and needs what that kind does.
+and a model has `capabilities`; a method that needs any others is refused. A custom class that
+declares no kind has the kind whose functions it has (`kind_of`), and needs what that kind does.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """The kind of a method: each is one protocol of `holdfast.methods.protocols`."""
+    """The kind of a method; each has one protocol in `holdfast.methods.protocols`."""
 
     LOG_ODDS = "attention"  # the log-odds of the mass on the span, in attention
     MESSAGES = "prompt"  # the chat, before it is rendered
     STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
-    RESIDUAL = "the residual stream"  # the hidden states behind a layer
+    RESIDUAL = "the residual stream"  # the hidden states after a layer
     REHEARSED = "a rehearsed reply"  # becomes an attention method once it has seen one
 
 
 class Ability(Enum):
-    """Something that a model lets others see or change; the value is its name in sentences."""
+    """Something that a model lets callers read or change; the value is its name in messages."""
 
     MESSAGES = "messages"
     LOG_ODDS = "attention"
@@ -56,7 +56,7 @@ class Ability(Enum):
     REHEARSAL = "a rehearsed reply"
 
 
-# what needs no model in this process
+# abilities that need no model in this process
 EVERY_MODEL = frozenset({Ability.MESSAGES})
 
 REQUIRED: dict[Kind, frozenset[Ability]] = {
@@ -82,7 +82,7 @@ _ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
     Kind.RESIDUAL: ("touched_layers", "reply_only"),
     Kind.REHEARSED: ("tokens", "first_turn"),
 }
-# those whose functions run inside a forward pass, under which its keys and values are made
+# kinds whose functions run inside a forward pass, so that its keys and values depend on them
 _STATES = frozenset({Kind.KEYS, Kind.RESIDUAL})
 _IN_PASS = _STATES | {Kind.LOG_ODDS}
 _HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.REHEARSED})
@@ -148,12 +148,12 @@ def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
 
 
 def holds_span(method: Method) -> bool:
-    """Whether a method holds on to a span, and without one has nothing to do."""
+    """Whether a method acts on a span, and does nothing without one."""
     return kind_of(method) in _HOLD_SPAN
 
 
 def affects_pre_span(methods: Methods) -> bool:
-    """Whether some method moves tokens in front of the span too, and with them their keys."""
+    """Whether any method also moves tokens before the span, and with them their keys."""
     return any(kind_of(method) is Kind.RESIDUAL for method in methods)
 
 

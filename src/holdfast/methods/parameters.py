@@ -1,8 +1,8 @@
-"""The parameters of a method as data on its class: the values they take, and a line about each.
+"""The parameters of a method as data on its class: the values they take and a description of each.
 
     factor: float = parameter("the factor M; 1 changes nothing", number(1), "4")
 
-Checking, spec strings, `holdfast methods` and `methods.schema` read them from there.
+Checks, spec strings, `holdfast methods` and `methods.schema` all use this data.
 """
 
 import dataclasses
@@ -31,12 +31,12 @@ def _read_number(owner: str, name: str, text: str, files: bool) -> object:
 class Values:
     """The values that a parameter takes."""
 
-    words: str  # the values as sentences name them
+    words: str  # the values as messages name them
     schema: dict[str, Any]  # the values as JSON Schema
-    # from the method's name, the parameter's and a value, the value to keep; raises a `UsageError`
-    # that names all three
+    # maps the method's name, the parameter's name and a value to the value to keep; raises a
+    # `UsageError` that names all three
     check: Callable[[str, str, Any], object]
-    # from the two names, the text in a spec string, and whether it may name files, the value to
+    # maps the two names, the text in a spec string and whether it may name files to the value to
     # check
     read: Callable[[str, str, str, bool], object] = _read_number
 
@@ -80,7 +80,7 @@ def _check_text(owner: str, name: str, value: Any) -> str:
 
 
 def _read_text(owner: str, name: str, text: str, files: bool) -> str:
-    """A text as a spec string has it: as a JSON string, or as it is."""
+    """A text in a spec string: either a JSON string or the plain text."""
     if not text.startswith('"'):
         return text
     try:
@@ -120,7 +120,7 @@ _FITTED = Values(
     lambda owner, name, text, files: read_fitted(text, owner, files=files),
 )
 
-# parameters that several methods have
+# parameters that several methods share
 HEADS = ("the heads that it touches; all of them without", _HEADS)
 KEY_HEADS = (
     "the key-value heads that it touches, each for all query heads that read it; all without",
@@ -130,7 +130,7 @@ LAYERS = ("the layers that it touches; those that the file chose without", _LAYE
 
 
 def fitted_file(method: str) -> tuple[str, Values, str]:
-    """The parameter that names what `holdfast fit` has learned for a method."""
+    """The parameter that names the file that `holdfast fit` made for a method."""
     return "what was fitted on the model", _FITTED, f"{method}{SUFFIX}"
 
 
@@ -152,8 +152,8 @@ def parameter(description: str, values: Values, example: str = "", default: Any 
 def method(cls: type[C]) -> type[C]:
     """Makes a class with parameters a frozen dataclass that checks them.
 
-    An object with a value that its parameter does not take raises a `UsageError`; for a number, a
-    `ParameterOutOfRange`.
+    Creating an object with a value that its parameter does not take raises a `UsageError`; for a
+    number, a `ParameterOutOfRange`.
     """
     cls.__post_init__ = _check_parameters  # type: ignore[attr-defined]
     return dataclass(frozen=True)(cls)

@@ -1,6 +1,6 @@
 """The protocols of steering methods.
 
-A method is a frozen dataclass that has the functions of one protocol below, and says which in
+A method is a frozen dataclass that has the functions of one protocol below, and declares which in
 `kind` and `requires` (`holdfast.methods.kinds`).
 """
 
@@ -29,10 +29,9 @@ class ShiftsAttention(Method, Protocol):
     A layer that has none of its `heads` may be skipped. With `span_includes_generated`, only the
     rest of the prompt loses mass.
 
-    A method may also have `mass(log_odds, layer)`, the sigmoid of `shift`, where that takes fewer
-    operations, and `table_entry`, the three numbers of `holdfast.methods.table` that `shift` comes
-    to on its heads, or `table_entries`, the same by (layer, head) where its heads differ: it is
-    then steered by a table of numbers, without a call."""
+    A method may also have `table_entry`, the three numbers of `holdfast.methods.table` that `shift`
+    amounts to on its heads, or `table_entries`, the same by (layer, head) if its heads differ: it
+    is then steered by a table of numbers, without a call."""
 
     @property
     def heads(self) -> HeadSet | None:
@@ -43,12 +42,12 @@ class ShiftsAttention(Method, Protocol):
         """Whether the tokens generated after the prompt count as the span."""
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
-        """Returns the log-odds to use instead, never lower ones.
+        """Returns the log-odds to use instead, never lower than the given ones.
 
         Args:
             log_odds: float [batch, head, query], log-sum-exp of the scores on the span less that on
-                the rest; -inf where the span is not in sight, +inf where nothing else is, and both
-                are returned as they are.
+                the rest; -inf where the span is not visible, +inf where nothing else is; both are
+                returned unchanged.
             layer: counted from 0.
         """
 
@@ -59,7 +58,7 @@ class EditsMessages(Method, Protocol):
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages the model is shown.
 
-        A longer chat must be edited to an extension of what the shorter one was edited to.
+        If one chat continues another, its edited form must continue that of the other.
 
         Args:
             messages: the chat as people see it; not changed.
@@ -68,10 +67,10 @@ class EditsMessages(Method, Protocol):
 
 
 class EditsLogits(Method, Protocol):
-    """A decoding method: a second stream reads another chat along with the first, and both make one
-    distribution.
+    """A decoding method: a second stream reads another chat along with the first, and the two are
+    combined into one distribution.
 
-    A method may also have `masks_span`: where it is True, the second stream reads a mask token in
+    A method may also have `masks_span`: if it is True, the second stream reads a mask token in
     place of each token of the span.
     """
 
@@ -85,7 +84,7 @@ class EditsLogits(Method, Protocol):
 class EditsKeys(Method, Protocol):
     """A key method: the keys of the span are moved before they are rotated and cached.
 
-    Generated tokens are no span. What it does to a key depends on the key alone.
+    Generated tokens are never part of the span. The edit of a key depends only on that key.
     """
 
     @property
@@ -97,7 +96,7 @@ class EditsKeys(Method, Protocol):
         """Whether `edit_values` does anything."""
 
     def edit_keys(self, keys: Tensor, layer: int) -> Tensor:
-        """Returns the keys to use instead; of what is returned, only the span's are taken.
+        """Returns the keys to use instead; only those of the span are used.
 
         Args:
             keys: [row, token, key-value head, size], after their norm and before rotation.
@@ -105,11 +104,11 @@ class EditsKeys(Method, Protocol):
         """
 
     def edit_values(self, values: Tensor, layer: int) -> Tensor:
-        """The same of values."""
+        """The same for values."""
 
 
 class EditsHidden(Method, Protocol):
-    """A residual method: the hidden states behind some layers are moved."""
+    """A residual method: the hidden states after some layers are moved."""
 
     @property
     def touched_layers(self) -> frozenset[int]:
@@ -117,13 +116,13 @@ class EditsHidden(Method, Protocol):
 
     @property
     def reply_only(self) -> bool:
-        """Whether it moves generated tokens only, while they are generated."""
+        """Whether it moves only generated tokens, while they are generated."""
 
     def edit_hidden(self, hidden: Tensor, layer: int) -> Tensor:
-        """Returns the hidden states to go on with.
+        """Returns the hidden states to continue with.
 
         Args:
-            hidden: [row, token, size], behind the layer.
+            hidden: [row, token, size], after the layer.
             layer: counted from 0.
         """
 
@@ -133,18 +132,18 @@ class NeedsWarmup(Method, Protocol):
 
     @property
     def tokens(self) -> int:
-        """Of the rehearsed reply, at most."""
+        """The maximum number of tokens of the rehearsed reply."""
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The first messages of a chat, which the rehearsed reply answers."""
 
     def resolve(self, mass: Tensor) -> ShiftsAttention:
-        """The attention method that it becomes.
+        """Returns the attention method that it becomes.
 
         Args:
-            mass: on the span, of each token of the rehearsed reply, float [layer, head, token].
+            mass: on the span, at each token of the rehearsed reply, float [layer, head, token].
         """
 
 
 EditsStates = EditsKeys | EditsHidden
-InPass = ShiftsAttention | EditsStates  # what acts inside a forward pass
+InPass = ShiftsAttention | EditsStates  # those that act inside a forward pass

@@ -1,4 +1,4 @@
-"""The methods that there are: a class each, from which all descriptions follow."""
+"""All methods: one class each, from which all descriptions are derived."""
 
 import dataclasses
 from typing import Any
@@ -23,7 +23,7 @@ BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 
 
 def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
-    """Name, parameters and one line of every method, for help texts."""
+    """The name, parameters and one-line summary of every method, for help texts."""
     return [(method.name, tuple(parameters_of(method)), summary(method)) for method in METHODS]
 
 

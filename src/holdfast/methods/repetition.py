@@ -15,10 +15,10 @@ class Repetition:
     """Repeats the system prompt before each user message, with a probability; only the model sees
     it.
 
-    SPR of Li et al. (2024), section 6.1, which leaves the joint open: here an empty line. Every
-    user message, the first included, has its own draw, named by the conversation's seed and the
-    message's number, so what was shown once is shown again at every later turn; and whatever a
-    small probability repeats, a larger one repeats too.
+    SPR of Li et al. (2024), section 6.1, which does not specify a separator: here an empty line.
+    Every user message, the first included, has its own draw, seeded by the conversation's seed and
+    the message's number, so a repetition shown once is shown again at every later turn; and
+    whatever a small probability repeats, a larger one repeats too.
     """
 
     name: ClassVar[str] = "repetition"

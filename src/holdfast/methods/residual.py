@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class LayerMethod(EditsHidden, Protocol):
-    """A method with a fitted file, on the layers that are named or else that the file chose."""
+    """A method with a fitted file, on the layers that are named, or else those the file chose."""
 
     @property
     def touched_layers(self) -> frozenset[int]:
-        """Those layers."""
+        """The layers that it touches."""
         method: Any = self  # a dataclass with file and layers
         return frozenset(method.file.chosen if method.layers is None else method.layers)
 
@@ -37,11 +37,11 @@ class Capping(LayerMethod):
 
     Published: h' = h - v * max(<h, v> - tau, 0) at every token, in some layers near 0.8 of the
     depth, with v a unit vector and tau a percentile of the projections; the authors cap along the
-    negative of their "assistant axis", the mean difference of the default assistant's replies and
-    those of other characters, at the 25th percentile of the axis, which is the 75th of its
-    negative. Ours: v leads from replies under a system prompt to replies without, tau is a
-    percentile of the projections of tokens under one (a lower one caps more), and `strength`, of
-    which 0 changes nothing and 1 is the paper's.
+    negative of their "assistant axis", the mean difference between the default assistant's replies
+    and those of other characters, at the 25th percentile of the axis, which is the 75th of its
+    negative. Ours: v points from replies under a system prompt to replies without one, tau is a
+    percentile of the projections of tokens under one (a lower percentile caps more), and
+    `strength`, of which 0 changes nothing and 1 is the paper's.
     """
 
     name: ClassVar[str] = "capping"
@@ -74,7 +74,7 @@ class Capping(LayerMethod):
 
 @lru_cache(maxsize=1024)
 def _cap(method: Capping, layer: int, device: torch.device) -> Tensor:
-    """Tau: the percentile of the projections, between whole percents by a straight line."""
+    """Tau: the percentile of the projections, interpolated linearly between whole percents."""
     import torch
 
     percents = method.file.tensor("percentiles", device)[method.file.index_of(layer)]
@@ -90,9 +90,9 @@ class Vector(LayerMethod):
     Published (persona vectors, Chen et al. 2025, arXiv 2507.21509; instruction vectors, Stolfo et
     al. 2024, arXiv 2410.12877): h' = h + a v, with v the mean hidden state of replies under a
     prompt less that of replies without or under its opposite, in one layer; while a reply is
-    generated. Ours: v is the mean over many prompts, the layer is the one in which both sides are
-    told apart best, and all tokens may be moved. With `tokens="reply"`, a reply that is history is
-    read anew without. Adding the whole difference is too much for some models: the default is half.
+    generated. Ours: v is the mean over many prompts, the layer is the one that best separates
+    the two sides, and all tokens may be moved. With `tokens="reply"`, past replies are read again
+    without it. Adding the whole difference is too much for some models: the default is half.
     """
 
     name: ClassVar[str] = "vector"

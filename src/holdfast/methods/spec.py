@@ -9,7 +9,7 @@
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
 A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`. `read_methods`
-takes specs, methods and lists of both, and refuses a method of one's own that lacks something.
+takes specs, methods and lists of both, and refuses a custom method that lacks something.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
     Args:
         spec: "none", or NAME:PARAMETER=VALUE,PARAMETER=VALUE joined by "+", or the name of a method
             file.
-        files: whether it may name files; never where it comes from somebody else.
+        files: whether it may name files; must be False for a spec from an untrusted source.
 
     Raises:
         UnknownName: no such method or parameter; the message suggests the nearest.
@@ -59,16 +59,16 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
 class Sweep:
     """One method, or several joined by "+", with one parameter at one value or several."""
 
-    name: str  # of the methods, with the parameters that stay
-    parameter: str  # the name of the parameter that does not
-    values: tuple[str, ...]  # its values as they were written
+    name: str  # the methods with the parameters that stay
+    parameter: str  # the name of the parameter that varies
+    values: tuple[str, ...]  # its values as written
     settings: tuple[tuple[Method, ...], ...]  # the methods at each value
 
 
 def parse_sweep(spec: str) -> Sweep:
     """Reads a sweep: a spec string in which one parameter has several values, joined by ",".
 
-    Where every parameter has one value, the sweep is this one setting.
+    If every parameter has one value, the sweep is this one setting.
 
     Raises:
         UsageError: no parameter is named, or more than one has several values, or as `parse`.
@@ -86,7 +86,7 @@ def parse_sweep(spec: str) -> Sweep:
     swept, parameter = (several or pairs)[0]
 
     def with_values(*values: str) -> list[_Part]:
-        """The parts, with these values of the parameter alone."""
+        """The parts, with only these values of the parameter."""
         others = {name: kept for name, kept in swept.values.items() if name != parameter}
         changed = _Part(swept.method, others | ({parameter: values} if values else {}))
         return [changed if part is swept else part for part in parts]
@@ -147,7 +147,7 @@ class _Part:
 
 
 def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
-    """In a sweep, text behind a comma without "=" is another value of the parameter before it."""
+    """In a sweep, text after a comma without "=" is another value of the parameter before it."""
     name, _, listed = (side.strip() for side in text.partition(":"))
     method = _class_of(name, spec)
     values: dict[str, tuple[str, ...]] = {}
@@ -200,7 +200,7 @@ def _make(part: _Part, files: bool = True) -> Method:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Splits at separators that stand outside double quotes."""
+    """Splits at separators outside double quotes."""
     parts, quoted, escaped = [""], False, False
     for character in text:
         quoted ^= character == '"' and not escaped
@@ -218,7 +218,7 @@ def spell(methods: Sequence[Method]) -> str:
 
 
 def _spell_one(method: Method) -> str:
-    """One method; one that is no dataclass is described by the attributes of its object."""
+    """The spec of a method; one that is not a dataclass is described by its attributes."""
     if dataclasses.is_dataclass(method):
         defaults = {field.name: field.default for field in dataclasses.fields(method)}
     else:
@@ -242,21 +242,21 @@ def _spell_value(value: object) -> str:
             return spell_heads(value)
         case str():
             return value if value.isidentifier() else json.dumps(value, ensure_ascii=False)
-    number = repr(value).replace("e+", "e")  # '+' stands between methods
+    number = repr(value).replace("e+", "e")  # '+' separates methods
     return number.removesuffix(".0")
 
 
 def read_methods(given: object) -> tuple[Method, ...]:
     """The methods that `given` stands for.
 
-    A method of one's own that declares no kind is of the kind whose functions it has.
+    A custom method that declares no kind is of the kind whose functions it has.
 
     Args:
         given: a spec string such as "boost:factor=2", a method, or a list of both; "none" adds
             none.
 
     Raises:
-        UsageError: something else, or a method that lacks what its kind has; and as `parse`.
+        UsageError: anything else, or a method that lacks a member of its kind; also as `parse`.
     """
     if given is None:
         return ()
@@ -267,7 +267,7 @@ def read_methods(given: object) -> tuple[Method, ...]:
 
 
 def _checked(method: Any) -> Method:
-    """A method that can be applied, written as a spec and compared with others."""
+    """The method, if it can be applied, written as a spec and compared with others."""
     if isinstance(method, type):
         raise UsageError(
             f"{method.__name__} is a class, and a method is an object of it; make one, as in "
@@ -288,8 +288,8 @@ def _checked(method: Any) -> Method:
         hash(method)
     except TypeError:
         raise UsageError(
-            f"The method {made_by} cannot be hashed, so rows that share it cannot be told; make it"
-            " a frozen dataclass, @dataclass(frozen=True)."
+            f"The method {made_by} cannot be hashed, so rows that share it cannot be grouped; make"
+            " it a frozen dataclass, @dataclass(frozen=True)."
         ) from None
     checked: Method = method
     return checked

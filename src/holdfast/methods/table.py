@@ -1,11 +1,11 @@
-"""The steering table: three numbers per head say what an attention method does.
+"""The steering table: three numbers per head define what an attention method does.
 
 With x the log-odds of the attention mass on the span,
 
     x1 = x + bias;   x2 = logit(sigmoid(x1)**exponent);   x' = max(x2, floor)
 
 InstABoost, GUIDE and PASTA have a bias, split-softmax an exponent, Spotlight a floor. A method
-declares its entry; the formula itself is written here and nowhere else, in `LayerTable`.
+declares its entry; the formula itself is implemented only here, in `LayerTable`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# sigmoid(-100) = 4e-44 is about the least that float32 tells from 0: all mass is on the span
+# sigmoid(-100) = 4e-44 is about the least float32 number above 0: all mass is on the span
 _SURE = 100.0
 _TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
-_TINY = 1e-38  # of an exponent whose logarithm is taken
+_TINY = 1e-38  # the least exponent whose logarithm is taken
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TableEntry:
     floor: float = -math.inf  # the least log-odds; -inf for none
 
     def then(self, later: TableEntry) -> TableEntry | None:
-        """Both as one entry, `later` behind this one; None where no three numbers express that."""
+        """Both as one entry, `later` after this one; None if no three numbers express that."""
         if later.bias != 0 and self.exponent != 1:
             return None
         floor = later.floor
@@ -51,11 +51,11 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The entries of one layer's heads, [3, row, head or 1]: bias, exponent, floor; and the log-
-    odds [row, head, query] that they lead to, -inf where the span is not in sight.
+    """The entries of one layer's heads, and their effect on log-odds [row, head, query], which are
+    -inf where the span is not visible.
     """
 
-    # float32 or wider [3, row, head]: bias, exponent, floor; head is 1 where all heads have the
+    # float32 or wider [3, row, head]: bias, exponent, floor; head is 1 if all heads have the
     # same
     numbers: Tensor
     adds: bool  # whether some bias is not 0; `powers` and `floors` likewise
@@ -68,7 +68,7 @@ class LayerTable:
         import torch
 
         rows = [[[entry.bias, entry.exponent, entry.floor] for entry in row] for row in entries]
-        with torch.inference_mode(False):  # it is kept for passes with gradients too
+        with torch.inference_mode(False):  # passes with gradients use it too
             numbers = torch.tensor(rows, dtype=torch.double).permute(2, 0, 1)
         bias, exponent, floor = numbers
         flags = bias != 0, exponent != 1, floor > -math.inf
@@ -76,26 +76,26 @@ class LayerTable:
 
     @property
     def only_adds(self) -> bool:
-        """Whether all there is to do can be done by adding to scores."""
+        """Whether adding to the scores does everything."""
         return not (self.powers or self.floors)
 
     def on(self, heads: Sequence[int] | None) -> LayerTable:
-        """The same for some heads of the layer; None: all."""
+        """The same table for some heads of the layer; None: all."""
         if heads is None or self.numbers.shape[2] == 1:
             return self
         return LayerTable(self.numbers[:, :, heads], self.adds, self.powers, self.floors)
 
     def to(self, dtype: torch.dtype, device: torch.device) -> LayerTable:
-        """The same in another dtype, on a device."""
+        """The same table in another dtype, on a device."""
         numbers = self.numbers.to(dtype).contiguous().to(device, non_blocking=True)
         return LayerTable(numbers, self.adds, self.powers, self.floors)
 
     def shift(self, log_odds: Tensor) -> Tensor:
-        """x', of any gradient; infinities stay, and finite log-odds stay finite."""
+        """x', differentiable; infinities stay, and finite log-odds stay finite."""
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
-            # Beyond the tail, the gradient of what is not taken would be infinite.
+            # Beyond the tail, the gradient of the branch not taken would be infinite.
             log_mass = exponent.clamp(min=_TINY) * _log_sigmoid(moved.clamp(max=_TAIL))
             raised = log_mass - (-log_mass.expm1()).log()
             # Where 1 - pi underflows, the log above would be infinite.
@@ -107,11 +107,11 @@ class LayerTable:
         return moved.where(log_odds > -math.inf, log_odds)
 
     def mass(self, log_odds: Tensor) -> Tensor:
-        """The moved mass, sigmoid(x'), by fewer operations."""
+        """The moved mass, sigmoid(x'), with fewer operations."""
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
-            # A power of 0 of no mass at all would be 1.
+            # A mass of 0 to the power of 0 would be 1.
             mass = _log_sigmoid(moved).mul_(exponent).exp_().masked_fill_(moved == -math.inf, 0.0)
         else:
             mass = moved.sigmoid()
@@ -120,7 +120,7 @@ class LayerTable:
         return mass
 
     def log_rest(self, log_odds: Tensor) -> Tensor:
-        """The logarithm of what is left for the rest, log(sigmoid(-x'))."""
+        """The logarithm of the mass left for the rest, log(sigmoid(-x'))."""
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
@@ -139,13 +139,13 @@ def _log_sigmoid(log_odds: Tensor) -> Tensor:
 
 
 class TableMethod(ShiftsAttention, Protocol):
-    """An attention method that says what it does in `table_entry`; `shift` follows from that."""
+    """An attention method that is defined by its `table_entry`; `shift` follows from it."""
 
     kind: ClassVar[Kind] = Kind.LOG_ODDS
 
     @property
     def table_entry(self) -> TableEntry:
-        """The entry of the heads that it touches; `table_entries` has those of single heads."""
+        """The entry of all heads that it touches; `table_entries` gives those of single heads."""
         return TableEntry()
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
@@ -157,7 +157,7 @@ class TableMethod(ShiftsAttention, Protocol):
 
 @dataclass(frozen=True)
 class TableRow:
-    """The entries that the methods of one row come to."""
+    """The combined entries of the methods of one row."""
 
     everywhere: TableEntry  # on every head that is not named
     # (layer, head) -> the entry of a head that some method names
@@ -175,7 +175,7 @@ class TableRow:
 
 @lru_cache(maxsize=1024)
 def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
-    """The methods of one row as numbers; None where no three numbers express them."""
+    """The methods of one row as numbers; None if no three numbers express them."""
     sets = {method.span_includes_generated for method in methods}
     if len(sets) > 1 or not all(map(_has_entry, methods)):
         return None
@@ -192,7 +192,7 @@ def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
 
 
 def layer_table(rows: Sequence[tuple[ShiftsAttention, ...]], layer: int, heads: int) -> LayerTable:
-    """The table of a layer with so many heads, for the methods of each row; float64 on the host."""
+    """The table of a layer with `heads` heads, for the methods of each row; float64 on the host."""
     kinds = {methods: number for number, methods in enumerate(dict.fromkeys(rows))}
     named = any(method.heads is not None for methods in kinds for method in methods)
     table = _table_of_kinds(tuple(kinds), layer, heads if named else 1)
@@ -213,7 +213,7 @@ def _table_of_one(
 ) -> LayerTable:
     import torch
 
-    with torch.inference_mode(False):  # it is kept for passes with gradients too
+    with torch.inference_mode(False):  # passes with gradients use it too
         return layer_table([(method,)], layer, heads).to(dtype, device)
 
 
@@ -223,7 +223,7 @@ def _has_entry(method: ShiftsAttention) -> bool:
 
 
 def _entry(method: Any, pair: tuple[int, int] | None = None) -> TableEntry:
-    """The entry of a method on a head that it moves; None: on any."""
+    """The entry of a method on a head that it moves (None: on any)."""
     by_head: Mapping[tuple[int, int], TableEntry] | None = getattr(method, "table_entries", None)
     return by_head[pair] if by_head is not None and pair else method.table_entry
 

@@ -1,1 +1,1 @@
-"""Chat models: those that run here, and those behind an endpoint."""
+"""Chat models, in this process or behind an endpoint."""

@@ -1,4 +1,4 @@
-"""The abilities of chat models, and the refusal of methods that need others."""
+"""The abilities of chat models, and the refusal of methods that need more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.methods.kinds import EVERY_MODEL, REQUIRED, Ability, in_words, req
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# of every model that runs in this process; those whose attention is reached offer that too
+# of every model in this process; those whose attention can be reached offer that too
 LOCAL = frozenset(
     {Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES, Ability.PIECES, Ability.LAYERS}
 )
@@ -22,7 +22,7 @@ _METHODS_USE = frozenset().union(*REQUIRED.values())
 
 
 def why_unreached(hf_model: PreTrainedModel) -> str:
-    """Why attention is not steered in a model, in a subordinate clause."""
+    """Why a model's attention is not steered, as a subordinate clause."""
     devices = sorted({str(parameter.device) for parameter in hf_model.parameters()})
     if len(devices) > 1:
         places = " and ".join(device.replace("meta", "disk") for device in devices)
@@ -31,13 +31,13 @@ def why_unreached(hf_model: PreTrainedModel) -> str:
 
 
 def supports(model: object, ability: Ability) -> bool:
-    """Whether a model declares an ability; one that declares none offers messages alone."""
+    """Whether a model declares an ability; one that declares none offers only messages."""
     declared: frozenset[Ability] = getattr(model, "capabilities", EVERY_MODEL)
     return ability in declared
 
 
 def require_layers(model: object, needed: str) -> None:
-    """Refuses a model that is not in this process, for what is `needed` of it."""
+    """Refuses a model that is not in this process, naming what is `needed` of it."""
     if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
         raise ModelError(f"{name} does not show its {needed}; give a model that is loaded here.")

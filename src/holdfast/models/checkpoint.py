@@ -1,4 +1,4 @@
-"""The files of a chat model: where they are, and one sentence on what is broken or missing."""
+"""Finds a chat model's files, and explains in one sentence what is broken or missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
-# Real chat models that holdfast/models/install.py downloads, by their names and files.
+# Real chat models that holdfast/models/install.py downloads: names and files.
 REAL_MODELS = {
     "smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
     "gemma-3-270m": "gemma-3-270m-q4_k_m.gguf",
@@ -38,7 +38,7 @@ class Source:
 
     name: str  # as the user wrote it
     location: str  # a folder, a GGUF file, or a name on the hub
-    gguf: GGUF | None = None  # the header of the file; None where it is none
+    gguf: GGUF | None = None  # the header of a GGUF file; None for other sources
 
     @property
     def is_local(self) -> bool:
@@ -46,7 +46,7 @@ class Source:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Location and options for `from_pretrained`; that of a GGUF is an empty folder."""
+        """Location and options for `from_pretrained`; a GGUF file's location is an empty folder."""
         if self.gguf is None:
             yield self.location, {}
         else:
@@ -55,7 +55,7 @@ class Source:
 
 
 def find_source(name: str) -> Source:
-    """Where the model of this name is; a `ModelError` if nothing readable is there."""
+    """Where the model of this name is; raises a `ModelError` if nothing readable is there."""
     if name == DEFAULT:
         return Source(name, str(DEFAULT_FOLDER))
     location = name
@@ -145,7 +145,7 @@ def _check_hub_name(name: str) -> None:
 
 
 def hub_silence() -> str:
-    """Why the hub cannot be reached, in a few words; "" where it answers, or may not be asked."""
+    """Why the hub cannot be reached, in a few words; "" if it answers, or may not be asked."""
     import httpx2
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
@@ -160,7 +160,7 @@ def hub_silence() -> str:
 
 
 def _check_json(path: Path) -> None:
-    """Refuses a file that is no JSON object; transformers reads over some of them silently."""
+    """Refuses a file that is not a JSON object; transformers silently ignores some of them."""
     if not path.exists():
         return
     try:
@@ -176,7 +176,7 @@ def _check_json(path: Path) -> None:
 
 
 def _check_header(path: Path) -> None:
-    """Refuses weights that are cut off or damaged, by their header alone."""
+    """Refuses weights that are cut off or damaged, judging by their header only."""
     try:
         with safe_open(path, "pt"):
             pass
@@ -188,7 +188,7 @@ def _check_header(path: Path) -> None:
 
 
 def check_kind(name: str, config: PreTrainedConfig) -> None:
-    """Refuses models that read a prompt otherwise than they write."""
+    """Refuses encoder-decoder models."""
     if getattr(config, "is_encoder_decoder", False):
         raise ModelError(
             f"{name!r} is no causal language model ({type(config).__name__} has an encoder beside "
@@ -197,7 +197,7 @@ def check_kind(name: str, config: PreTrainedConfig) -> None:
 
 
 def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel:
-    """A model all of whose weights come from the checkpoint; transformers draws missing ones."""
+    """Loads a model; refuses missing weights, which transformers would initialise at random."""
     from transformers import AutoModelForCausalLM
 
     with _no_report():
@@ -235,7 +235,7 @@ def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel
 
 @contextmanager
 def _no_report() -> Iterator[None]:
-    """Holds back transformers' report of missing weights: what matters in it becomes an error."""
+    """Suppresses transformers' report of missing weights: what matters in it becomes an error."""
     logger = logging.getLogger("transformers.modeling_utils")
 
     def wanted(record: logging.LogRecord) -> bool:
@@ -251,12 +251,12 @@ def _no_report() -> Iterator[None]:
 
 @contextmanager
 def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
-    """Turns whatever the loading of a part raises into one sentence."""
+    """Turns any error in loading a part into one sentence."""
     try:
         yield
     except HoldfastError:
         raise
-    # the libraries below raise every kind of exception on a broken file, even a plain one
+    # on a broken file, the libraries below raise any kind of exception, even a plain one
     except Exception as error:
         if source.gguf is not None:
             raise source.gguf.cannot_read(shorten(error)) from error
@@ -324,6 +324,6 @@ def _not_found(name: str, error: OSError, silence: str) -> str:
 
 
 def shorten(error: Exception) -> str:
-    """The message of an error on one line; with its kind where it is but a word."""
+    """The message of an error on one line; with its type if it is only one word."""
     message = " ".join(str(error).split()).rstrip(".;")
     return cut(message if " " in message else f"{type(error).__name__}: {message}", 200)

@@ -46,22 +46,22 @@ def connect(
 ) -> EndpointModel:
     """Prepares a model behind an OpenAI-compatible endpoint, which is asked once whether it steers.
 
-    A server that does, as `holdfast serve` or vLLM with our plug-in, is sent attention methods,
-    emphasis and the wish for a trace; any other is an ordinary endpoint, and one that does not
-    answer is no error here.
+    A server that does, such as `holdfast serve` or vLLM with our plug-in, is sent attention
+    methods, emphasis and requests for traces; any other is an ordinary endpoint. A server that does
+    not answer is not an error here.
 
-    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client (once
-    only as long as the server has never answered), which waits as long as the server asks it to
-    (Retry-After), else exponentially longer. Malformed answers are asked for again.
+    Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client (only
+    once as long as the server has never answered), which waits as long as the server asks it to
+    (Retry-After), else exponentially longer. Malformed answers are requested again.
 
     Args:
-        base_url: as in https://api.openai.com/v1 or http://localhost:8000/v1.
-        model: the model's name at the endpoint; None takes the one that it lists, if it is one.
-        api_key_env: the environment variable that holds the key; a server on this machine may do
-            without.
+        base_url: such as https://api.openai.com/v1 or http://localhost:8000/v1.
+        model: the model's name at the endpoint; None takes the one it lists, if there is only one.
+        api_key_env: the environment variable that holds the key; a server on this machine may need
+            none.
         concurrency: requests under way at once, at least 1.
-        timeout: seconds that a server may send nothing while an answer is awaited.
-        max_retries: per request, at least 0.
+        timeout: seconds that a server may stay silent while an answer is awaited.
+        max_retries: retries per request, at least 0.
         requests_per_minute: spaces requests evenly, retries included; None for no limit.
 
     Raises:
@@ -87,7 +87,7 @@ def connect(
     if model is None:
         endpoint = replace(endpoint, model=_find_model(client, endpoint))
     server = Server(endpoint, client, concurrency, ask_served(client, endpoint))
-    weakref.finalize(server, client.close)  # connections are closed with the last use
+    weakref.finalize(server, client.close)  # closes connections with the last use
     return EndpointModel((server,), (endpoint.url,))
 
 
@@ -97,16 +97,16 @@ def connect_all(
     api_key_env: str = "OPENAI_API_KEY",
     **options: Unpack[ConnectOptions],
 ) -> EndpointModel:
-    """Connects to endpoints that hold the same model, each of which has to answer now.
+    """Connects to endpoints that serve the same model, and must answer now.
 
     Args:
-        urls: of one or several, each once. What names a run is the first, where servers do not tell
-            what their weights are. The other arguments are those of `connect`, for each.
+        urls: one or several addresses, each once. The first identifies a run if servers do not
+            report their weights. The other arguments are those of `connect`, for each endpoint.
 
     Raises:
-        UsageError: no address, or one twice, or as `connect`.
-        Unreachable: none answers; one that does not where others do is left out with a warning.
-        ModelError: they do not hold the same model, or as `connect`.
+        UsageError: no address, or one twice, or as in `connect`.
+        Unreachable: none answers; if only some do, the others are left out with a warning.
+        ModelError: they do not serve the same model, or as in `connect`.
     """
     addresses = [url.rstrip("/") for url in urls]
     if not urls or len(set(addresses)) < len(urls):
@@ -140,7 +140,7 @@ def _check_same(first: Server, other: Server) -> None:
         if seen != instead:
             raise ModelError(
                 f"The {what} is {seen} at {first.endpoint.url} and {instead} at"
-                f" {other.endpoint.url}; spread a run over servers of the same model alone."
+                f" {other.endpoint.url}; spread a run only over servers of the same model."
             )
 
 
@@ -173,7 +173,7 @@ def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
         base_url=endpoint.url,
         api_key=endpoint.key or "none",
         timeout=openai.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0)),
-        # a server that never answered is most likely not running, so that waiting is of no use
+        # a server that never answered is most likely not running, so waiting is useless
         max_retries=min(1, endpoint.max_retries),
         http_client=openai.DefaultHttpxClient(
             trust_env=not direct,  # a proxy cannot reach this machine's own ports
@@ -244,7 +244,7 @@ def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
             "Give the name of the environment variable that holds the API key, not the key itself."
         )
     key = os.environ.get(variable, "").strip()
-    # a name in small letters may be a key put in its place by mistake
+    # a name in lower case may be a key given by mistake
     shown = variable if variable.isupper() else "that was named for it"
     if not key and needed:
         raise ModelError(

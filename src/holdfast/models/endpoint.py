@@ -16,14 +16,14 @@ from holdfast.models.workers import Server, Workers
 
 @dataclass(frozen=True)
 class EndpointModel(Generates):
-    """A model behind one endpoint, or several of the same model; made by `connect` and
-    `connect_all`. It is asked from one thread.
+    """A model behind one endpoint, or behind several that serve the same model; made by `connect`
+    and `connect_all`. Use it from one thread.
 
-    Methods that edit messages work everywhere. Those that need attention or logits work where the
-    server says at `/v1/steering` that it applies them, and are refused by name elsewhere.
+    Methods that edit messages work everywhere. Those that need attention or logits work if the
+    server reports at `/v1/steering` that it applies them, and are refused by name otherwise.
 
-    A conversation stays with one of the endpoints. Where one is gone, the others go on with what it
-    had, from the request that it did not answer: nothing that it said before is lost.
+    A conversation stays with one of the endpoints. If an endpoint is gone, the others continue its
+    conversations from the request that it did not answer; earlier replies are not lost.
     """
 
     servers: tuple[Server, ...]
@@ -36,8 +36,8 @@ class EndpointModel(Generates):
 
     @property
     def fingerprint(self) -> str:
-        """The name, and what the server tells of its model; with the first address where that says
-        nothing of its weights, as nobody knows then what else stands elsewhere.
+        """The name, and what the server reports of its model; also the first address if the server
+        does not identify its weights, since other servers may then have different ones.
         """
         served = self.servers[0].served
         identity = (self.name, served.identity)
@@ -45,27 +45,27 @@ class EndpointModel(Generates):
 
     @property
     def about(self) -> dict[str, list[str]]:
-        """For the manifest: who answers."""
+        """For the manifest: the servers that answer."""
         return {"servers": [server.endpoint.url for server in self.servers]}
 
     @property
     def runtime(self) -> dict[str, str | int]:
-        """Nothing: what stands behind the address cannot be seen from here."""
+        """Empty: the software behind the address cannot be seen from here."""
         return {}
 
     @property
     def capabilities(self) -> frozenset[Ability]:
-        """The abilities that methods can use: messages, and those that the server says it has."""
+        """The abilities that methods can use: messages, and those that the server reports."""
         return self.servers[0].served.capabilities
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that one of the endpoints cannot serve, by a `ModelError`."""
+        """Refuses methods that one of the endpoints cannot serve, with a `ModelError`."""
         for server in self.servers:
             server.check(methods)
 
     def reach(self) -> None:
-        """Asks servers that may steer, and did not, once more what they offer; a `ModelError` if
-        one still does not answer.
+        """Asks servers again what they offer, if their first answer left that unsure; raises a
+        `ModelError` if one still does not answer.
         """
         for server in self.servers:
             server.reach()
@@ -73,11 +73,11 @@ class EndpointModel(Generates):
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, `concurrency` at a time at each endpoint, in the order given.
 
-        A seed goes out as its value modulo 2**31, which every server can read, and whole to a
-        server that steers, which draws by it as a local model does; whether the same seed gives the
-        same reply elsewhere is the server's promise, not ours. A server that refuses seeds by name
-        gets none, and a warning says so once. A refused temperature or top_p is left out where
-        it is 1, the protocol's default.
+        A seed is sent modulo 2**31, which every server can read, but whole to a server that steers,
+        which draws from it as a local model does; whether the same seed gives the same reply
+        elsewhere depends on the server. A server that refuses seeds by name gets none, and a
+        warning says so once. A refused temperature or top_p is left out if it is 1, the protocol's
+        default.
 
         Raises:
             ModelError: a method or emphasis that an endpoint cannot serve (before anything is
@@ -89,17 +89,16 @@ class EndpointModel(Generates):
         return answer_all(self.run, requests)
 
     def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them, as many at a time as every endpoint takes;
+        """Answers jobs and all that follow from them, as many at a time as the endpoints take;
         `then` is called in this thread.
 
-        Of many conversations, those that were begun are completed before others begin. An endpoint
-        that is gone is not asked again by this model, as long as others are there; a warning says
-        so.
+        Conversations already begun are completed before others begin. An endpoint that is gone is
+        not asked again by this model, as long as others are available; a warning says so.
 
         Raises:
             Unreachable: all endpoints are gone.
-            ModelError: as `generate_batch`; but a request that fails by itself goes to the job's
-                `failed`, where it has one, and the others go on.
+            ModelError: as in `generate_batch`; but a request that fails by itself goes to the job's
+                `failed`, if it has one, and the others continue.
         """
         available = self._available()
         run_jobs(Workers(available), jobs)
@@ -109,8 +108,8 @@ class EndpointModel(Generates):
             server.warn_of_seeds()
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` takes the text piece by piece, as it arrives, and all pieces are
-        the reply. An answer that breaks off is not asked for again.
+        """Answers one chat; `tell` receives the text piece by piece as it arrives, and the pieces
+        form the whole reply. An answer that breaks off is not requested again.
         """
         server = self._available()[0]
         try:
@@ -119,7 +118,7 @@ class EndpointModel(Generates):
             server.warn_of_seeds()
 
     def _available(self) -> list[Server]:
-        """The endpoints that are not gone; where all were, all may be back."""
+        """The endpoints that are not gone; if all are gone, all are tried again."""
         if all(server.unavailable for server in self.servers):
             for server in self.servers:
                 server.unavailable = None
@@ -129,10 +128,10 @@ class EndpointModel(Generates):
         """Nothing is kept for a thread here."""
 
     def session(self) -> EndpointModel:
-        """The model itself: what an endpoint shares between requests is its own affair."""
+        """The model itself: the endpoint decides what requests share."""
         return self
 
 
 def warn_of_loss(why: Unreachable) -> None:
-    """Warns that a run goes on without an endpoint that is gone."""
-    warnings.warn(f"The others go on without a server: {why}", stacklevel=3)
+    """Warns that a run continues without an endpoint that is gone."""
+    warnings.warn(f"The others continue without a server: {why}", stacklevel=3)

@@ -1,4 +1,4 @@
-"""Chat models in an engine of another package, which their name says: "vllm:MODEL".
+"""Chat models in an engine of another package, selected by the model name: "vllm:MODEL".
 
 The package declares an entry point of the group `holdfast.models`, under the engine's name:
 
@@ -18,18 +18,18 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.models.protocol import ChatModel
 
 GROUP = "holdfast.models"
-_NAMED = re.compile(r"([a-z][a-z0-9_-]+):(?!//).")  # no URL, and no drive of Windows
+_NAMED = re.compile(r"([a-z][a-z0-9_-]+):(?!//).")  # neither a URL nor a Windows drive
 
 
 def engine_in(model: str) -> str:
-    """The engine that a model's name asks for; "" where it asks for none, or is a path."""
+    """The engine that a model's name asks for; "" if it asks for none, or is a path."""
     named = _NAMED.match(model)
     return named[1] if named and not os.path.exists(model) else ""
 
 
 def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> ChatModel:
-    """The model of a name such as "vllm:default"; a `ModelError` or `UsageError` says what lacks.
-    With `to_serve`, the engine's `load` has to take `prefix_memory`.
+    """Loads a model by a name such as "vllm:default"; raises a `ModelError` or `UsageError` if it
+    cannot. With `to_serve`, the engine's `load` must accept `prefix_memory`.
     """
     engine, _, name = model.partition(":")
     points = {point.name: point for point in entry_points(group=GROUP)}
@@ -56,7 +56,7 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
 
 
 def read_options(given: Sequence[str]) -> Mapping[str, Any]:
-    """An engine's own options, typed as NAME=VALUE with JSON or a bare text."""
+    """An engine's own options, given as NAME=VALUE, with JSON or plain text as the value."""
     options: dict[str, Any] = {}
     for option in given:
         name, equals, text = option.partition("=")

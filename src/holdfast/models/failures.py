@@ -1,4 +1,4 @@
-"""Failed requests: one ends its conversation or sample, several in a row end the run."""
+"""Failed requests: one ends its conversation or sample; several in a row end the run."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -23,9 +23,9 @@ class Unanswered:
 
 @dataclass
 class Failures:
-    """Requests failed since the last answer; their outcomes wait until one is answered."""
+    """Requests that failed since the last answer; their outcomes wait for the next one."""
 
-    on_over: Callable[[Any], None]  # takes the outcome of a conversation or sample
+    on_over: Callable[[Any], None]  # receives the outcome of a conversation or sample
     unit: str  # "conversation" or "sample", for messages
     _failed: set[Hashable] = field(default_factory=set)
     _waiting: list[Any] = field(default_factory=list)
@@ -37,8 +37,8 @@ class Failures:
         self._end_row()
 
     def failed(self, name: Hashable, error: RequestFailed) -> None:
-        """A request of a conversation or sample failed; a `ModelError` after too many in a row."""
-        if error.why != "failure":  # a filter or a limit has answered
+        """Records a failed request; raises a `ModelError` after too many in a row."""
+        if error.why != "failure":  # a filter or a limit counts as an answer
             self._end_row()
             return
         self._failed.add(name)
@@ -53,7 +53,7 @@ class Failures:
             self.on_over(outcome)
 
     def finish(self, session: Session) -> None:
-        """All are over; if the last ones failed, asks an answered request again."""
+        """Ends the work; if the last requests failed, repeats an answered one to test the model."""
         if not self._waiting:
             return
         if self._answered is None:

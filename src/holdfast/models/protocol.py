@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Generates(Protocol):
-    """Answers one chat by answering many."""
+    """Answers single chats with `generate_batch`."""
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in the order given; the same as one by one, but faster."""
@@ -35,7 +35,7 @@ class Generates(Protocol):
         emphasis: Sequence[Part] = (),
         marks: bool = False,
     ) -> Reply:
-        """Answers one chat; see `Request` for what may be said of it, and `generate_batch`.
+        """Answers one chat; see `Request` for the arguments, and `generate_batch`.
 
         Raises:
             UsageError: a method needs a system prompt or emphasis, and a request has neither.
@@ -51,11 +51,11 @@ class ChatModel(Generates, Protocol):
 
     @property
     def name(self) -> str:
-        """The model's name, for people."""
+        """The model's name, for display."""
 
     @property
     def fingerprint(self) -> str:
-        """Another one when replies may differ; a run is resumed only under the same one."""
+        """Changes when replies may differ; a run is resumed only under the same fingerprint."""
 
     @property
     def runtime(self) -> dict[str, str | int]:
@@ -63,7 +63,7 @@ class ChatModel(Generates, Protocol):
 
     @property
     def independent(self) -> bool:
-        """Whether a reply never depends on what else is asked meanwhile, not even by rounding."""
+        """Whether a reply never depends on concurrent requests, not even by rounding."""
 
     @property
     def capabilities(self) -> frozenset[Ability]:
@@ -77,7 +77,7 @@ class ChatModel(Generates, Protocol):
 
 
 def told_of(model: object) -> dict[str, object]:
-    """Facts about a model for a run's manifest: its source, its template's own system prompt."""
+    """Facts about a model for a run's manifest: its source, its template's system prompt."""
     about: dict[str, object] = dict(getattr(model, "about", {}))
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is not None and tokenizer.chat_template:
@@ -95,8 +95,8 @@ class Job:
     # takes the error of a request that was not answered, and returns the jobs it leads to; without
     # it, the error ends the session's run
     failed: Callable[[RequestFailed], Iterable[Job]] | None = None
-    name: str = ""  # says in an error which of many requests it is about; "" where there is one
-    # takes every token id of the reply as it is drawn, where the model runs here
+    name: str = ""  # identifies the request in errors; "" if it is the only one
+    # receives every token id of the reply as it is drawn, if the model runs here
     drawn: Callable[[int], None] | None = None
 
 
@@ -107,7 +107,7 @@ class Session(Protocol):
         """Answers many chats, in the order given."""
 
     def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them, as many at a time as is good for speed."""
+        """Answers jobs and all that follow from them, as many at a time as is fastest."""
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was kept for a thread; called when its dialog is over."""
@@ -117,21 +117,21 @@ class Engine(Protocol):
     """Answers jobs: a batch in this process, or the threads that ask endpoints."""
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Takes jobs in."""
+        """Queues jobs."""
 
     def step(self) -> Sequence[tuple[Job, Reply | Exception]] | None:
-        """The jobs that ended in one step; None where none is open. Raises what ends them all."""
+        """The jobs that ended in a step; None if none is open. Raises errors that end all jobs."""
 
     def stop(self) -> None:
-        """Gives up the jobs that are open."""
+        """Cancels the open jobs."""
 
 
 def run_jobs(engine: Engine, jobs: Iterable[Job]) -> None:
     """Answers jobs and all that follow from them.
 
     Raises:
-        Exception: when all others are answered, the first error that its job does not take; at once
-            what ends all jobs.
+        Exception: the first error that its job does not handle, once all others are answered; an
+            error that ends all jobs, at once.
     """
     errors = list[Exception]()
     try:
@@ -157,7 +157,7 @@ def answer_all(
     requests: Sequence[Request],
     drawn: Callable[[int], None] | None = None,
 ) -> list[Reply]:
-    """Answers many chats, in order, by `run`; refuses a method that lacks a span to hold."""
+    """Answers many chats, in order, with `run`; refuses a method that lacks a span."""
     names = request_names(requests)
     for name, request in zip(names, requests, strict=True):
         request.check_span(name)
@@ -176,7 +176,7 @@ def stream_reply(
     request: Request,
     tell: Callable[[str], None],
 ) -> Reply:
-    """Answers one chat, telling its text by pieces; `drawn=` of `generate` takes every token."""
+    """Answers one chat and passes its text to `tell` in pieces; `generate` must accept `drawn`."""
     text = Pieces(tokenizer, tell)
     reply = generate(request, drawn=text.add)
     text.finish(reply.text)

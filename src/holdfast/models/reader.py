@@ -1,7 +1,7 @@
-"""Requests as the engine's rows, with what is known of their dialogs and of their methods.
+"""Turns requests into the engine's rows, with what is known of their dialogs and methods.
 
-Some methods are settled by a rehearsed reply. A rehearsal depends on a chat's first turn and on its
-other methods alone, so that one serves the whole dialog, and every dialog that begins like it.
+Some methods are settled by a rehearsed reply. A rehearsal depends only on a chat's first turn and
+its other methods, so one rehearsal serves the whole dialog, and every dialog that begins like it.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,27 +19,27 @@ from holdfast.methods import Kind, Method, ShiftsAttention, kind_of, of_kind
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
 from holdfast.models.requests import Reply, Request
 
-_CHECKED = 1_000  # lists of methods that are known to be right; a server sees any number of them
-_REMEMBERED = 10_000  # first turns; of a large model each is some thousand numbers
+_CHECKED = 1_000  # lists of methods known to be valid; a server may see any number of them
+_REMEMBERED = 10_000  # first turns; for a large model each is a few thousand numbers
 
 _Key = tuple[Hashable, ...]
 
 
 @dataclass(eq=False)
 class Answer:
-    """A request that was submitted."""
+    """A submitted request."""
 
     rendered: Rendered  # the request, and its tokens
-    # of its row; another one once its methods are resolved, where that takes a rehearsal
+    # of its row; replaced once its methods are resolved, if that takes a rehearsal
     handle: Handle
     taken: int = 0  # how many of its tokens `take` has returned
     rehearsed: int = 0  # tokens that went through the model for a rehearsal
     reply: Reply | None = None  # once it has ended
-    error: Exception | None = None  # why it ended without
+    error: Exception | None = None  # why it ended without a reply
 
     @property
     def token_ids(self) -> list[int]:
-        """Drawn so far, the one that ends the reply excepted."""
+        """The tokens drawn so far, except the one that ends the reply."""
         return self.handle.token_ids
 
     @property
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether it has ended or was cancelled."""
         return self.cancelled or self.error is not None or self.reply is not None
 
     @property
@@ -63,7 +63,7 @@ class Answer:
         return new_ids
 
     def result(self) -> Reply:
-        """The reply; raises its own error, or a `ModelError` where it has none."""
+        """The reply; raises its own error, or a `ModelError` if there is no reply."""
         if self.error is not None:
             raise self.error
         if self.reply is None:
@@ -73,7 +73,7 @@ class Answer:
 
 
 class Rehearsals:
-    """Methods resolved by rehearsed replies, and the requests that wait for others."""
+    """Methods resolved by rehearsed replies, and the requests that wait for a rehearsal."""
 
     def __init__(self) -> None:
         self._settled: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
@@ -81,7 +81,7 @@ class Rehearsals:
         self._waiting: dict[Handle, list[Answer]] = {}
 
     def settled(self, request: Request) -> Request | None:
-        """The request with its methods settled; None where a rehearsal has to come first."""
+        """The request with its methods settled; None if a rehearsal has to come first."""
         if not of_kind(request.methods, Kind.REHEARSED):
             return request
         becomes = self._settled.get(_key_of(request))
@@ -91,7 +91,7 @@ class Rehearsals:
         return without_rehearsed(replace(request, methods=methods))
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Remembers the reply to `rehearsal_of(request)`; without a trace, nothing is held."""
+        """Remembers the reply to `rehearsal_of(request)`; without a trace, it settles no method."""
         while len(self._settled) >= _REMEMBERED:
             self._settled.pop(next(iter(self._settled)), None)
         trace = reply.trace
@@ -102,7 +102,7 @@ class Rehearsals:
         }
 
     def wait(self, answer: Answer, rehearse: Callable[[Rendered], Handle]) -> None:
-        """Has a request wait for its rehearsal, which `rehearse` submits unless under way."""
+        """Makes a request wait for its rehearsal, which `rehearse` submits unless under way."""
         assert answer.rendered.rehearsal is not None
         key = _key_of(answer.rendered.request)
         if key not in self._under_way:
@@ -114,13 +114,13 @@ class Rehearsals:
         return handle in self._waiting
 
     def end(self, handle: Handle) -> list[Answer]:
-        """The requests that waited for a rehearsal which has ended, but for those given up."""
+        """The requests that waited for a rehearsal that has ended, except cancelled ones."""
         waiting = self._waiting.pop(handle)
         self._under_way = {key: other for key, other in self._under_way.items() if other != handle}
         return [answer for answer in waiting if not answer.cancelled]
 
     def clear(self) -> None:
-        """Forgets who waits; what is known stays."""
+        """Forgets the waiting requests, but not the settled methods."""
         self._under_way.clear()
         self._waiting.clear()
 
@@ -171,7 +171,7 @@ def _key_of(request: Request) -> _Key:
 
 
 class SessionModel(Protocol):
-    """A `LocalModel`, as far as its sessions use it."""
+    """The part of a `LocalModel` that its sessions use."""
 
     @property
     def name(self) -> str: ...
@@ -194,7 +194,7 @@ class SessionModel(Protocol):
 
 
 class Reader:
-    """Reads the requests of one session; `rehearsals` has their results and who waits for one."""
+    """Reads the requests of one session; `rehearsals` has results and the waiting requests."""
 
     def __init__(self, model: SessionModel):
         self.model, self.rehearsals = model, Rehearsals()
@@ -204,7 +204,7 @@ class Reader:
         self._fingerprint = model.fingerprint
 
     def check_weights(self) -> None:
-        """Refuses, by a `ModelError`, weights changed since the session was opened."""
+        """Raises a `ModelError` if the weights changed since the session was opened."""
         if (now := self.model.fingerprint) != self._fingerprint:
             raise ModelError(
                 f"The weights, the configuration or the template of {self.model.name!r} changed"
@@ -215,7 +215,7 @@ class Reader:
     def read(
         self, requests: Sequence[Request], names: Sequence[str]
     ) -> list[Rendered | HoldfastError]:
-        """The requests as rows, or their errors; unsettled methods have a rehearsal beside."""
+        """The requests as rows, or their errors; rows with unsettled methods get a rehearsal."""
         settled = [self.rehearsals.settled(request) for request in requests]
         pairs = list(zip(settled, requests, strict=True))
         rows = self._read_settled([s or without_rehearsed(r) for s, r in pairs], names)
@@ -233,14 +233,14 @@ class Reader:
             self._checked.add(methods)
 
     def keep(self, rendered: Rendered, known: tuple[CachedDialog, ...]) -> None:
-        """Remembers what is known of a request's thread now."""
+        """Remembers the current state of a request's thread."""
         thread = rendered.request.thread
         assert thread is not None
         self._threads[thread] = known
         self._prefixes.keep(thread, [dialog.prefix for dialog in known])
 
     def known_of(self, thread: Hashable) -> tuple[CachedDialog, ...]:
-        """The dialog of a thread as it stands now, which counts as used."""
+        """The current dialog of a thread, which is marked as used."""
         self._prefixes.use(thread)
         return self._threads.get(thread, ())
 
@@ -267,7 +267,7 @@ class Reader:
     def _read_settled(
         self, requests: Sequence[Request], names: Sequence[str]
     ) -> list[Rendered | HoldfastError]:
-        """The requests as rows with what their threads know now, or their errors."""
+        """The requests as rows that continue their threads, or their errors."""
         model = self.model
         return render(requests, model.tokenizer, self._known, names=names, traces=model.steerable)
 

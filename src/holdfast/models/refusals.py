@@ -1,4 +1,4 @@
-"""Why an endpoint gave no reply and what to do, in one sentence; keys are never shown."""
+"""Explains in one sentence why an endpoint gave no reply and what to do; never shows keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFUSES = re.compile(
     r" (permitted|allowed|available)|cannot both",
     re.I,
 )
-_SETTINGS = ("steering", "system_as")  # of a whole run: refused once, they are so every time
+_SETTINGS = ("steering", "system_as")  # of a whole run: once refused, always refused
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
 _OVERLONG = ("context_length_exceeded", "exceed_context_size_error", "string_above_max_length")
@@ -29,12 +29,12 @@ _TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation I
 
 
 def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
-    """The error to raise for one of the official client, after its retries.
+    """The error to raise for an error of the official client, after its retries.
 
     Returns:
-        A `RequestFailed` where other requests may still be answered, else a plain `ModelError`:
-        what is wrong with a key, an address, a model's name, a quota or a setting, or a server that
-        is gone, is so for every request.
+        A `RequestFailed` if other requests may still be answered, else a plain `ModelError`: a
+        wrong key, address, model name or setting, an exhausted quota, or a server that is gone
+        affects every request.
     """
     import openai
 
@@ -53,7 +53,7 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
 
 
 def withheld_by_filter(error: APIStatusError) -> bool:
-    """Whether the server says that a content filter stands against this request."""
+    """Whether the server says that a content filter blocked this request."""
     if error.status_code not in (400, 403, 422):
         return False
     return error.code in _FILTERED or bool(_FILTERS.search(_words_of(error)))

@@ -1,8 +1,8 @@
-"""From requests to the engine's rows: what each stream reads, and what of it is computed already.
+"""Turns requests into the engine's rows: what each stream reads, and how much of it is computed.
 
-A dialog is rendered anew at every turn, and its replies may be spelled by other tokens than their
-text would be tokenized to. So a thread keeps its tokens as they were generated, and only the text
-behind them is taken from the new rendering.
+A dialog is rendered again at every turn, and its replies may consist of other tokens than the
+tokenizer would make of their text. So a thread keeps its tokens as they were generated, and only
+the text after them is taken from the new rendering.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from holdfast.models.requests import Request
 
 @dataclass(frozen=True)
 class CachedDialog:
-    """One stream of a dialog, as it was rendered, with its tokens."""
+    """One stream of a dialog, as rendered, with its tokens."""
 
-    text: str  # with the last reply
-    spans: tuple[Span, ...]  # what is held on to in the text
-    prefix: Prefix  # its tokens, replies as they were generated, and what is computed of them
+    text: str  # including the last reply
+    spans: tuple[Span, ...]  # the emphasised parts of the text
+    prefix: Prefix  # its tokens, with replies as generated, and their keys and values
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Rendered:
     request: Request
     row: Row
     prompts: tuple[Prompt, ...]  # the chat of each stream
-    # the request whose reply resolves this one's methods, which the row is without; None where they
+    # the request whose reply resolves this one's methods, which the row leaves out; None if they
     # are resolved
     rehearsal: Rendered | None = None
 
@@ -53,7 +53,7 @@ class Rendered:
 
     @property
     def span_ranges(self) -> list[tuple[int, int]]:
-        """The tokens to hold on to: first and last (exclusive) of each run of them."""
+        """The tokens to emphasise: first and last (exclusive) of each run of them."""
         span = (False, *self.row.streams[0].span, False)
         edges = [at for at, (left, right) in enumerate(pairwise(span)) if left != right]
         return list(zip(edges[::2], edges[1::2], strict=True))
@@ -64,7 +64,7 @@ class Rendered:
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedDialog, ...]:
-        """The dialog with a reply; `computed` has keys and values of each stream, or is ()."""
+        """The dialog with a reply; `computed` has the keys and values of each stream, or is ()."""
         every = computed or [None] * len(self.prompts)
         dialogs = []
         for prompt, stream, known in zip(self.prompts, self.row.streams, every, strict=True):
@@ -77,8 +77,8 @@ class Rendered:
 @dataclass(frozen=True)
 class _Chat:
     messages: tuple[Message, ...]  # as its methods edited them
-    emphasis: tuple[Range, ...] | None  # in these messages; None where nothing was emphasised
-    default_system: bool = True  # whether the template may put in a system prompt of its own
+    emphasis: tuple[Range, ...] | None  # in these messages; None if nothing was emphasised
+    default_system: bool = True  # whether the template may insert its default system prompt
 
 
 def render(
@@ -89,8 +89,8 @@ def render(
     names: Sequence[str] = (),
     traces: bool = False,
 ) -> list[Rendered | HoldfastError]:
-    """The requests as rows; in place of one that cannot be rendered, its own error.
-    `known` gives a thread's dialog; errors use `names`; `traces`: attention can be read.
+    """The requests as rows; a request that cannot be rendered is replaced by its error.
+    `known` gives a thread's dialog; errors use `names`; `traces`: whether attention can be read.
     """
     read: list[_Read | HoldfastError] = []
     for request, name in zip(requests, names or [""] * len(requests), strict=True):
@@ -116,13 +116,13 @@ def render(
 def render_one(
     request: Request, tokenizer: PreTrainedTokenizerFast, known: Sequence[CachedDialog] = ()
 ) -> Rendered:
-    """A request behind its known dialog; raises its error."""
+    """A request after its known dialog; raises its error."""
     return all_rendered(render([request], tokenizer, lambda _: known))[0]
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A request whose chats are rendered, and not tokenized yet."""
+    """A request whose chats are rendered, but not yet tokenized."""
 
     request: Request
     name: str
@@ -149,7 +149,7 @@ def _text_of(
 def _plain(
     text: str, emphasis: Sequence[Range] | None, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[str, tuple[Span, ...]]:
-    """A prompt as it stands, behind the token that this tokenizer begins every text with."""
+    """A prompt as it is, after the token that this tokenizer begins every text with."""
     first = tokenizer.bos_token_id
     begins = first is not None and list(tokenizer("").input_ids[:1]) == [first]
     before = str(tokenizer.bos_token) if begins else ""
@@ -204,7 +204,7 @@ def _stream(
     methods: tuple[InPass, ...],
     mask: int | None = None,
 ) -> Stream:
-    """A prompt as far as it is computed already; `mask` stands in place of each span token."""
+    """The stream of a prompt, after the part already computed; `mask` replaces each span token."""
     token_ids, span = prompt.token_ids, prompt.span_mask
     if before is not None and (continued := _continue(before, prompt)):
         token_ids, span = continued
@@ -220,8 +220,8 @@ def _stream(
 def _continue(
     before: CachedDialog, prompt: Prompt
 ) -> tuple[tuple[int, ...], tuple[bool, ...]] | None:
-    """The tokens and span of `prompt`, with those that are known kept as they were generated."""
-    # the text behind them is taken from a tokenization of the whole, if a token starts there
+    """The tokens and span of `prompt`, with known tokens kept as they were generated."""
+    # the text after them is taken from a tokenization of the whole, if a token starts there
     boundary, known = len(before.text), before.prefix
     earlier = tuple(span for span in prompt.spans if span[0] < boundary)
     first = _token_at(prompt, boundary)
@@ -231,13 +231,13 @@ def _continue(
 
 
 def _token_at(prompt: Prompt, character: int) -> int | None:
-    """The token that starts at a character; None where none does."""
+    """The token that starts at a character; None if none does."""
     first = bisect_left(prompt.starts, character)
     return first if prompt.starts[first : first + 1] == (character,) else None
 
 
 def _chats(request: Request) -> list[_Chat]:
-    """The chats that the streams of a request read; repeated text is emphasised in every place."""
+    """The chats that the streams of a request read; repeated text is emphasised everywhere."""
     messages, mark = request.messages, ""
     if request.emphasis:
         mark = unused_character([message["content"] for message in messages])
@@ -279,7 +279,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
 def spell_replies(
     chats: Sequence[Rendered], replies: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerFast
 ) -> list[list[tuple[int, ...]]]:
-    """The tokens of each reply behind its chat; by itself where tokens would merge."""
+    """The tokens of each reply after its chat; tokenized separately if tokens would merge."""
     if any(not reply for options in replies for reply in options) or not all(replies):
         raise PromptError(
             "An empty reply ('') has no probability; give at least one reply to each chat, each"

@@ -1,9 +1,9 @@
 """Replicas: copies of a model that do whole units of work side by side.
 
-A unit is a conversation, or samples that are asked together. None reads another, so they are shared
-out; the results go back to the process that shares them out, which alone writes records. `Local` is
-the model itself; `integrations.ray` has actors on other machines. Batches of a run are handed out
-whole, and recorded as their results arrive.
+A unit is a conversation, or samples that are requested together. Units are independent, so they are
+distributed; the results return to the distributing process, the only one that writes records.
+`Local` is the model itself; `integrations.ray` has actors on other machines. Batches of a run are
+handed out whole, and recorded as their results arrive.
 """
 
 import functools
@@ -20,7 +20,7 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records import PendingBatch
 
 Units = Iterator[tuple[int, Any]]  # each with its number
-Keep = Callable[[Any], None]  # takes a record
+Keep = Callable[[Any], None]  # receives a record
 
 
 def _tell_nobody(*message: Any) -> None:
@@ -29,24 +29,24 @@ def _tell_nobody(*message: Any) -> None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Takes the news of units, each called by its number."""
+    """Receives the events of units, each identified by its number."""
 
-    outcome: Callable[[int, Any], None]  # something that came of a unit, such as a record
-    over: Callable[[int], None] = _tell_nobody  # nothing more will come of a unit
-    # how many pieces of work were just done, and the tokens that they took
+    outcome: Callable[[int, Any], None]  # a result of a unit, such as a record
+    over: Callable[[int], None] = _tell_nobody  # a unit has ended
+    # how many pieces of work were just done, and how many tokens they took
     progress: Callable[[int, int], None] = _tell_nobody
     lost: Callable[[int, RequestFailed], None] = _tell_nobody  # a unit that no replica could do
 
 
 class Work(Protocol):
-    """A replica's task with units. It travels to the replica, so it can be pickled."""
+    """The work that replicas do on units; it is sent to them, so it must be picklable."""
 
     @property
     def together(self) -> int:
-        """Units that all replicas do side by side; 1: each does one after the other."""
+        """Units that all replicas do side by side; 1: each replica does one after the other."""
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        """Does the units of one of `replicas`; `units` may have another after it had none."""
+        """Does the units of one of `replicas`; `units` may yield more after it was exhausted."""
 
 
 @runtime_checkable
@@ -54,10 +54,10 @@ class Replicas(Protocol):
     """Where units of work are done."""
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function with one replica's model; it travels there, so it can be pickled."""
+        """Calls a function with one replica's model; it is sent there, so it must be picklable."""
 
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
-        """Has every unit done, begun in their order; when all are over, raises the first error."""
+        """Runs every unit, starting them in order; once all are over, raises the first error."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Local:
 
 
 def replicas_of(model: ChatModel) -> Replicas:
-    """The replicas of a model that has some, else the model itself."""
+    """The replicas of a model that has any, else the model itself."""
     return model if isinstance(model, Replicas) else Local(model)
 
 
 def portable(error: Exception) -> Exception:
-    """An error as another process can read it; an unexpected one carries its traceback."""
+    """An error that another process can read; an unexpected one carries its traceback."""
     where = traceback.format_exc()
     try:
         same: Exception = pickle.loads(pickle.dumps(error))
@@ -92,9 +92,9 @@ def portable(error: Exception) -> Exception:
 
 @dataclass(frozen=True)
 class BatchWork:
-    """Work whose units are batches of a run, asked one after the other."""
+    """Work whose units are batches of a run, run one after the other."""
 
-    # asks a batch, of this material, and keeps its records; it can be pickled
+    # runs a batch, given this material, and keeps its records; must be picklable
     ask: Callable[[ChatModel, Any, Failures, Keep], None]
     unit: str  # "conversation", "sample" or "question", for messages
     together: ClassVar[int] = 1
@@ -118,11 +118,11 @@ def ask_batches(
     record_of: Callable[[Name], Name] = lambda name: name,
     resolve: Callable[[dict[str, Any]], dict[str, Any]] = lambda record: record,
 ) -> None:
-    """Has the unfinished batches of a run asked, and keeps their records.
+    """Does the unfinished batches of a run, and keeps their records.
 
     Args:
-        material: what a replica needs to know of a batch.
-        record_of: the method and conversation that an unanswered request is noted under.
+        material: what a replica needs to know about a batch.
+        record_of: the method and conversation to note an unanswered request under.
         resolve: completes a record before it is kept.
     """
     pending: list[PendingBatch] = []

@@ -1,4 +1,4 @@
-"""Requests, and replies to them, whether the model runs here or behind an endpoint."""
+"""Requests and their replies, whether the model runs here or behind an endpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
 
 
-ReplyTokens = tuple[int, tuple[int, ...]]  # the place of a message, and its tokens
+ReplyTokens = tuple[int, tuple[int, ...]]  # the index of a message, and its tokens
 
 
 @dataclass(frozen=True)
@@ -25,21 +25,21 @@ class Reply:
     """One generated message.
 
     Args:
-        text: without the tokens that end it.
-        token_ids: the generated tokens; None where the model does not tell them.
-        stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or where
-            the model's context ends), or, from `Session.run` alone, "context" (the chat leaves no
-            room for a reply, or not the `room` asked for; the reply is then empty). An endpoint may
-            also give "refusal" (no content; the text is what was said of it), "tool_calls" (the
-            model called a tool, and the text is what it wrote beside that, if anything) or "empty"
-            (no content).
-        trace: the attention mass on the span, where it was asked for and can be seen.
-        forwarded: tokens that went through the model for this reply; 0 where unknown.
-        prompt_ids: the tokens of the rendered chat; None where the model does not tell them.
-        masses: per generated token the mean of the mass over all heads, from a server that steers;
-            None where there is a trace, or none was asked for.
-        billed: tokens of the chat and of the reply as an endpoint counts them; None where it does
-            not, or the model runs here.
+        text: the reply, without the tokens that end it.
+        token_ids: the generated tokens; None if the model does not report them.
+        stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or at the
+            end of the model's context), or, only from `Session.run`, "context" (the chat leaves no
+            room for a reply, or less than the requested `room`; the reply is then empty). An
+            endpoint may also give "refusal" (no content; the text is the refusal), "tool_calls"
+            (the model called a tool; the text is what else it wrote, if anything) or "empty" (no
+            content).
+        trace: the attention mass on the span, if it was requested and is accessible.
+        forwarded: tokens that went through the model for this reply; 0 if unknown.
+        prompt_ids: the tokens of the rendered chat; None if the model does not report them.
+        masses: per generated token, the mean of the mass over all heads, from a server that steers;
+            None if there is a trace, or none was requested.
+        billed: tokens of the chat and of the reply as counted by an endpoint; None if it does not
+            count them, or the model runs here.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Reply:
 
     @property
     def usage(self) -> tuple[int, int] | None:
-        """Tokens of the chat and of the reply; None where they are unknown."""
+        """Tokens of the chat and of the reply; None if they are unknown."""
         if self.billed is None and self.prompt_ids is not None and self.token_ids is not None:
             return len(self.prompt_ids), len(self.token_ids)
         return self.billed
@@ -68,42 +68,41 @@ class Reply:
 
 @dataclass(frozen=True)
 class Request:
-    """One reply to be generated; the rows of a batch know nothing of each other.
+    """One reply to generate; the rows of a batch are independent of each other.
 
     Args:
         messages: the chat so far, at least one message; each with a role and a text.
-        methods: steering of this row alone; a list of methods, a method, or a spelling.
+        methods: steering of this row only; a list of methods, a method, or a spec string.
         sampling: how its tokens are drawn.
-        seed: names the draw of this reply; at least 0 and below 2**128.
-        conversation_seed: what methods that edit messages draw from. Give all turns of one
-            conversation the same number, else such a method may decide anew about messages of the
-            past; None stands for `seed`.
+        seed: determines the draws of this reply; at least 0 and below 2**128.
+        conversation_seed: the seed of methods that edit messages. Give all turns of a conversation
+            the same one, or such a method may decide differently about earlier messages; None:
+            `seed`.
         thread: names a dialog inside a session; its requests share what was computed for their
             common prefix.
-        keep: whether the reply becomes part of the thread; without, the request forks the thread.
+        keep: whether the reply becomes part of the thread; if not, the request forks the thread.
         trace: whether the attention mass on the system prompt is wanted.
-        system_as: "role", or "first-user" to put the system prompt in front of the first user
-            message.
-        emphasis: what attention methods hold on to, in place of the system prompt's words: texts,
-            (text, occurrence from 1) or (message from 0, first, last character), of any roles, all
-            one set; kept as ranges.
-        marks: whether `*like this*` in a message is emphasis too; kept as ranges, and taken out of
+        system_as: "role", or "first-user" to put the system prompt before the first user message.
+        emphasis: the text that attention methods emphasise, in place of the system prompt's words:
+            texts, (text, occurrence from 1) or (message from 0, first, last character), in messages
+            of any role, all forming one set; kept as ranges.
+        marks: whether `*like this*` in a message is emphasis too; kept as ranges, and removed from
             the messages.
-        plain: whether the one message's text is the prompt as it stands, without a chat template;
-            attention methods then hold on to `emphasis` alone.
-        room: tokens that the model's context must have left for the reply, at most a quarter of the
-            context; `Session.run` tells where it has not. An endpoint has a rule of its own.
-        reply_token_ids: (message from 0, token ids) of replies among the messages, in their order,
-            as the model generated them. One text has several tokenizations, and a dialog that goes
-            on from another one would continue differently. A `thread` keeps its own.
-        tools: that the chat declares, as OpenAI has them. The reply is text here: an endpoint is
-            asked for one without tool calls.
+        plain: whether the text of the only message is the prompt as it is, without a chat template;
+            attention methods then use only `emphasis`.
+        room: tokens that must be left in the model's context for the reply, at most a quarter of
+            the context; `Session.run` reports if they are not. An endpoint has its own rule.
+        reply_token_ids: (message from 0, token ids) of replies among the messages, in order, as the
+            model generated them. A text has several tokenizations, and a dialog would continue
+            differently after a different one. A `thread` keeps its own.
+        tools: tools that the chat declares, in OpenAI's format. The reply is always text: an
+            endpoint is asked not to call tools.
 
     Raises:
         PromptError: emphasis that is in no message.
-        UsageError: a message without a role or a text, or something else that is not as described.
-        ParameterOutOfRange: a seed below 0 or from 2**128 upwards, for which the generator of
-            draws has no room.
+        UsageError: a message without a role or a text, or another argument not as described.
+        ParameterOutOfRange: a seed below 0, or of 2**128 or more, which is too large for the random
+            generator.
     """
 
     messages: tuple[Message, ...]
@@ -122,7 +121,7 @@ class Request:
     reply_token_ids: tuple[ReplyTokens, ...] = ()
     tools: tuple[Tool, ...] = ()
 
-    if TYPE_CHECKING:  # what it takes is more than what it keeps
+    if TYPE_CHECKING:  # the constructor accepts more types than the fields keep
 
         def __init__(
             self,
@@ -187,7 +186,7 @@ class Request:
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
 
     def check_span(self, name: str = "") -> None:
-        """Refuses a method without a span to hold; `name` is the request's among several."""
+        """Refuses a method that lacks a span; `name` identifies the request among several."""
         prompted = not self.plain and any(
             message["role"] == "system" and message["content"].strip() for message in self.messages
         )

@@ -10,7 +10,7 @@ from holdfast.models.requests import Reply
 
 Fields = dict[str, Any]
 
-_STOP_REASONS = {  # finish_reason of the wire to ours; the later names are those of other servers
+_STOP_REASONS = {  # the wire's finish_reason to ours; the later names are those of other servers
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), "stop"),
     **dict.fromkeys(("length", "max_tokens"), "length"),
     **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
@@ -19,14 +19,14 @@ _STOP_REASONS = {  # finish_reason of the wire to ours; the later names are thos
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The address of a model, and how it is asked."""
+    """The address of a model, and how to ask it."""
 
     url: str  # without credentials and query
     model: str  # its name there
     key_variable: str  # the environment variable the key is read from
     timeout: float  # seconds that the server may stay silent
     max_retries: int  # per request
-    key: str = field(default="", repr=False, compare=False)  # empty where none is needed
+    key: str = field(default="", repr=False, compare=False)  # empty if none is needed
 
 
 class MalformedResponse(ValueError):
@@ -38,7 +38,7 @@ class FilteredReply(ValueError):
 
 
 def read_json(text: str) -> Fields:
-    """The object in an answer, or {}; a `MalformedResponse` if it is not JSON."""
+    """The object in an answer, or {}; raises `MalformedResponse` if it is not JSON."""
     try:
         return as_fields(json.loads(text))
     except (ValueError, RecursionError):
@@ -69,7 +69,7 @@ def read_reply(answer: Fields) -> Reply:
 def read_stream(
     chunks: Iterable[Any], tell: Callable[[str], None], check: Callable[[Fields], None]
 ) -> tuple[Reply, object]:
-    """The reply in chunks, and its id; `tell` takes each piece, `check` the first chunk."""
+    """The reply in chunks, and its id; `tell` gets each piece, `check` the first chunk."""
     text, content, ending, name = "", "", "", None
     masses: tuple[float, ...] | None = None
     for number, chunk in enumerate(as_fields(chunk.to_dict()) for chunk in chunks):
@@ -77,7 +77,7 @@ def read_stream(
             check(chunk)
             name = chunk.get("id")
         choices = chunk.get("choices")
-        if not isinstance(choices, list) or not choices:  # the last chunk may have the usage alone
+        if not isinstance(choices, list) or not choices:  # the last chunk may have only the usage
             continue
         choice = as_fields(choices[0])
         delta = as_fields(choice.get("delta"))
@@ -100,7 +100,7 @@ def read_stream(
 
 
 def read_models(text: str) -> list[str]:
-    """The names in a list of models; a `MalformedResponse` if it is none."""
+    """The names in a list of models; raises `MalformedResponse` if it is not one."""
     models = read_json(text).get("data")
     if not isinstance(models, list):
         raise MalformedResponse("no list of models")
@@ -108,7 +108,7 @@ def read_models(text: str) -> list[str]:
 
 
 def as_fields(value: object) -> Fields:
-    """The value where it is an object, else an empty one."""
+    """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 

@@ -1,4 +1,4 @@
-"""Servers that steer: what they offer, and how they are asked for it."""
+"""Servers that steer: what they offer, and how to ask for it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _PATIENCE = 5.0  # seconds for the question whether a server steers
 class Served:
     """The steering that a server offers; without arguments, that of an ordinary endpoint."""
 
-    wire_format: str = ""  # how it is asked, of `client.WIRE_FORMATS`; "" where it does not steer
-    capabilities: frozenset[Ability] = ENDPOINT  # what methods can use of it
-    methods: tuple[str, ...] = ()  # the names of those that it knows
-    fingerprint: str = ""  # of its model; "" where the server does not say
-    unsure: str = ""  # why a server that may steer does not now, of "which ..."; else ""
+    wire_format: str = ""  # its format in `client.WIRE_FORMATS`; "" if it does not steer
+    capabilities: frozenset[Ability] = ENDPOINT  # the abilities that methods can use
+    methods: tuple[str, ...] = ()  # the names of the methods it knows
+    fingerprint: str = ""  # of its model; "" if the server does not say
+    unsure: str = ""  # why a server that may steer does not now, after "which"; else ""
 
     @property
     def identity(self) -> str:
@@ -44,7 +44,7 @@ class Served:
 
 
 def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> Served:
-    """Asks a server once whether it steers; if `patient`, as long as for a reply."""
+    """Asks a server once whether it steers; if `patient`, waits as long as for a reply."""
     import openai
 
     hasty: Any = {"max_retries": 0, "timeout": min(_PATIENCE, endpoint.timeout)}
@@ -65,7 +65,7 @@ def _unasked(why: str) -> Served:
 
 
 def _read_served(text: str) -> Served:
-    """Reads the answer of `GET /v1/steering`; any other one is an ordinary endpoint's."""
+    """Reads the answer to `GET /v1/steering`; any other means an ordinary endpoint."""
     try:
         answer = as_fields(json.loads(text))
     except (ValueError, RecursionError):
@@ -89,12 +89,12 @@ def _read_served(text: str) -> Served:
 
 
 def same_served(there: str, here: str) -> str | None:
-    """The fingerprint where run and command agree; earlier versions put the address in front."""
+    """The fingerprint if run and command agree; earlier versions prefixed it with the address."""
     return here if there == here or there.endswith(f" {here}") else None
 
 
 def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
-    """Refuses a method that a steering server does not know, by a `ModelError`."""
+    """Refuses a method that a steering server does not know, with a `ModelError`."""
     for method in methods:
         if not of_kind([method], Kind.MESSAGES) and method.name not in served.methods:
             raise ModelError(
@@ -104,7 +104,7 @@ def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
 
 
 def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
-    """Refuses an answer that was not steered as asked, by a `ModelError`."""
+    """Refuses an answer that was not steered as requested, with a `ModelError`."""
     requested, reported = (
         body.get("extra_body", {}).get("steering"),
         as_fields(answer.get("holdfast")),
@@ -130,10 +130,10 @@ def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
 
 
 def chat_fields(request: Request, served: Served) -> dict[str, Any]:
-    """The messages of a request, its seed, and in `extra_body` what is asked of the server.
+    """The messages of a request, its seed, and in `extra_body` the steering to request.
 
-    Methods that edit messages are applied here, so that they draw as they do locally; what they
-    repeat is emphasised in every place.
+    Methods that edit messages are applied here, so that they draw as they do locally; text that
+    they repeat is emphasised everywhere.
     """
     shown, emphasis = _edited(request)
     tools = {"tools": list(request.tools), "tool_choice": "none"} if request.tools else {}
@@ -149,7 +149,7 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
 
 
 def _vllm_fields(request: Request, shown: Messages, emphasis: Sequence[Range]) -> dict[str, Any]:
-    """The `extra_body` for vLLM, which takes texts in place of ranges, and the whole seed."""
+    """The `extra_body` for vLLM, which takes texts instead of ranges, and the whole seed."""
     steering, trace = _steering(request, shown, emphasis)
     texts = tuple(shown[number]["content"][first:last] for number, first, last in emphasis)
     if not texts and request.system_as != "role":
@@ -171,13 +171,13 @@ def fetch_masses(client: OpenAI, endpoint: Endpoint, name: object) -> tuple[floa
         raise failure_of(error, endpoint) from None
     except (ValueError, KeyError, TypeError) as error:
         raise RequestFailed(
-            f"{endpoint.url} was asked for the mass of its reply {name}, and tells something else"
+            f"{endpoint.url} was asked for the mass of its reply {name}, and reports something else"
             f" ({error}); see its log, or ask without a trace."
         ) from None
 
 
 def traces_apart(body: Mapping[str, Any]) -> bool:
-    """Whether the mass of an answer is to be fetched once the answer is there."""
+    """Whether the mass of an answer must be fetched after the answer."""
     return bool(body.get("extra_body", {}).get("vllm_xargs", {}).get("holdfast_trace"))
 
 
@@ -191,7 +191,7 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
 
 
 def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> tuple[str, bool]:
-    """The spec string for the server, and whether to trace; what needs a span needs one."""
+    """The spec string for the server and whether to trace, without what needs a missing span."""
     has_span = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
     rest = [method for method in request.methods if not of_kind([method], Kind.MESSAGES)]
     if not has_span:
@@ -200,7 +200,7 @@ def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> t
 
 
 def _sendable(messages: Messages) -> list[Message]:
-    """The messages as UTF-8 can carry them, and tool calls as OpenAI has them."""
+    """The messages as UTF-8 can encode them, with tool calls in OpenAI's format."""
     sendable = []
     for message in messages:
         text = message["content"].encode("utf-16", "surrogatepass").decode("utf-16", "replace")

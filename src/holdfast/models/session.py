@@ -1,4 +1,4 @@
-"""Requests to a model that runs here, which share what was computed for their dialogs."""
+"""Requests to a local model, which share what was computed for their dialogs."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ _INTERRUPTED = "The session was interrupted before this request was answered; as
 
 class LocalSession:
     """Requests that share prefixes; what was computed lives as long as the session.
-    If `long_lived`, requests without a thread share the tokens they begin with.
+    If `long_lived`, requests without a thread share their common first tokens.
     """
 
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
@@ -35,34 +35,34 @@ class LocalSession:
         self.check_weights = self._reader.check_weights
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
-        self.rows_at_most: int | None = None  # together, since memory ran out; None: it never did
+        self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given.
 
         A request with a `thread` continues what that thread has computed; with `keep` (one at a
-        time per thread), its reply becomes part of it, and without, it forks the thread and leaves
-        no trace.
+        time per thread), its reply becomes part of it; otherwise it forks the thread and leaves no
+        trace.
 
         Raises:
-            PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the
-                model's context; nothing is generated then.
+            PromptError: a chat cannot be rendered, its system prompt is not found, or it exceeds
+                the model's context; nothing is generated then.
             ModelError: a method cannot be applied to this model.
             UsageError: heads that the model does not have.
         """
         return answer_all(self._run_whole, requests)
 
     def generate(self, request: Request, drawn: Callable[[int], None] | None = None) -> Reply:
-        """Answers one request; `drawn` takes every token id of the reply as it is drawn."""
+        """Answers one request; `drawn` receives every token id of the reply as it is drawn."""
         return answer_all(self._run_whole, [request], drawn)[0]
 
     def submit(self, request: Request, top_logprobs: int | None = None) -> Answer:
-        """Takes a request in; `step` answers it, beside all others.
+        """Queues a request; `step` answers it along with all others.
 
         Args:
-            request: the chat; refused as by `generate_batch`.
-            top_logprobs: how many of the likeliest tokens (at most 20) come with the
-                log-probability of each drawn one; None: no log-probabilities.
+            request: the chat; refused as in `generate_batch`.
+            top_logprobs: how many likeliest tokens (at most 20) to report with the log-probability
+                of each drawn one; None: no log-probabilities.
         """
         return self.enter(self.render(request, top_logprobs))
 
@@ -80,7 +80,7 @@ class LocalSession:
         return replace(rendered, row=replace(rendered.row, top_logprobs=top_logprobs))
 
     def enter(self, rendered: Rendered) -> Answer:
-        """Takes a request in that `render` has read; one that needs a rehearsal waits for it."""
+        """Queues a request that `render` has read; one that needs a rehearsal waits for it."""
         if rendered.rehearsal is None:
             answer = Answer(rendered, self._submit(rendered))
         else:
@@ -94,7 +94,7 @@ class LocalSession:
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:
-        """Makes a pass; returns requests with news. An error of all ends every open request."""
+        """Makes a pass; returns requests with news. Its error ends every open request."""
         try:
             ended = self._scheduler.step()
         except BaseException as error:
@@ -112,16 +112,16 @@ class LocalSession:
 
     @property
     def running(self) -> int:
-        """Requests that are being forwarded; the other open ones wait."""
+        """Requests being forwarded; the other open ones wait."""
         return self._scheduler.running
 
     @property
     def capacity(self) -> int:
-        """Requests that are forwarded together at most, as far as memory is known to last."""
+        """The most requests forwarded together, given the memory known to suffice."""
         return self._scheduler.limit
 
     def cancel(self, answer: Answer) -> None:
-        """Gives up a request; its rows are free at once. One that has ended stays as it is."""
+        """Cancels a request and frees its rows at once; one that has ended stays as it is."""
         if not answer.done:
             self._scheduler.cancel(answer.handle)
             self._open.pop(answer.handle, None)
@@ -133,7 +133,7 @@ class LocalSession:
         return self.model.scheduler(Serving(shared))
 
     def _give_up(self, error: BaseException) -> None:
-        """Ends all requests with an error, and begins anew without them."""
+        """Ends all requests with an error, and starts over without them."""
         for answer in self._open.values():
             answer.error = error if isinstance(error, Exception) else ModelError(_INTERRUPTED)
         self._open.clear()
@@ -141,7 +141,7 @@ class LocalSession:
         self._scheduler = self._new_scheduler()
 
     def _go_on_behind(self, rehearsal: Handle) -> list[Answer]:
-        """Takes in the requests that waited for a rehearsal; returns those that end with it."""
+        """Queues the requests that waited for a rehearsal; returns those that fail."""
         ended = []
         for number, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
             del self._open[answer.handle]
@@ -153,7 +153,7 @@ class LocalSession:
         return ended
 
     def _resolve(self, answer: Answer, rehearsal: Handle, *, first: bool) -> None:
-        """Takes in a request whose rehearsal has ended; the first of them pays for it."""
+        """Queues a request whose rehearsal has ended; the first is charged for the rehearsal."""
         before = answer.rendered
         assert before.rehearsal is not None
         done = rehearsal.result()
@@ -176,14 +176,14 @@ class LocalSession:
     def run(self, jobs: Iterable[Job]) -> None:
         """Answers jobs and all that follow from them; rows join and leave the batch at any step.
 
-        Those that others wait for (`keep`) go first. A request that fails ends alone; when the
-        others are answered, the first error is raised. A chat that is too long is no error: its
+        Jobs that others wait for (`keep`) go first. A failed request does not stop the others; once
+        they are answered, the first error is raised. A chat that is too long is not an error: its
         reply says so.
         """
         run_jobs(_Jobs(self), jobs)
 
     def _run_whole(self, jobs: Sequence[Job]) -> None:
-        """As `run`, once all of the jobs are found to have a prompt and room for a reply."""
+        """As `run`, after checking that all jobs have a prompt and room for a reply."""
         run_jobs(_Jobs(self, whole=True), jobs)
 
     def render_jobs(self, jobs: Sequence[Job], whole: bool) -> list[Rendered | HoldfastError]:
@@ -206,7 +206,7 @@ class LocalSession:
         )
 
     def forget(self, thread: Hashable) -> None:
-        """Frees what was computed for a thread that is over; a later request of it begins anew."""
+        """Frees what was computed for a finished thread; a later request of it starts over."""
         self._reader.forget(thread)
 
     def _check_room(self, rendered: Rendered) -> None:
@@ -226,8 +226,8 @@ class LocalSession:
         (not the replies) becomes part of it.
 
         Args:
-            requests: sampling, seeds (but a conversation's) and traces play no part.
-            replies: per request, at least one and none empty; each is tokenized behind its chat.
+            requests: sampling, seeds (except `conversation_seed`) and traces have no effect.
+            replies: per request, at least one and none empty; each is tokenized after its chat.
 
         Raises:
             PromptError: a reply is empty, or does not fit into the model's context.
@@ -263,7 +263,7 @@ class LocalSession:
             return
         for request in unsettled:
             self._reader.check(request.methods)
-        # of a session of their own; no method of this one, which would hold itself
+        # in a separate session
         replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unsettled])
         for request, reply in zip(unsettled, replies, strict=True):
             rehearsals.learn(request, reply)

@@ -1,4 +1,4 @@
-"""Steering of a Hugging Face model that one already has, and chats as tensors for it."""
+"""Steers a Hugging Face model that is already loaded, and encodes chats as tensors for it."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from holdfast.models.requests import Request
 from holdfast.states import check_states, sites_of
 from holdfast.states.edits import BlockStates
 
-MethodOrSpec = InPass | str  # a method, or the spec string of one or several
+MethodOrSpec = InPass | str  # a method, or a spec string of one or several
 _SPEC = 100  # characters of a spec string in messages
 
 
@@ -45,24 +45,24 @@ def steering(
         with holdfast.steering(model, span_mask, "split-softmax:exponent=0.5"):
             model.generate(**inputs)
 
-    The block owns the model until it is left. Passes in the same thread, in asyncio tasks that are
-    started in the block and in `asyncio.to_thread` are steered; so are those of functions that
-    `steered.bind` binds, in any thread. Passes from elsewhere are refused, unless they run in
-    `holdfast.unsteered(model)`. No other model is steered. docs/steering.md has the cases.
+    The block owns the model until it exits. Passes in the same thread, in asyncio tasks started in
+    the block and in `asyncio.to_thread` are steered; so are those of functions bound by
+    `steered.bind`, in any thread. Passes from elsewhere are refused, unless they run in
+    `holdfast.unsteered(model)`. No other model is steered. docs/steering.md describes the cases.
 
     Args:
         hf_model: a causal language model, whatever its attention implementation, or what
-            `holdfast.load` gave; on leaving it is exactly as before.
-        span_mask: bool [B, T], True on the tokens of the prompt to hold on to. Keys after T are
-            generated ones.
-        methods: those that act inside a forward pass, in order, or their spec strings, for all
-            rows, or one sequence of them per row.
-        trace: whether `traces` of the value is filled.
+            `holdfast.load` returned; after the block it is exactly as before.
+        span_mask: bool [B, T], True on the tokens of the prompt to emphasise. Keys after T are
+            generated.
+        methods: methods that act inside a forward pass, in order, or their spec strings: one
+            sequence for all rows, or one per row.
+        trace: whether to fill `traces` of the yielded value.
 
     Raises:
-        ModelError: the model's attention cannot be reached, or does not go with a method, or a
+        ModelError: the model's attention cannot be reached or is incompatible with a method, or a
             method was fitted on another model.
-        UsageError: a span mask that is not bool [B, T] or holds nothing; a method that does not
+        UsageError: a span mask that is not bool [B, T] or is empty; a method that does not
             act inside a pass, or names a head that the model lacks; a model that has an open block;
             inside the block, a batch or a prompt of another size than the mask, a span on padding,
             a cache that was filled under other steering, or a pass that belongs to no block.
@@ -91,7 +91,7 @@ def steering(
 
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
-    """Leaves passes of `hf_model` (as in `steering`) as they are, whatever block is open on it."""
+    """Leaves passes of `hf_model` (as in `steering`) unsteered, whatever block is open on it."""
     with entered(causal_model(hf_model), None):
         yield
 
@@ -117,11 +117,11 @@ def _block(
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)  # where the block is left
+    warnings.warn(message, UserWarning, stacklevel=4)  # the line where the block exits
 
 
 def _spec(methods: Sequence[InPass]) -> str:
-    """The spec string of methods; of one that has none, its name."""
+    """The spec string of methods; for one without a spec string, its name."""
     names = [spell([m]) if type(m) in METHODS else m.name for m in methods]
     return "+".join(names) or spell(())
 
@@ -129,18 +129,18 @@ def _spec(methods: Sequence[InPass]) -> str:
 def _block_states(
     model: PreTrainedModel, rows: Sequence[tuple[InPass, ...]], span: Tensor, fingerprint: str
 ) -> BlockStates | None:
-    """The edits of a block besides attention; the model is looked at in a plain pass, once."""
+    """The edits of a block besides attention; the model is inspected once, in a plain pass."""
     methods = tuple(states_methods(row) for row in rows)
     if not any(methods):
         return None
     with entered(model, None):
         check_states(model, [method for row in methods for method in row], fingerprint)
-        sites_of(model)  # looked at before the block, in a plain pass
+        sites_of(model)  # inspected before the block, in a plain pass
     return BlockStates(methods, span.cpu())
 
 
 def causal_model(model: Any) -> PreTrainedModel:
-    """The Hugging Face model that is meant; a `ModelError` for any other kind."""
+    """The underlying Hugging Face model; raises a `ModelError` for any other kind."""
     model = getattr(model, "hf_model", model)
     model = getattr(model, "_orig_mod", model)  # torch.compile
     if adapters := getattr(model, "peft_config", None):
@@ -218,7 +218,7 @@ def _checked_span(span_mask: Tensor) -> Tensor:
         raise UsageError(
             f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}:"
             " encode_chats marks the system prompt, or emphasis, and a chat with neither has no"
-            " span; add a system message, or set True on the tokens to hold on to."
+            " span; add a system message, or set True on the tokens to steer towards."
         )
     return span_mask
 
@@ -230,7 +230,7 @@ class EncodedChats:
     Args:
         input_ids: int64 [chat, token].
         attention_mask: int64 [chat, token], 0 on padding.
-        span_mask: bool [chat, token], True on the tokens to hold on to.
+        span_mask: bool [chat, token], True on the tokens to emphasise.
     """
 
     input_ids: Tensor
@@ -257,12 +257,12 @@ def encode_chats(
         chats: each a sequence of messages with "role" and "content".
         tokenizer: a fast tokenizer with a chat template.
         system_as: "role", or "first-user" for models without a system role.
-        emphasis: per chat, what to hold on to, as `Request` takes it; None or an empty sequence:
+        emphasis: per chat, the text to emphasise, as `Request` takes it; None or an empty sequence:
             the system prompt.
-        device: of the tensors; None: the CPU.
+        device: device of the tensors; None: the CPU.
 
     Raises:
-        PromptError: a chat cannot be rendered, or what is emphasised is not found.
+        PromptError: a chat cannot be rendered, or the emphasised text is not found in it.
         UsageError: no chats, a malformed one, or emphasis for another number of chats.
     """
     if chats and all(isinstance(chat, dict) for chat in chats):

@@ -1,8 +1,8 @@
-"""Endpoints and the requests to them: so many under way at each, by threads; where one is gone, at
-others.
+"""Endpoints and the requests to them. Threads keep a number of requests under way at each endpoint;
+if an endpoint is gone, others take over.
 
-A conversation stays with the endpoint that began it, which has its prefix in a cache. What is sent
-is the whole chat, so that another endpoint goes on with it where the first one is gone.
+A conversation stays with the endpoint that began it, which has its prefix in a cache. Each request
+sends the whole chat, so that another endpoint can continue it if the first one is gone.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 
 @dataclass(eq=False)
 class Server:
-    """One endpoint, and its dialect as far as its answers have shown it; used by many threads."""
+    """One endpoint, and what its answers show of its dialect; used by many threads."""
 
     endpoint: responses.Endpoint
     client: OpenAI = field(repr=False)
     concurrency: int  # requests under way at once
     served: Served  # the steering that it offers
-    unavailable: Unreachable | None = None  # why it is not asked any longer
-    limit: str = "max_tokens"  # its name for the most new tokens
-    refused: frozenset[str] = frozenset()  # fields that it does not take
-    warned: bool = False  # whether the user knows that it takes no seeds
+    unavailable: Unreachable | None = None  # why it is no longer asked
+    limit: str = "max_tokens"  # its field for the most new tokens
+    refused: frozenset[str] = frozenset()  # fields that it does not accept
+    warned: bool = False  # whether the user was warned that it accepts no seeds
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that it cannot serve, by a `ModelError` that names the first of them."""
+        """Refuses methods that it cannot serve, with a `ModelError` naming the first of them."""
         served, url = self.served, self.endpoint.url
         check_requirements(
             methods,
@@ -74,7 +74,7 @@ class Server:
         check_served(methods, served, url)
 
     def check_request(self, request: Request) -> None:
-        """Refuses a request that it cannot serve; emphasis too, where attention is out of reach."""
+        """Refuses a request that it cannot serve; emphasis too, if attention is out of reach."""
         self.check(request.methods)
         if request.emphasis and Ability.LOG_ODDS not in self.served.capabilities:
             number, first, last = request.emphasis[0]
@@ -85,7 +85,7 @@ class Server:
             )
 
     def reach(self) -> None:
-        """Asks a server that may steer, and did not, once more what it offers."""
+        """Asks the server again what it offers, if its first answer left that unsure."""
         if self.served.unsure:
             self.served = ask_served(self.client, self.endpoint, patient=True)
 
@@ -99,7 +99,7 @@ class Server:
             )
 
     def body_of(self, request: Request) -> dict[str, object]:
-        """A request as it goes over the wire."""
+        """The body of a request, as sent to the server."""
         self.check_request(request)
         return {
             "model": self.endpoint.model,
@@ -109,7 +109,7 @@ class Server:
         }
 
     def answer(self, body: dict[str, object], max_new_tokens: int) -> Reply:
-        """Asks until the answer can be read, at most `max_retries` times more than once."""
+        """Asks until the answer can be read, with at most `max_retries` retries."""
         import openai
 
         ask: Any = self.client.chat.completions.with_raw_response.create
@@ -117,7 +117,7 @@ class Server:
             try:
                 text = str(self._send(ask, body, max_new_tokens).http_response.text)
             except openai.OpenAIError as error:
-                # without its cause, for the request it carries holds the key
+                # without its cause, whose request contains the key
                 raise failure_of(error, self.endpoint) from None
             try:
                 answer = responses.read_json(text)
@@ -132,7 +132,7 @@ class Server:
         raise AssertionError
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """As `EndpointModel.stream`."""
+        """See `EndpointModel.stream`."""
         import openai
 
         body, pieces = self.body_of(request), list[str]()
@@ -162,7 +162,7 @@ class Server:
         return replace(reply, masses=fetch_masses(self.client, self.endpoint, name))
 
     def _send(self, ask: Callable[..., Any], body: dict[str, object], max_new_tokens: int) -> Any:
-        """Asks until the server takes the fields, and remembers which it refuses by name."""
+        """Asks until the server accepts the fields, and remembers which it refuses by name."""
         import openai
 
         limit, refused = self.limit, self.refused
@@ -186,13 +186,13 @@ class Server:
 
 
 def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
-    """The fields that may be left out: a seed, and 1, the protocol's default."""
+    """The fields that may be left out: the seed, and any that is 1, the protocol's default."""
     return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
 
 
 @dataclass(frozen=True, order=True)
 class _QueuedJob:
-    """A job that waits: earlier conversations first, and in each what others wait for."""
+    """A waiting job; earlier conversations first, and in each the jobs that others wait for."""
 
     begun: int
     fork: bool
@@ -201,13 +201,13 @@ class _QueuedJob:
 
     @property
     def conversation(self) -> Hashable | None:
-        """The conversation that its request belongs to; None where it stands alone."""
+        """The conversation that its request belongs to; None if it belongs to none."""
         request = self.job.request
         return None if request.thread is None else request.conversation_seed
 
 
-# Seconds. A thread that waits without end may never hear of Ctrl-C: where the signal reaches
-# another thread, or comes just before the wait, nothing wakes the one that has to act on it.
+# Seconds. A thread that waits without a timeout may never notice Ctrl-C: if the signal reaches
+# another thread, or arrives just before the wait, nothing wakes the thread that must act on it.
 _HEED_INTERRUPTS = 0.2
 
 _Answered = tuple[Server, _QueuedJob, Reply | BaseException]
@@ -242,7 +242,7 @@ class Workers:
             self._queue(queued)
 
     def step(self) -> list[tuple[Job, Reply | Exception]] | None:
-        """Waits for an answer; None if nothing is under way; raises what no job takes."""
+        """Waits for an answer; None if nothing is under way; raises errors that no job handles."""
         self._start()
         if not self._under_way.total():
             return None
@@ -268,7 +268,7 @@ class Workers:
         heappush(self._waiting[self._server_of.get(queued.conversation)], queued)
 
     def _start(self) -> None:
-        """Gives every endpoint what it has room for, one job at a time in turn."""
+        """Gives every endpoint the jobs it has room for, one at a time in turn."""
         started = True
         while started:
             started = False
@@ -290,7 +290,7 @@ class Workers:
         return None
 
     def _move(self, server: Server, queued: _QueuedJob) -> None:
-        """The conversations of an endpoint that is gone go on wherever there is room."""
+        """Lets the conversations of a lost endpoint continue wherever there is room."""
         kept = {name: where for name, where in self._server_of.items() if where is not server}
         self._server_of = kept
         left, self._waiting[server] = [queued, *self._waiting[server]], []
@@ -298,7 +298,7 @@ class Workers:
             self._queue(moved)
 
     def _give(self, server: Server, queued: _QueuedJob) -> None:
-        """Has an endpoint asked; the request is written in this thread."""
+        """Hands a job to an endpoint's threads; its request is built in this thread."""
         request = queued.job.request
         body = server.body_of(request)
 

@@ -1,4 +1,4 @@
-"""Reproduced figures and tables, the paper's claims of them with verdicts, and one page of all."""
+"""Reproduced figures and tables, verdicts on the paper's claims, and one page for all."""
 
 import json
 from collections import Counter
@@ -34,15 +34,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """A reproduced figure or table, its paper's claims judged."""
+    """A reproduced figure or table, with verdicts on its paper's claims."""
 
     number: str
     title: str
-    how: str  # how this run made it, where that is not as in the paper
+    how: str  # how this run made it, if not as in the paper
     images: tuple[Path, ...] = ()
     claims: tuple[Claim, ...] = ()
     kind: str = "Figure"  # "Figure" or "Table"
-    rows: tuple[tuple[str, ...], ...] = ()  # of the table, the first its head; () for none
+    rows: tuple[tuple[str, ...], ...] = ()  # of the table, header first; () for none
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str
 
 
 def judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
-    """The claims; where there is a reason why they cannot be judged, none of them is."""
+    """The claims; all become not judged if `why` gives a reason."""
     if not why:
         return tuple(claims)
     return tuple(
@@ -85,7 +85,7 @@ def judged(claims: Iterable[Claim], why: str) -> tuple[Claim, ...]:
 def not_run(
     figure: tuple[str, str], texts: Iterable[str], why: str, kind: str = "Figure"
 ) -> Figure:
-    """A figure or table, by its number and title, whose claims are not judged for this reason."""
+    """A figure or table, by its number and title, whose claims are not judged, and why."""
     claims = tuple(Claim(text, NOT_JUDGED, why) for text in texts)
     return Figure(*figure, "Not run.", claims=claims, kind=kind)
 
@@ -99,7 +99,7 @@ def in_words(value: Estimate) -> str:
 
 
 def pngs(paths: Iterable[Path], *names: str) -> tuple[Path, ...]:
-    """The PNG files of these names among paths; of any name where none is given."""
+    """The PNG files with these names among paths; all PNG files if no name is given."""
     return tuple(
         path for path in paths if path.suffix == ".png" and (not names or path.stem in names)
     )

@@ -1,10 +1,10 @@
-"""A run is a folder: `manifest.json`, and `records.jsonl`, to which what is finished is appended.
+"""A run is a folder with `manifest.json` and `records.jsonl`, to which finished work is appended.
 
 Every line is on the disk before the next conversation counts as done, so a run may be killed at
-any moment and resumed by repeating its command. A line is one conversation, named by its key
-(method, conversation); in a run of `holdfast tasks` or `holdfast profile` it is one sample, named
-by its task and variant, or its stage, and by its number. It ends in a checksum of itself.
-What was not answered is noted in `failures.jsonl`, and stays missing until it is.
+any moment and resumed by repeating its command. A line is one conversation, identified by its key
+(method, conversation); in a run of `holdfast tasks` or `holdfast profile` it is one sample,
+identified by its task and variant, or its stage, and by its number. It ends with its own checksum.
+Requests that were not answered are noted in `failures.jsonl`, and stay missing until they are.
 """
 
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line

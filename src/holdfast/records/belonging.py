@@ -1,4 +1,4 @@
-"""Whether a record is one of its run: its fields are what every reader relies on."""
+"""Checks that a record belongs to its run and has the fields that every reader relies on."""
 
 import reprlib
 from collections.abc import Mapping
@@ -58,11 +58,11 @@ class _TaskSample(_Sample):
     variant: Any
 
 
-_SAMPLES: dict[str, type[_Fields]] = {"tasks": _TaskSample, "profile": _Sample}  # by the command
+_SAMPLES: dict[str, type[_Fields]] = {"tasks": _TaskSample, "profile": _Sample}  # by command
 
 
 def why_not(record: Fields, manifest: Fields) -> str | None:
-    """The fault of a record of this run, to follow "Line 7 of ..."; None where nothing is."""
+    """The fault in a record of this run, to follow "Line 7 of ..."; None if there is none."""
     command = str(manifest.get("command"))
     try:
         _SAMPLES.get(command, _Dialog).model_validate(record)

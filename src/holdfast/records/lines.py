@@ -1,4 +1,4 @@
-"""A record as a line of JSON that ends in a checksum of what stands before it."""
+"""A record as a line of JSON that ends with a checksum of everything before it."""
 
 import json
 import os
@@ -19,16 +19,16 @@ _CURE = "delete that line, and repeat the command of the run to measure it again
 
 
 def to_line(record: Mapping[str, Any]) -> bytes:
-    """A record as its line: JSON whose last field, `crc32`, is of the bytes before that field.
+    """A record as a line of JSON whose last field, `crc32`, covers the bytes before that field.
 
-    UTF-8 as it reads; a lone surrogate, which UTF-8 cannot hold, puts the line into escapes.
+    Text is plain UTF-8; with a lone surrogate, which UTF-8 cannot encode, the line uses escapes.
     """
     body = _encode(json.dumps(record, ensure_ascii=False, allow_nan=False), record)[:-1]
     return b'%b, "%b": "%08x"}\n' % (body, FIELD.encode(), zlib.crc32(body))
 
 
 def to_manifest(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as its file, indented, with the same checksum at its end."""
+    """A manifest as a file of indented JSON, with the same checksum at its end."""
     body = _encode(json.dumps(manifest, ensure_ascii=False, indent=2), manifest, indent=2)[:-2]
     return b'%b,\n  "%b": "%08x"\n}\n' % (body, FIELD.encode(), zlib.crc32(body))
 
@@ -37,7 +37,7 @@ _MANIFEST_END = re.compile(rb',\n  "crc32": "([0-9a-f]{8})"\n\}\n\Z')
 
 
 def without_checksum(data: bytes) -> tuple[bytes, bool] | None:
-    """A line or a manifest without its checksum, and whether it had one; None where it is wrong."""
+    """A line or a manifest without its checksum, and whether it had one; None if it is wrong."""
     end = _LINE_END.search(data) or _MANIFEST_END.search(data)
     if end is None:
         return data, False
@@ -48,7 +48,7 @@ def without_checksum(data: bytes) -> tuple[bytes, bool] | None:
 def whole_lines(data: bytes) -> int:
     """How many bytes of a file of records are whole lines; the rest was cut short in writing.
 
-    A whole line whose newline became another character is damaged, and not cut short.
+    A whole line whose newline became another character is damaged, not cut short.
     """
     tail = data[data.rfind(b"\n") + 1 :]
     checked = without_checksum(tail[:-1]) if tail else None
@@ -84,7 +84,7 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
 
 
 def read_notes(data: bytes, path: Path, kinds: Mapping[str, type] = _NOTED) -> list[dict[str, Any]]:
-    """The lines of a file of failures, or with fields of other `kinds`, checked for damage."""
+    """The lines of a file of failures, or of notes with other `kinds`, checked for damage."""
     notes = []
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
         where = f"Line {number} of {path}"
@@ -126,7 +126,7 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Writes to a descriptor, however often that takes."""
+    """Writes all of the data to a file descriptor, in as many calls as that takes."""
     while data:
         data = data[os.write(file, data) :]
 

@@ -21,14 +21,14 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 def take_lock(folder: Path) -> BaseFileLock | None:
     """Locks the folder for this process; warns, and returns None, if its file system has no locks.
 
-    The system drops the lock when the process ends, however it ends.
+    The system releases the lock when the process ends, however it ends.
     """
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
     try:
         lock.acquire()
-        with contextlib.suppress(OSError):  # whose it is, for the message of another process
+        with contextlib.suppress(OSError):  # the owner, for another process's message
             (folder / LOCK).write_text(str(os.getpid()))
         return lock
     except Timeout:

@@ -1,4 +1,4 @@
-"""The manifest of a run: what it was started with, and whether another command is the same run."""
+"""The manifest of a run: what it was started with, and whether another command continues it."""
 
 import copy
 import json
@@ -16,17 +16,17 @@ EXTENDED_BY = "extended_by"  # the command that last made the run larger
 _ABSENT = object()
 
 SCHEMA = "schema"
-CURRENT = 3  # the version of a run folder's form
+CURRENT = 3  # the version of the run folder format
 OLD_LINES = "lines_without_crc32"
 
 
 def version_of(manifest: Mapping[str, Any]) -> int:
-    """The version of a manifest; before 3 none said it.
+    """The version of a manifest; versions before 3 do not state it.
 
-    1: neither the manifest nor its lines have checksums; the identity may lack `runtime`, the
-    settings `pairs`. 2: both end in a checksum; lines that a version 1 had written stay without,
-    and `lines_without_crc32` counts them. 3: the manifest has its version, in `schema`. A field
-    that an earlier reader would misread makes a new version, and a new step of `as_current`.
+    1: neither the manifest nor the lines have checksums; the identity may lack `runtime`, the
+    settings `pairs`. 2: both end with a checksum; lines that version 1 wrote stay without one, and
+    `lines_without_crc32` counts them. 3: the manifest has its version, in `schema`. A field that
+    earlier readers would misread requires a new version, and a new step in `as_current`.
     """
     return manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
 
@@ -46,7 +46,7 @@ def _refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
 
 
 def as_current(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest of any known version in today's form; the file keeps its own."""
+    """Converts a manifest of any known version to the current form; the file keeps its own."""
     current = {**manifest, SCHEMA: CURRENT}
     if version_of(manifest) == 1:  # pairs were drawn at random, and no runtime was recorded
         current["identity"] = identity = {"runtime": {}, **manifest["identity"]}
@@ -60,12 +60,12 @@ def as_current(manifest: Mapping[str, Any]) -> dict[str, Any]:
 class Compatibility:
     """How a run's identity may differ between two commands on one folder; names are dotted."""
 
-    # the value of a field that one version's manifest lacks, in the form of the identity
+    # the values of fields that some versions' manifests lack, in the form of the identity
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    # by name, takes the folder's value and the command's and returns that of the extended run, or
-    # None where the run cannot be extended so
+    # by name, a function that takes the folder's value and the command's, and returns that of the
+    # extended run, or None if the run cannot be extended in this way
     joins: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
-    # by name, why a run cannot be extended in it; for the message
+    # by name, why a run cannot be extended in this field; for the message
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ def joined(
     compatibility: Compatibility,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The identity of the run that holds both what the folder has and what the command asks."""
+    """The identity of the run that covers both what the folder has and what the command asks."""
     there = _completed(manifest["identity"], compatibility.defaults)
     here = _completed(dict(identity), compatibility.defaults)
     for name, join in compatibility.joins.items():
@@ -105,7 +105,7 @@ def _another_run(
     about: Mapping[str, Any],
     difference: tuple[str, Any, Any],
 ) -> AnotherRun:
-    """Refuses a command by what it differs in from the run in the folder."""
+    """The error that refuses a command, naming how it differs from the run in the folder."""
     name, is_there, is_here = difference
     dtypes = manifest.get("dtype"), about.get("dtype")
     if name == "model_fingerprint" and all(dtypes) and dtypes[0] != dtypes[1]:
@@ -143,8 +143,8 @@ def _another_run(
 
 
 def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
-    """The names of the run's command and of this one, alike where they cannot be told."""
-    # a check and a calibration hold their conversations as drift runs, so what was typed says more
+    """The names of the run's command and of this one, both "" if they are not known."""
+    # check and calibrate run their conversations as drift runs, so the typed command says more
     typed = [
         re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", command or "")
         for command in (command_of(manifest), about.get("argv"))
@@ -158,8 +158,8 @@ def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[st
 def command_of(manifest: Mapping[str, Any]) -> str:
     """The command that resumes a run: its first one, or the last that extended it.
 
-    A `--dry-run` starts a run and does not finish it, so the last command that went on stands in
-    for it, where there is one.
+    A `--dry-run` starts a run and does not finish it, so the last command that continued the run
+    replaces it, if there is one.
     """
     command = str(manifest.get(EXTENDED_BY) or manifest.get("argv") or "")
     if not _is_dry(command):
@@ -169,11 +169,11 @@ def command_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _is_dry(command: str) -> bool:
-    return any(word.startswith("--dry") for word in command.split())  # the option may be shortened
+    return any(word.startswith("--dry") for word in command.split())  # "--dry" suffices
 
 
 def superset(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
-    """`here`, where it has all of `there`."""
+    """`here`, if it has all of `there`; else None."""
     return list(here) if all(value in here for value in there) else None
 
 
@@ -183,7 +183,7 @@ def refuse_another(
     compatibility: Compatibility,
     about: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuses early what `open_run` would refuse, by a part of the identity; writes nothing."""
+    """Refuses early what `open_run` would refuse, given part of the identity; writes nothing."""
     folder = Path(folder)
     if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
         return
@@ -195,7 +195,7 @@ def refuse_another(
 
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A value as it is read back: tuples are lists."""
+    """A value as it is read back from JSON, with tuples as lists."""
     return json.loads(json.dumps(dict(value)))
 
 

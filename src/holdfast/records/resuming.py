@@ -1,4 +1,4 @@
-"""Takes a run up where it was: the one place that says what of a batch has to be done (again).
+"""Resumes a run where it stopped: the one place that decides what part of a batch to run (again).
 
 for batch in resume(run, "none", batches(range(200), 48)):
     if batch.again:
@@ -15,16 +15,16 @@ from holdfast.records.run import Run
 
 @dataclass(frozen=True)
 class PendingBatch:
-    """Conversations or samples that are worked on side by side, and what is left of them.
+    """Conversations or samples that run side by side, and which of them are left to do.
 
-    `again` are those to work on: the whole batch as long as one of it is missing, so that its
-    arithmetic is that of a run that was not interrupted; or the missing ones alone, where no result
-    depends on what runs beside it.
+    `again` are those to run: the whole batch as long as any of it is missing, so that its
+    arithmetic is that of an uninterrupted run; or only the missing ones, if no result depends on
+    what runs beside it.
     """
 
     run: Run  # where their records go
     name: str  # the first part of their keys: a method, a task and variant, or a stage
-    numbers: tuple[int, ...]  # the second parts, all of the batch
+    numbers: tuple[int, ...]  # the second parts, for the whole batch
     missing: frozenset[int]  # those that are not recorded
     again: tuple[int, ...]
 
@@ -34,7 +34,7 @@ class PendingBatch:
         return len(self.numbers) - len(self.again)
 
     def keep(self, record: Mapping[str, Any]) -> None:
-        """Appends the record of one of the batch, unless the run has it; it needs no `method`."""
+        """Appends a record of the batch, unless the run has it; the record needs no `method`."""
         if record["conversation"] in self.missing:
             self.run.append({"method": self.name, **record})
 
@@ -42,10 +42,10 @@ class PendingBatch:
 def resume(
     run: Run, name: str, batches: Iterable[Sequence[int]], *, alone: bool = False
 ) -> Iterator[PendingBatch]:
-    """The batches of a run in their order, finished ones included.
+    """The batches of a run in order, including finished ones.
 
     Args:
-        batches: the numbers of each; the same ones in every command of a run.
+        batches: the numbers of each batch; the same in every command of a run.
         alone: whether results do not depend on what runs beside them, so that finished ones of a
             batch need not run again.
     """
@@ -56,5 +56,5 @@ def resume(
 
 
 def batches(numbers: Sequence[int], size: int) -> list[Sequence[int]]:
-    """The numbers in their order, `size` at a time; the last batch may be smaller."""
+    """The numbers in order, `size` at a time; the last batch may be smaller."""
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]

@@ -80,7 +80,7 @@ class Run:
         size = os.fstat(self._file).st_size
         try:
             write_all(self._file, line)
-            self._keys.add(key)  # from here on an interrupt leaves the line
+            self._keys.add(key)  # from here on an interrupt keeps the line
             sync(self._file, self.folder)
         except OSError as error:
             self._keys.discard(key)
@@ -92,7 +92,7 @@ class Run:
             raise
 
     def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
-        """Notes what was not answered, to be asked again; `why` as in `RequestFailed`."""
+        """Notes a request that was not answered, to be asked again; `why` as in `RequestFailed`."""
         noted = {"method": method, "conversation": conversation, "why": why, "reason": reason}
         try:
             append_line(self.folder / FAILURES, noted)
@@ -130,8 +130,8 @@ def open_run(
     Args:
         identity: everything that must be equal for two commands to be the same run (JSON values).
         about: the rest of the manifest (command, versions, seed, argv); `created` is added. When a
-            run is resumed, the manifest of its start stays and `about` joins its list `resumed`;
-            where nothing was recorded yet, it is a new run.
+            run is resumed, its first manifest stays and `about` is appended to its list `resumed`;
+            if nothing was recorded yet, another identity starts a new run.
         compatibility: how the identity may differ.
 
     Raises:
@@ -166,7 +166,7 @@ def refuse_early(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> None:
-    """Refuses what `open_run` would, by the identity as known without a model; writes nothing."""
+    """Refuses what `open_run` would, given the identity known without a model; writes nothing."""
     folder = Path(folder)
     if (folder / MANIFEST).exists():
         refuse_another(folder, identity, compatibility, about)
@@ -184,7 +184,7 @@ def read_run(folder: Path | str) -> RunData:
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
         raise RecordsError(f"{folder} is not a run: {_why_no_run(folder)}.")
-    # before the manifest, which is there before the records that it allows
+    # read before the manifest, which is always written before the records that it allows
     lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
     manifest = read_manifest(folder)
     records = read_lines(lines, folder / RECORDS, manifest)
@@ -195,7 +195,7 @@ def read_run(folder: Path | str) -> RunData:
 
 
 def _why_no_run(folder: Path) -> str:
-    """A hint: the folder's contents where it is no run, and what to give instead."""
+    """A hint: what a folder that is no run contains, and what to give instead."""
     cure = "give a folder written with `holdfast drift --out`"
     if folder.is_file():
         beside = folder.parent
@@ -229,7 +229,7 @@ def _key_of(record: Mapping[str, Any]) -> Key:
 def _start_or_resume(
     folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
 ) -> dict[str, Any]:
-    """Writes the manifest: a new one, or that of the run there, extended by this command."""
+    """Writes the manifest: a new one, or the existing run's, extended by this command."""
     new_manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if not (folder / MANIFEST).exists():
         _refuse_foreign(folder)
@@ -264,7 +264,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _cut(file: int, size: int) -> None:
-    """Take back a half-written line; where even that fails, the next opening cuts it."""
+    """Remove a half-written line; if even that fails, the next opening removes it."""
     with contextlib.suppress(OSError):
         os.ftruncate(file, size)
 

@@ -1,5 +1,5 @@
 """The records of a run as one tidy table, a row per probe or score (docs/runs.md).
-Columns depend on the command alone, so that tables can be put under each other.
+Columns depend only on the command, so that tables can be concatenated.
 """
 
 import csv
@@ -36,11 +36,11 @@ class RunData:
     """The contents of a run folder.
 
     Attributes:
-        folder: where.
-        manifest: what the run was started with, in today's form (`manifest.version_of`).
+        folder: the path of the run folder.
+        manifest: what the run was started with, in the current form (`manifest.version_of`).
         records: in the order they were written.
-        failures: what was asked, was not answered, and is not recorded to this day, which the next
-            command asks again: per key its latest method, conversation, why and reason.
+        failures: requests that were not answered and are still not recorded, which the next
+            command asks again: per key the latest method, conversation, why and reason.
     """
 
     folder: Path
@@ -53,16 +53,16 @@ class RunData:
         for each score of each sample (docs/runs.md describes the columns).
 
         Args:
-            dataframe: what makes a table of columns by name, each a list with None where nothing
-                was measured: `polars.DataFrame`, `pyarrow.table`, `dict`; None: pandas.
+            dataframe: makes a table from columns by name, each a list with None where nothing was
+                measured: `polars.DataFrame`, `pyarrow.table`, `dict`; None: pandas.
 
         Raises:
-            UsageError: pandas is asked for and not installed.
+            UsageError: pandas is needed and not installed.
         """
         if dataframe is not None:
             return dataframe(columns_of(self))
         pandas = package("pandas", "pandas", "run.frame()")
-        # a column of which nothing was measured would else have no type
+        # a column in which nothing was measured would otherwise have no type
         types = {name: kind for name, kind in types_of(self).items() if kind is float}
         return pandas.DataFrame(columns_of(self)).astype(types)
 
@@ -113,7 +113,7 @@ def write_parquet(run: RunData, path: Path | str) -> Path:
 
 
 def package(name: str, extra: str, needed_by: str) -> ModuleType:
-    """A package that comes with an extra of ours."""
+    """Imports a package that comes with one of our extras."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

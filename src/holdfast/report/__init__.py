@@ -1,4 +1,4 @@
-"""Analysis -> a table for the terminal, figures, and one self-contained HTML page."""
+"""Turns an analysis into a terminal table, figures, and one self-contained HTML page."""
 
 import errno
 import os
@@ -16,10 +16,10 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out")
     """Writes the report of one or several runs as one page, and its figures beside it.
 
     Args:
-        folders: run folders; the first is the one the headline speaks of.
+        folders: run folders; the headline describes the first one.
         out: the HTML file, written whole or not at all; figures go to `<stem>_figures/` beside it,
             as SVG and PNG.
-        option: what gave `out`, for the messages.
+        option: the command-line option that gave `out`, for error messages.
 
     Returns:
         The path of the page.
@@ -64,7 +64,7 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out")
 
 
 def check_page(out: Path | str, option: str = "--out") -> Path:
-    """Refuses a place where no page can be written, so that a command can do so before it runs."""
+    """Refuses a path where no page can be written, so that a command can fail before it runs."""
     out = Path(out)
     if out.is_dir():
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The section of the page that says how the numbers were made."""
+"""The page section that describes how the numbers were measured."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from holdfast.report.sentences import default_prompt_sentence
 
 
 def conversation_kind(manifest: Mapping[str, Any]) -> str:
-    """Who talked in a run."""
+    """How the conversations of a run were made, such as "scripted" or "two models"."""
     identity = manifest.get("identity", {})
     kinds = {"dialogs": "replayed", "user_turns": "scripted", "user_model": "two models"}
     return next((kind for name, kind in kinds.items() if name in identity), "one model")
@@ -30,7 +30,7 @@ class About:
 
 
 def about_runs(runs: Sequence[RunData], labels: Sequence[str]) -> list[About]:
-    """How each run was measured."""
+    """Describes how each run was measured."""
     return [
         About(
             label or run.folder.name,
@@ -48,7 +48,7 @@ def _notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
-    """A setting of the run, wherever its manifest keeps it."""
+    """A setting of the run, wherever its manifest stores it."""
     identity = manifest.get("identity", {})
     places = (identity.get("settings", {}), identity, manifest)
     return next(
@@ -58,7 +58,7 @@ def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as dotted names with their values."""
+    """Nested settings as pairs of dotted name and value."""
     for name, item in value.items():
         here = f"{path}.{name}" if path else str(name)
         if isinstance(item, Mapping):
@@ -122,7 +122,7 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     if run.manifest.get("command", "drift") == "drift":
         rows = [("conversations recorded", f"{count:,}{under}")]
     rows += _turns(records)
-    # samples have no turns
+    # task samples have no turns
     rows += ending_lines([record for record in records if "turns" in record])
     rows += failure_lines(run.failures)
     tokens = [record["tokens"] for record in records if record.get("tokens")]
@@ -154,7 +154,7 @@ _EMPTY = {"refusal": "refused", "tool_calls": "called a tool", "empty": "were em
 
 
 def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """How dialogs of a run fell short, a heading and a sentence each."""
+    """Ways in which dialogs of a run fell short, each as a heading and a sentence."""
     lines = []
     if replayed := Counter(r["replayed"]["system_prompt"] for r in records if "replayed" in r):
         text = f"{replayed.total():,} ({_listed(replayed.most_common(), _REPLAYED)})"
@@ -165,15 +165,15 @@ def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     narrowed = [[reply["round"] for reply in there if reply.get("left_out")] for there in spoken]
     if rounds := [min(there) for there in narrowed if there]:
         text = (
-            f"in {len(rounds):,} of {len(records):,} dialogs replies saw the latest rounds alone,"
+            f"in {len(rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
             f" from round {min(rounds)} on at the earliest"
         )
         if summaries := sum(len(record.get("summaries", ())) for record in records):
-            text += f", and {summaries:,} summaries stand for the older rounds"
+            text += f", and {summaries:,} summaries replace the older rounds"
         lines.append(("rounds left out", text))
     if ended := [record for record in records if "ended" in record]:
         lines.append(("dialogs that ended early", _ended(ended, len(records))))
-    # the first turn is the starter, which is given
+    # the first turn is the given starter
     replied = [reply for there in records for reply in (*there["turns"][1:], *there["probes"])]
     reasons = Counter(reply.get("stop_reason") for reply in replied)
     empty = {why: reasons[why] for why in NO_CONTENT if reasons[why]}
@@ -203,7 +203,7 @@ def _ended(ended: Sequence[Mapping[str, Any]], dialogs: int) -> str:
 
 
 def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """A heading and a sentence where a run has what was asked and not answered."""
+    """A heading and a sentence on unanswered requests; [] if there are none."""
     if not failures:
         return []
     why = _listed(Counter(failure["why"] for failure in failures).most_common(), _ENDED)

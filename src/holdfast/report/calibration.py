@@ -1,4 +1,4 @@
-"""The sentences and the page of a calibration: the table of every setting, and which to take."""
+"""The sentences and the page of a calibration: the table of every setting, and which to choose."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.sentences import baseline_hint, baseline_lines
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
 
-_MOST = 100  # times as much work: beyond, nobody wants to know how many
+_MOST = 100  # times as much work; larger factors are not reported
 
 
 def answer(calibration: Calibration, chosen: Pick) -> str:
@@ -71,7 +71,7 @@ def _both(gain: Estimate, drop: Estimate) -> str:
 
 
 def chance_line(calibration: Calibration) -> str:
-    """Why points lost mean nothing where the model guesses; "" elsewhere."""
+    """Why points lost mean nothing if the model only guesses; "" otherwise."""
     if not calibration.at_chance:
         return ""
     score = with_interval(estimate(calibration.none.capability), lambda points: f"{points:.1f}")
@@ -83,7 +83,7 @@ def chance_line(calibration: Calibration) -> str:
 
 
 def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
-    """The options that should decide if means stay, and the `count` per setting; {} if none."""
+    """Options large enough to decide if the means hold, and the `count` per setting; {} if none."""
     plan, count = calibration.about["plan"], len(calibration.none.stability)
     fewest = 2 * MIN_SAMPLES / min(count, calibration.questions)
     times = max(times_needed(calibration, chosen) or 0.0, fewest)
@@ -99,7 +99,7 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
 
 
 def next_step(calibration: Calibration, chosen: Pick) -> str:
-    """Advice where nothing is recommended and no larger calibration would decide."""
+    """Advice if nothing is recommended and a larger calibration would not help."""
     near = chosen.near
     if calibration.at_chance:
         return "give a --capability that the model has; perplexity:FILE works with any model."
@@ -127,7 +127,7 @@ def table(calibration: Calibration) -> str:
 
 
 def _health_lines(calibration: Calibration) -> list[str]:
-    """The meaning of the last columns of the table, and the settings that they rule out."""
+    """Explains the last columns of the table, and lists the settings that they rule out."""
     if calibration.none.broken is None:
         return []
     lines = [
@@ -148,7 +148,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
 
 
 def detail_lines(calibration: Calibration) -> list[str]:
-    """The tokens that capability took, and what it is a mean of where that varies."""
+    """The tokens spent on capability and, if question counts vary, how it is averaged."""
     tokens = sum(candidate.tokens for candidate in calibration.candidates)
     lines = [f"{tokens:,} tokens forwarded for {calibration.about['capability']}."]
     questions, count = calibration.questions, len(calibration.none.stability)
@@ -178,14 +178,14 @@ def unprompted_lines(run: RunData) -> list[str]:
 
 
 def signed_to(value: Estimate, digits: int = 2) -> str:
-    """A difference with its interval, to so many digits: '+0.055 [+0.039, +0.071]'."""
+    """A difference with its interval, rounded to `digits`: '+0.055 [+0.039, +0.071]'."""
     if value.mean is None:
         return "not measured"
     return with_interval(value, lambda number: f"{round(number, digits) + 0.0:+.{digits}f}")
 
 
 def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> str:
-    """The HTML of the page of a calibration whose figures and summary lie in `folder`."""
+    """The HTML of the page of a calibration whose figures and summary are in `folder`."""
     runs = {name: read_run(folder / name) for name in FOLDERS}
     headline, _, more = answer(calibration, chosen).partition(". ")
     chance = chance_line(calibration)
@@ -213,7 +213,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
 
 
 def _unprompted_table(run: RunData) -> Table | None:
-    """Scores with the system prompt and without at round 1; None where not asked."""
+    """Round 1 scores with and without the system prompt; None if not measured."""
     baseline = baseline_beside(run, read_series(run)[0])
     if baseline is None:
         return None
@@ -226,7 +226,7 @@ def _unprompted_table(run: RunData) -> Table | None:
 
 
 def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
-    """The table of every setting, its head first, with the digits that the terminal has."""
+    """The table of every setting, header first, with as many digits as in the terminal."""
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
     head = (
         *("method", "Pareto front", "stability", "against none", "verdict"),

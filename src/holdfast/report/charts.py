@@ -1,4 +1,4 @@
-"""The charts of the page, in user units of `templates/charts.svg.j2`; colours are its CSS."""
+"""The charts of the page, in user units of `templates/charts.svg.j2`; CSS sets the colours."""
 
 import itertools
 import json
@@ -13,8 +13,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.report.wording import with_interval
 
 COLOURS = 6  # --series-0 to --series-5 in page.css, and as many dash patterns
-MOST_ACROSS = 16  # rounds that a table has as columns; more go down
-MOST_DOTS = 24  # means of a curve that have a dot each
+MOST_ACROSS = 16  # most rounds that a table shows as columns; more become rows
+MOST_DOTS = 24  # most means of a curve to draw a dot for each
 CAPTIONS = {
     "stability": ("Keeps its own prompt", "stability, scored by its own probe"),
     "adoption": ("Takes on the other’s prompt", "adoption, scored by the user’s probe"),
@@ -23,14 +23,14 @@ CAPTIONS = {
         "mean over heads, layers and tokens of its replies",
     ),
 }
-_NUMBERED = 12  # rounds, all of which an axis numbers
+_NUMBERED = 12  # an axis numbers every round up to this many
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The estimates of a series by round, its colour (an index) and whether it is dashed."""
+    """A series' estimates by round, its colour (an index) and whether its line is dashed."""
 
     label: str
     points: Sequence[Estimate]
@@ -39,7 +39,7 @@ class Curve:
 
     @property
     def measured(self) -> list[tuple[int, float, Estimate]]:
-        """Round, mean and estimate, where there is a mean."""
+        """Number, mean and estimate of each round that has a mean."""
         return [
             (number, point.mean, point)
             for number, point in enumerate(self.points, start=1)
@@ -48,7 +48,7 @@ class Curve:
 
     @property
     def has_dots(self) -> bool:
-        """Whether its means are few enough to have a dot each."""
+        """Whether the means are few enough to draw a dot for each."""
         return len(self.measured) <= MOST_DOTS
 
 
@@ -57,12 +57,12 @@ class Chart:
     """Curves by round: band = 95 % interval, whiskers = one standard deviation, dots = means."""
 
     title: str
-    description: str  # with the title, read to those who do not see the chart
-    curves: Sequence[Curve]  # those with a mean
+    description: str  # read by screen readers, with the title
+    curves: Sequence[Curve]  # only those with a mean
     rounds: int  # length of the x axis
     top: float = 1.0  # largest y value; the axis starts at 0
     small: bool = False  # for small multiples, with fewer labels and no whiskers
-    width: int = 460  # of the plotting area with its margins
+    width: int = 460  # of the plotting area plus margins
     height: int = 300
     left: int = 34
     right: int = 42
@@ -71,30 +71,30 @@ class Chart:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The shares of the y axis that have a line."""
+        """Grid lines, as shares of the y axis."""
         return (0, 0.5, 1) if self.small else (0, 0.25, 0.5, 0.75, 1)
 
     @property
     def ticks(self) -> tuple[int, ...]:
-        """The rounds that are numbered."""
+        """The rounds that the x axis numbers."""
         return tuple(dict.fromkeys((1, self.rounds))) if self.small else numbered(self.rounds)
 
     def x(self, round: int) -> float:
-        """Where a round is."""
+        """The x coordinate of a round."""
         span = self.width - self.left - self.right
         return self.left + (span * (round - 1) / (self.rounds - 1) if self.rounds > 1 else span / 2)
 
     def y(self, value: float) -> float:
-        """Where a value is; values outside the axis are at its ends."""
+        """The y coordinate of a value, clipped to the axis."""
         inside = min(max(value, 0.0), self.top)
         return self.above + (self.height - self.above - self.below) * (1 - inside / self.top)
 
     def path(self, curve: Curve) -> list[_Point]:
-        """The means of a curve."""
+        """The means of a curve, as points."""
         return [(self.x(number), self.y(mean)) for number, mean, _ in curve.measured]
 
     def band(self, curve: Curve) -> list[_Point]:
-        """The outline of its intervals; two points of a curve with a single interval."""
+        """The outline of a curve's intervals; a single interval gives only two points."""
         ends = [
             (self.x(number), self.y(point.low), self.y(point.high))
             for number, _, point in curve.measured
@@ -118,7 +118,7 @@ class Chart:
 
     @property
     def ends(self) -> Iterator[tuple[float, float, int, str]]:
-        """The last mean of each curve, pushed apart from the others: x, y, colour and text."""
+        """Labels of the last means, moved apart to avoid overlap: x, y, colour and text."""
         gap = 12.0 if self.small else 14.0
         floor = self.height - self.below + 2
         last = [(*curve.measured[-1][:2], curve.colour) for curve in self.curves]
@@ -141,7 +141,7 @@ class CurveGroup(NamedTuple):
 
 
 class NamedChart(NamedTuple):
-    """A small chart, with the number of its conversations."""
+    """A small chart with its name and number of conversations."""
 
     name: str
     n: int
@@ -156,12 +156,12 @@ class Multiples(NamedTuple):
 
 
 def groups_of(rows: Iterable[EstimateRow]) -> list[CurveGroup]:
-    """Rows of categories or rules as groups."""
+    """Converts rows of categories or rules to groups."""
     return [CurveGroup(row.group, row.series, row.n, row.points) for row in rows]
 
 
 def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:
-    """A small chart for each name of a group; title has {} for the name."""
+    """A small chart for each group name, which replaces the {} in `title`."""
     by_name: dict[str, dict[Series, CurveGroup]] = {}
     for group in groups:
         by_name.setdefault(group.name, {})[group.series] = group
@@ -174,14 +174,14 @@ def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str
 
 
 def small(chart: Chart) -> Chart:
-    """The chart as one of small multiples."""
+    """The chart, resized for small multiples."""
     return replace(chart, small=True, width=240, height=150, left=26, right=34, above=10, below=22)
 
 
 def chart_of(
     series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], title: str, top: float = 1.0
 ) -> Chart:
-    """The chart of estimates by series; those of a series that has none are empty."""
+    """Charts the estimates of each series; series without a mean are left out."""
     pairs = zip(looks(series), estimates, strict=True)
     curves = [replace(look, points=points) for look, points in pairs]
     curves = [curve for curve in curves if curve.measured]
@@ -194,7 +194,7 @@ def chart_of(
 
 
 def looks(series: Sequence[Series]) -> list[Curve]:
-    """The look of every series on the page; other runs, and colours used twice, are dashed."""
+    """The style of every series on the page; other runs and reused colours are dashed."""
     return [
         Curve(item.label, (), index % COLOURS, item.run != series[0].run or index >= COLOURS)
         for index, item in enumerate(series)
@@ -203,7 +203,7 @@ def looks(series: Sequence[Series]) -> list[Curve]:
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart by round; readings, JSON: per round [colour, label, value, interval, sd]."""
+    """A chart by round; `readings` (JSON) lists [colour, label, value, interval, sd] by round."""
 
     title: str
     meaning: str
@@ -213,7 +213,7 @@ class Panel:
 
 
 def panel(series: Sequence[Series], kind: str) -> Panel:
-    """The chart of one of `series.MEASURED`."""
+    """The panel of a kind from `series.MEASURED`."""
     estimates = [row_of(item, kind).points for item in series]
     title, meaning = CAPTIONS[kind]
     means = [point for points in estimates for point in points if point.mean is not None]
@@ -233,7 +233,7 @@ def panel(series: Sequence[Series], kind: str) -> Panel:
 def number_rows(
     series: Sequence[Series], kinds: Sequence[str]
 ) -> list[tuple[str, str, int, list[tuple[str, str, str] | None]]]:
-    """Panels as a table: label, kind, conversations, and the cell of every round."""
+    """Panels as a table: label, kind, conversations, and a cell per round."""
     rows = [row_of(item, kind) for kind in kinds for item in series if item.measured(kind)]
     return [
         (row.series.label, row.measure, row.n, [cell_of(p, row.measure) for p in row.points])
@@ -242,7 +242,7 @@ def number_rows(
 
 
 def cell_of(point: Estimate, kind: str) -> tuple[str, str, str] | None:
-    """Mean, interval and standard deviation as text; None where nothing was measured."""
+    """Mean, interval and standard deviation as text; None if nothing was measured."""
     if point.mean is None:
         return None
     digits = 2 if kind in KINDS else 3
@@ -251,7 +251,7 @@ def cell_of(point: Estimate, kind: str) -> tuple[str, str, str] | None:
 
 
 def spark_path(values: Sequence[float | None]) -> list[_Point]:
-    """A tiny curve of values from 0 to 1, 76 by 28 units with a margin of 3."""
+    """A sparkline of values from 0 to 1, 76 by 28 units with a margin of 3."""
     step = 70 / max(1, len(values) - 1)
     places = enumerate(values)
     return [(3 + at * step, 3 + 22 * (1 - value)) for at, value in places if value is not None]

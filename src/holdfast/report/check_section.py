@@ -1,4 +1,4 @@
-"""The section of the page with the verdict of `holdfast check` on every prompt and rule."""
+"""The page section with the verdict of `holdfast check` on every prompt and rule."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from holdfast.report.checks import (
     totals,
 )
 
-_WORDS = {FAIL: "fails", UNDECIDED: "undecided", PASS: "passes"}  # what fails is shown first
+_WORDS = {FAIL: "fails", UNDECIDED: "undecided", PASS: "passes"}  # in display order
 _CURVE, _BAR = 1, 5  # colours
-_MOST_NAMED = 3  # prompts that do not pass, in the sentence below the headline
+_MOST_NAMED = 3  # most prompts described below the headline
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """A prompt, or one of its rules; at is the place of the series of its conversations."""
+    """A prompt or one of its rules; `at` is the index of the series of its conversations."""
 
     prompt: str
     rule: str
@@ -47,15 +47,15 @@ class CheckSection:
 
     label: str  # of its series
     check: Check
-    share: float  # of the error, at most, of each end of an interval
-    rows: list[VerdictRow]  # prompts in the order of the suite, each with its rules behind it
-    charts: list[NamedChart]  # by prompt and rule; what fails first
+    share: float  # largest probability that an end of an interval is wrong
+    rows: list[VerdictRow]  # prompts in suite order, each followed by its rules
+    charts: list[NamedChart]  # by prompt and rule, failures first
 
 
 def check_sections(
     checks: Sequence[Check | None], labels: Sequence[str], series: Sequence[Series]
 ) -> list[CheckSection]:
-    """The checks of those runs that have one, by run."""
+    """The sections of those runs that have a check."""
     places = {(item.run, item.method): index for index, item in enumerate(series)}
     return [
         CheckSection(
@@ -71,12 +71,12 @@ def check_sections(
 
 
 def check_headline(check: Check) -> str:
-    """The totals, or the verdict on the only prompt, and at what error."""
+    """The totals, or the verdict on the only prompt, with the error bound."""
     if len(check.prompts) > 1:
         return totals(check.prompts, check.terms)
     (checked,) = check.prompts
     text = _status(checked, check)
-    # undecided is no verdict; and who passes without a bar shows no fall, not that there is none
+    # "undecided" is no verdict, and passing without a bar does not prove that there was no fall
     if checked.verdict == UNDECIDED or (
         check.terms.min_stability is None and checked.verdict == PASS
     ):
@@ -87,7 +87,7 @@ def check_headline(check: Check) -> str:
 
 
 def check_lines(check: Check) -> list[str]:
-    """A sentence on each of the first prompts that do not pass, where there are several prompts."""
+    """If there are several prompts, a sentence on each of the first that do not pass."""
     if len(check.prompts) == 1:
         return []
     wanting = [checked for checked in _ordered(check) if checked.verdict != PASS]
@@ -103,7 +103,7 @@ def _status(checked: PromptCheck, check: Check) -> str:
 
 
 def _ordered(check: Check) -> list[PromptCheck]:
-    """Those that fail first, then the undecided; each in the order of the suite."""
+    """Failing prompts first, then undecided ones, then the rest; each in suite order."""
     return sorted(check.prompts, key=lambda checked: list(_WORDS).index(checked.verdict))
 
 
@@ -121,7 +121,7 @@ def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow
 
 
 def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
-    """A chart of each rule of a prompt: means by round, what is certain of them, and the bar."""
+    """A chart per rule of a prompt: means by round with their bounds, and the bar."""
     for rule in dict.fromkeys(cell.rule for cell in checked.cells):
         cells = [cell for cell in checked.cells if cell.rule == rule]
         name = checked.id if rule is None else f"{checked.id}, {rule}"

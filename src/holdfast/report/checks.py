@@ -12,13 +12,13 @@ from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.report.wording import count_of
 
 _WIDTH = 100
-_MOST_SHOWN = 3  # conversations that broke a rule, in JUnit
-_NOISE = 1e-6  # of a hundredth
-_BLOCKS = "▁▂▃▄▅▆▇█"  # a score from 0 to 1
+_MOST_SHOWN = 3  # most conversations that JUnit shows per broken rule
+_NOISE = 1e-6  # rounding tolerance, in hundredths
+_BLOCKS = "▁▂▃▄▅▆▇█"  # for scores from 0 to 1
 
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
-    """The verdicts, one line each, then the details of what does not pass, and the totals."""
+    """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
     width = max(len(checked.id) for checked in checks)
     room = max(len(checked.verdict) for checked in checks)
     lines = [
@@ -44,7 +44,7 @@ def counted(checks: Sequence[PromptCheck]) -> str:
 
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
-    """How many prompts fail, are undecided and pass, and by what; the page begins with it too."""
+    """How many prompts fail, are undecided and pass, and by which criterion."""
     text = counted(checks)
     if terms.min_stability is None:
         return (
@@ -63,14 +63,14 @@ def percentage(share: float) -> str:
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
-    """The reason for a verdict and what it took: '(decided after 3 of 8 conversations)'."""
+    """The reason for a verdict and its cost: '(decided after 3 of 8 conversations)'."""
     count = len(checked.records)
     early = f"decided after {checked.decided_after} of " if checked.decided_after < count else ""
     return f"{reason(checked, terms)} ({early}{count_of(count, 'conversation')})"
 
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
-    """The evidence that decides on a prompt."""
+    """The evidence behind the verdict on a prompt."""
     if checked.let_go is not None:
         others = [
             rule.rule
@@ -91,7 +91,7 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
 
 
 def _already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
-    """', low since round 5' where the mean was below the bar before it was certain."""
+    """', low since round 5' if the mean was below the bar before that was certain."""
     if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
         return ""
     first = cell.round
@@ -104,7 +104,7 @@ def _already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
 
 
 def _by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
-    """Why an interval below the bar does not decide: it is one of many; "" elsewhere."""
+    """Why an interval below the bar does not decide, as one of many; "" otherwise."""
     bar, count = terms.min_stability, len(checked.cells)
     if bar is None or checked.verdict != UNDECIDED or cell.verdict(bar) != FAIL:
         return ""
@@ -112,7 +112,7 @@ def _by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
 
 
 def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
-    """The evidence that decides on one rule of a prompt."""
+    """The evidence behind the verdict on one rule of a prompt."""
     if rule.cell is None:
         return "no probe was answered"
     text = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
@@ -124,7 +124,7 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
 
 
 def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
-    """One line on a rule of a prompt: what decides, and of how many conversations."""
+    """One line on a rule of a prompt: the evidence and the number of conversations."""
     bar, where = terms.min_stability, ""
     if rule.cell is not None:
         below = bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar)
@@ -139,7 +139,7 @@ def _cell_text(cell: Cell) -> str:
 
 
 def numbers_text(cell: Cell) -> str:
-    """'0.86 [0.71, 0.94]'; the ends are rounded outwards, for a verdict says no more than they."""
+    """'0.86 [0.71, 0.94]'; the ends are rounded outwards, so as not to overstate a verdict."""
     if math.isnan(cell.mean):
         return "not answered"
     low, high = math.floor(100 * cell.low + _NOISE), math.ceil(100 * cell.high - _NOISE)
@@ -171,7 +171,7 @@ def _rule_fall_text(fall: RuleFall) -> str:
 
 
 def details(checked: PromptCheck) -> list[str]:
-    """Of a prompt: stability by round, the comparison, and the worst conversation."""
+    """A prompt's stability by round, the comparison, and the worst conversation."""
     names: list[str | None] = [rule.rule for rule in checked.rules] or [None]
     lines = ["stability by round:", *(_by_round(checked, name) for name in names)]
     width = max(map(len, lines[1:]))
@@ -188,7 +188,7 @@ def details(checked: PromptCheck) -> list[str]:
 
 
 def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
-    """Of one rule of a prompt: stability by round, and the worst conversations."""
+    """The stability of a prompt's rule by round, and its worst conversations."""
     fell = rule.fall is not None and rule.fall.fell
     cell = _cell_at(checked, rule.fall) if fell and rule.fall else rule.cell
     by_round = ["stability by round:", _by_round(checked, rule.rule)]
@@ -203,7 +203,7 @@ def _by_round(checked: PromptCheck, rule: str | None) -> str:
 
 
 def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
-    """The conversations that broke a rule in the round of a cell, the lowest score first."""
+    """The conversations that broke the rule of a cell in its round, lowest score first."""
     broken = [
         (probe["score"], index, probe)
         for index, record in enumerate(checked.records)

@@ -1,4 +1,4 @@
-"""Conversations that have broken down, in a sentence and as tables."""
+"""Reports conversations that have broken down, in sentences and tables."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ _REPEATED = {
     "own": "repeat the speaker’s own earlier turns",
     "loops": "loop",
 }
-_WORTH_SAYING = 0.05  # share of turns of one kind
+_WORTH_SAYING = 0.05  # smallest share of turns of one kind to report
 
 
 def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
-    """A sentence on how many turns of a run are cut or repeated; none where few are."""
+    """A sentence on how many turns of a run are cut or repeated; [] if few are."""
     counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
         return []
@@ -45,7 +45,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
 
 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
-    """Ways to keep the conversations of a run from breaking down, where many do."""
+    """Ways to keep the conversations of a run from breaking down, if many do."""
     counted = [count_turns(item.records) for item in series]
     kinds = {kind for item in series for record in item.records for kind in record}
     cures = []
@@ -75,7 +75,7 @@ def _shares(collapse: Collapse, limit: str) -> str:
 
 
 def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None:
-    """How many turns are cut or repeated, stability without collapsed dialogs; None if few."""
+    """Tables of cut or repeated turns and of stability without collapsed dialogs; None if few."""
     counted = [count_turns(item.records) for item in series]
     if not any(counts.collapsed or counts.notable for counts in counted):
         return None

@@ -56,7 +56,7 @@ def _sentence(cut: Truncation) -> str:
 
 
 def read_whole(series: Sequence[Series]) -> Sequence[Series]:
-    """The series as far as the server read the system prompt; all of them where it always did."""
+    """The series until the server stopped reading the system prompt; unchanged if it never did."""
     lost = (number for cut in _prompts_lost(series) for number in cut.cut_from.values())
     first = min(lost, default=0)
     return [item.until(first - 1) for item in series] if first > 1 else series
@@ -96,7 +96,7 @@ def survival_lines(series: Sequence[Series], run: RunData) -> list[str]:
 
 
 def survival_table(series: Sequence[Series]) -> Table | None:
-    """Every rule of every series before and after its older rounds were summarised."""
+    """Scores by series and rule before and after older rounds were summarised; None if none."""
     rows: list[tuple[str, ...]] = [
         ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
     ]

@@ -15,7 +15,7 @@ from holdfast.drift.dialogs import RECORDED, SCRIPTED
 from holdfast.report.about import early_end
 
 PER_CHUNK = 24
-# characters of chunks that stay readable JSON; above it they are gzip in base64
+# up to this many characters in total, chunks stay readable JSON; beyond, they are gzip in base64
 PLAIN_LIMIT = 600_000
 
 _NOTES = {
@@ -33,7 +33,7 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
 
     The index holds the series, every prompt and question once, and a row per conversation: its
     series, number, prompts, scores by round and the round in which it ended early. One pair's
-    conversations under several methods stand side by side, so that they share a chunk.
+    conversations under several methods are adjacent, so that they share a chunk.
     """
     prompt_of = itemgetter("id", "category", "system_prompt")
     prompts: dict[tuple[Any, ...], int] = {}
@@ -72,7 +72,7 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that cannot end or open anything inside a script element, whatever it holds."""
+    """JSON that cannot close or open any tag inside a script element, whatever it contains."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -87,7 +87,7 @@ class Chunk(NamedTuple):
 
 
 def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
-    """A chunk of texts each: JSON while they are small together, else packed."""
+    """Converts chunks to script text: JSON if small in total, otherwise packed."""
     texts = [script_json(chunk) for chunk in chunks]
     if sum(map(len, texts)) <= PLAIN_LIMIT:
         return [Chunk(text, False) for text in texts]
@@ -101,8 +101,8 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
     """Turns as [round, speaker, text, note, mass], probes as [round, kind, question,
-    reply, score, reason, mass, rule, note], and why the dialog ended early; a note says what became
-    of a reply.
+    reply, score, reason, mass, rule, note], and why the dialog ended early. A note says how a reply
+    ended and what it did not see.
     """
     spoken = itemgetter("round", "speaker", "text")
     summed = {(summary["view"], summary["rounds"][1]) for summary in record.get("summaries", ())}
@@ -125,7 +125,7 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
 
 
 def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str:
-    """How a reply ended, and which rounds it did not see; summed: summaries' (view, last)."""
+    """How a reply ended and which rounds it saw; `summed`: (view, last round) of summaries."""
     notes = [_NOTES.get(reply.get("stop_reason", ""), "")]
     names = dict.fromkeys(
         call["function"]["name"]

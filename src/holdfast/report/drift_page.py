@@ -20,9 +20,9 @@ from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import render
 from holdfast.report.sentences import counted, opening
 
-LEAST_DRAWN = 5  # conversations of a prompt, for a place among the least or most stable
+LEAST_DRAWN = 5  # fewest conversations for a prompt to rank as least or most stable
 _EXTREMES = 5
-SHOWN_CATEGORIES = 6  # the rest is folded
+SHOWN_CATEGORIES = 6  # the others are folded away
 _NAMED = (
     ("model", "model"),
     ("user_model", "user model"),
@@ -33,7 +33,7 @@ _NAMED = (
 
 
 def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
-    """Each series, its baseline and their differences by kind, and the reach of the axis."""
+    """Each series with its baseline and differences by kind, and the reach of the axis."""
     rows = [
         (item, baseline, [estimates.difference(series, item, kind) for kind in KINDS])
         for item in series
@@ -47,7 +47,7 @@ def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
 
 
 def accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
-    """Both accuracies of the series that have them; None where none has."""
+    """Charts of both accuracies, for the series that have them; None if none do."""
     groups = [
         charts.CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
         for item in series
@@ -57,7 +57,7 @@ def accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
 
 
 def categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
-    """By kind of probe, small charts by the category of the prompt that is scored."""
+    """By kind of probe, a small chart for each category of the scored prompt."""
     blocks = {}
     for kind in KINDS:
         rows = [row for item in series for row in estimates.category_rows(item, kind)]
@@ -84,7 +84,7 @@ def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
 
 
 def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
-    """The HTML of the report; texts of models are escaped, or inert JSON."""
+    """The HTML of the report; model output is escaped, or inert JSON."""
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
@@ -121,7 +121,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         rule_rows=rules,
         rule_differences=estimates.rule_differences(series, rules),
         methods=methods_section(series),
-        # a single category of no meaning would be the whole run again
+        # a single category without meaning would only repeat the whole run
         categories={} if one_category else categories_section(series),
         CAPTIONS=charts.CAPTIONS,
         shown_categories=SHOWN_CATEGORIES,
@@ -142,7 +142,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
 def _opening(
     run: RunData, check: Check | None, series: Sequence[Series], baseline: Baseline | None
 ) -> list[str]:
-    """The first sentences of the page: the verdicts of a check, else of the first run."""
+    """The opening sentences of the page: on a check if there is one, else on the first run."""
     first = [item for item in series if item.run == series[0].run]
     cut_off, kept = truncation_lines(first), survival_lines(first, run)
     if check is not None:

@@ -1,4 +1,4 @@
-"""Figures as SVG and PNG by matplotlib, imported when one is drawn; those of a drift run."""
+"""Figures as SVG and PNG with matplotlib, imported lazily; and the figures of a drift run."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _STYLE: Any = {
     "ytick.color": "#555555",
 }
 _LINES = ("-", "--", ":", "-.")
-_SIZES = (None, 8, 7, 6)  # of a legend's letters, the largest that fits is taken
-_PER_INCH, _SMALL_PER_INCH = 15, 20  # letters of a note, and of a name in the smallest size
+_SIZES = (None, 8, 7, 6)  # font sizes of a legend; the largest that fits is used
+_PER_INCH, _SMALL_PER_INCH = 15, 20  # characters of a note, and of a name at the smallest size
 _LEGEND_HEIGHT = 0.8  # inches of a figure's height that a legend may take
 
 
 def styled():
-    """A context in which figures look like ours."""
+    """A context that applies the style of the figures."""
     import matplotlib
 
     return matplotlib.rc_context(_STYLE)
@@ -70,7 +70,7 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
 
 
 def panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` axes, each so many inches wide and high."""
+    """A figure of `count` axes, each `width` by `height` inches."""
     from matplotlib.figure import Figure
 
     down = -(-count // across)
@@ -82,24 +82,24 @@ def panels(count: int, across: int, width: float, height: float) -> tuple[Figure
 
 
 def means(points: Sequence[Estimate]) -> np.ndarray:
-    """The means, [point]; NaN, which is not drawn, where nothing was measured."""
+    """The means, [point]; NaN, which is not drawn, if nothing was measured."""
     return np.array([point.mean for point in points], dtype=float)
 
 
 def whiskers(points: Sequence[Estimate]) -> np.ndarray:
-    """How far the intervals reach below and above the means, [2, point]; 0 where there is none."""
+    """How far the intervals reach below and above the means, [2, point]; 0 without one."""
     mean, low, high = np.array([(p.mean, p.low, p.high) for p in points], dtype=float).T
     return np.nan_to_num(np.maximum([mean - low, high - mean], 0))
 
 
 def look(number: int) -> dict[str, Any]:
-    """The colour and the line of the curve of a number; each colour has a line of every kind."""
+    """The colour and line style of a curve by number; styles change once all colours are used."""
     line = _LINES[number // len(COLOURS) % len(_LINES)]
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": line}
 
 
 def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = None) -> None:
-    """Hairlines around points, as far as `up` and `across` reach."""
+    """Draws thin error bars around points, of the lengths `up` and `across`."""
     look: Any = {"ecolor": colour, "alpha": 0.35, "elinewidth": 0.7, "capsize": 1.5}
     axis.errorbar(x, y, up, across, fmt="none", **look)
 
@@ -107,7 +107,7 @@ def error_bars(axis: Axes, x: Any, y: Any, colour: str, up: Any, across: Any = N
 def legend_below(
     figure: Figure, handles: Sequence[Any], names: Sequence[str], note: str = "", columns: int = 2
 ) -> None:
-    """The legend under the figure, as large as fits; long names are cut, the figure may grow."""
+    """Draws a legend below the figure, as large as fits; cuts long names, may grow the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     title = textwrap.fill(note, int(figure.get_figwidth() * _PER_INCH)) if note else None
@@ -128,10 +128,10 @@ def legend_below(
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
-    """Writes drift, categories and, where recorded, mass, each as SVG and PNG; returns the files.
+    """Writes drift, categories and, if recorded, mass, each as SVG and PNG; returns the files.
 
-    With `whiskers`, all but the categories show one standard deviation, as the papers do. The bytes
-    depend on the records alone: no date, fixed identifiers.
+    With `whiskers`, all but the categories show one standard deviation, as in the papers. The bytes
+    depend only on the records: no date, fixed identifiers.
     """
     looks = {
         item: _Look(
@@ -155,7 +155,7 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
 
 @dataclass(frozen=True)
 class _Look:
-    """A series in every figure of a run; whiskers are standard deviations."""
+    """The style of a series in every figure of a run; whiskers show standard deviations."""
 
     label: str
     colour: str
@@ -163,7 +163,7 @@ class _Look:
     whiskers: bool
 
     def draw(self, axis: Axes, points: Sequence[Estimate], aside: float = 0.0) -> None:
-        """Draws a curve with its band; whiskers stand `aside` by a part of a round."""
+        """Draws a curve with its band; whiskers are shifted by `aside` rounds."""
         rounds = np.arange(1, len(points) + 1)
         mean, low, high, sd = np.array(
             [(point.mean, point.low, point.high, point.sd) for point in points], dtype=float
@@ -190,7 +190,7 @@ def _draw(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]], title:
 
 def _drift(looks: dict[Series, _Look]) -> Figure:
     kinds = [kind for kind in KINDS if any(item.measured(kind) for item in looks)]
-    # one panel alone has to hold the note
+    # a single panel must be wide enough for the note
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
     for kind, axis in zip(kinds, axes, strict=True):
         _draw(
@@ -230,7 +230,7 @@ def _categories(looks: dict[Series, _Look], kind: str) -> Figure | None:
 
 
 def _legend(figure: Figure, note: str) -> None:
-    """One entry per series; the axes' own legends leave out names with an underscore."""
+    """One entry per series; built here, as legends of axes skip names that start with "_"."""
     curves = {
         str(line.get_label()): line
         for axis in reversed(figure.axes)

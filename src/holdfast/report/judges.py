@@ -1,4 +1,4 @@
-"""How far judges agree with labelled replies, on the page of a run and in the terminal."""
+"""How well judges agree with labelled replies, on the page of a run and in the terminal."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from holdfast.errors import RecordsError
 
 
 def read_agreements(folder: Path) -> list[Agreement]:
-    """The agreement of each judge of a run; [] where it has none."""
+    """The agreement of each judge of a run; [] if it has none."""
     path = folder / FILE
     if not path.is_file():
         return []

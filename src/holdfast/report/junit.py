@@ -1,7 +1,7 @@
 """Verdicts on prompts as JUnit XML, which CI servers show as tests: one test for each prompt, or
 for each rule of a prompt that has several, under the name of its prompt.
 
-A failed verdict is a failure; an undecided one is an error, since a test that cannot tell has not
+A failed verdict is a failure; an undecided one is an error, since an inconclusive test has not
 passed. A prompt fails exactly when one of its tests does, so the file agrees with the exit code.
 """
 
@@ -16,7 +16,7 @@ from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.common.files import write_whole
 from holdfast.report.checks import details, rule_details, rule_sentence, sentence
 
-TOGETHER = "all rules together"  # the test of a prompt whose verdict no rule shows by itself
+TOGETHER = "all rules together"  # the test of a prompt whose verdict no single rule shows
 _SKIPPED = "skipped"
 _KINDS = {FAIL: "failure", UNDECIDED: "error", PASS: "system-out"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -24,7 +24,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class TestCase:
-    """One test case; text is "" of what passes or is skipped."""
+    """One test case; `text` is not written if it passes, and "" if it is skipped."""
 
     classname: str
     name: str
@@ -36,14 +36,14 @@ class TestCase:
 
     @property
     def kind(self) -> str:
-        """The element that says how it ended."""
+        """The XML element of its outcome."""
         return _SKIPPED if self.skipped else _KINDS.get(self.verdict, _KINDS[PASS])
 
 
 def write_junit(
     checks: Sequence[PromptCheck], terms: Terms, suite: str, path: Path | str, seconds: float
 ) -> Path:
-    """Writes the verdicts as JUnit XML; the seconds are shared out by conversations."""
+    """Writes the verdicts as JUnit XML, dividing the seconds in proportion to conversations."""
     cases: list[TestCase] = []
     conversations = sum(len(checked.records) for checked in checks)
     for checked in checks:
@@ -100,7 +100,7 @@ def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: s
 
 
 def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> list[str]:
-    """How to decide what is undecided and has this lowest mean; [] elsewhere and without a bar."""
+    """How to decide an undecided verdict with this lowest mean; [] otherwise or without a bar."""
     if checked.verdict != UNDECIDED or terms.min_stability is None or lowest is None:
         return []
     return [
@@ -122,5 +122,5 @@ def _add(testsuite: ElementTree.Element, test: TestCase) -> None:
 
 
 def xml_text(text: str) -> str:
-    """Without the characters that XML cannot hold."""
+    """Replaces the characters that XML cannot represent."""
     return _NOT_XML.sub("\ufffd", text)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Adherence]
 
-_MOST_BROKEN = 50  # turns that the page shows of a rule
-_MOST_DRAWN = 12  # rules in a figure, those kept least
-_MOST_TOLD = 3  # turns that a test case shows
+_MOST_BROKEN = 50  # most turns that the page shows per rule
+_MOST_DRAWN = 12  # most rules in a figure: those kept least
+_MOST_TOLD = 3  # most turns that a test case shows
 
 
 def table(run: RunData, rows: Rows, bar: float | None) -> str:
-    """The text for the terminal: a row for each rule, under the sentences of the page's head."""
+    """The text for the terminal: the opening sentences of the page, then a row for each rule."""
     compared = any(row.earlier for row in rows)
     head = ["rule", "kept [95 %]", "turns", "first to last turn", "median first break"]
     cells = [[*head, *(["against"] if compared else []), *(["verdict"] if _judged(rows) else [])]]
@@ -44,7 +44,7 @@ def table(run: RunData, rows: Rows, bar: float | None) -> str:
 
 
 def headline(run: RunData, rows: Rows) -> str:
-    """The first line: the rule that is kept least."""
+    """The first line, on the rule that is kept least."""
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
     least, low = _least(rows), _least(rows).overall
@@ -58,13 +58,13 @@ def headline(run: RunData, rows: Rows) -> str:
 
 
 def _least(rows: Rows) -> Adherence:
-    """The rule that is kept least, of those with enough dialogs to tell, if there are any."""
+    """The rule that is kept least, preferring rules with enough dialogs for a verdict."""
     enough = [row for row in rows if row.overall.n >= MIN_SAMPLES] or rows
     return min(enough, key=lambda row: row.overall.mean or 0)
 
 
 def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
-    """The lines under the headline: when that rule is lost, verdicts, and what was left out."""
+    """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
     sentences = []
     if rows:
         least = _least(rows)
@@ -231,7 +231,7 @@ def _finish(figure: Figure, axis: Axes, rows: Rows, x: str, y: str, note: str) -
 
 
 def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
-    """The HTML of the page; `shown` are the rules, or categories, of headline and figures."""
+    """The HTML of the page; `shown` holds the rules or categories of headline and figures."""
     folder = run.folder / "figures"
     head = ("rule", "kept", "turns it applies to", "first to last turn", "first broken", "verdict")
     overview = [head]

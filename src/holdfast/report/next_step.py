@@ -1,4 +1,4 @@
-"""The one thing to do next, by what a run found."""
+"""Suggests one next step from the findings of a run."""
 
 import math
 import shlex
@@ -14,31 +14,31 @@ from holdfast.report.collapse import collapse_cures
 from holdfast.report.context import CURE, was_cut_off
 from holdfast.report.sentences import best_fix
 
-_MATTERS = 0.1  # a smaller change is no drift worth a name
-_MOST = 100  # times as many conversations: beyond, nobody wants to know how many
+_MATTERS = 0.1  # smaller changes do not count as drift
+_MOST = 100  # times as many conversations; larger needs are not reported
 _FIRST_FIX = "split-softmax:exponent=0.5"
 _LOADING = ("--device", "--device-map", "--dtype", "--trust-remote-code")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A run as far as its next step depends on it."""
+    """The facts about a run that its next step depends on."""
 
-    model: str = ""  # the options that load it, each behind a space: " --model smollm2"
-    suite: str = "starter"  # as a command takes it
-    endpoint: bool = False  # another program runs the model, which `holdfast serve` does not load
-    replayed: bool = False  # the conversations are recorded dialogs, whose number is given
-    scripted: bool = False  # the user's messages are given, so that no reply can derail them
-    conversations: int = MIN_SAMPLES  # of the first series, and its rounds
+    model: str = ""  # the options that load it, each after a space: " --model smollm2"
+    suite: str = "starter"  # as written in a command
+    endpoint: bool = False  # another program runs the model, so `holdfast serve` does not load it
+    replayed: bool = False  # the conversations are recorded dialogs, so their number is fixed
+    scripted: bool = False  # the user's messages are given, so no reply can derail them
+    conversations: int = MIN_SAMPLES  # of the first series, like `rounds`
     rounds: int = 8
     drifts: bool = False  # its stability clearly falls
     is_steady: bool = False  # a fall of 10 points or more is ruled out
     never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
-    fix: str = ""  # the best method of those tried
-    helps: bool = False  # it clearly does
-    needed: int | None = None  # conversations that would tell what this run cannot
-    cures: tuple[str, ...] = ()  # against conversations that break down
-    cut_off: bool = False  # by the server, which no longer reads the system prompt
+    fix: str = ""  # the best method tried
+    helps: bool = False  # the fix clearly helps
+    needed: int | None = None  # conversations that would settle what this run cannot
+    cures: tuple[str, ...] = ()  # ways to keep conversations from breaking down
+    cut_off: bool = False  # the server stopped reading the system prompt
 
 
 def next_step(finding: Finding) -> str:
@@ -111,7 +111,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
 
 
 def _needed(value: Estimate, other: float) -> int | None:
-    """How many conversations, in tens, would tell the difference from 0 or another value."""
+    """How many conversations, rounded up to tens, would distinguish value from 0 or `other`."""
     if value.mean is None or not value.sd:
         return None
     apart = max(abs(value.mean), abs(value.mean - other))
@@ -129,7 +129,7 @@ def _words(command: str) -> list[str]:
 
 
 def _options(words: Sequence[str], names: Sequence[str]) -> str:
-    """Those options of a command as they were given, each behind a space."""
+    """The named options of a command as they were given, each after a space."""
     parts = ""
     for name in names:
         if value := _option(words, name):

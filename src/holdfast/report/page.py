@@ -1,8 +1,7 @@
-"""Pages: one file each that loads nothing and runs no script but its own, from a template of
-`templates/`.
+"""Renders pages from `templates/`: single files that load nothing and run only their own scripts.
 
-What comes from records, models or command lines is text everywhere and is escaped. Only the style
-sheet, the scripts, and the data that this package packs for them are handed over as `Markup`.
+Text from records, models or command lines is escaped everywhere. Only the style sheet, the scripts,
+and the data that this package packs for them are passed as `Markup`.
 """
 
 import base64
@@ -34,7 +33,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text, the first the head and the first cell of each other its name."""
+    """Rows of text: the first is the header, and the others start with their names."""
 
     caption: str
     rows: Sequence[Sequence[str]]
@@ -42,14 +41,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: its title, and an SVG or PNG file, which the page takes in."""
+    """A figure: its title, and an SVG or PNG file, which the page embeds."""
 
     title: str
     path: Path
 
     @property
     def address(self) -> str:
-        """The picture as a data address."""
+        """The picture as a data URL."""
         kind = "svg+xml" if self.path.suffix == ".svg" else "png"
         return f"data:image/{kind};base64,{base64.b64encode(self.path.read_bytes()).decode()}"
 
@@ -63,9 +62,9 @@ def render(
     facts: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """The HTML of a page from a template that extends `skeleton.html.j2`: a headline, the sentences
-    under it and what was measured in a few words each (empty ones are left out), and the values
-    that the template itself reads.
+    """Renders a template that extends `skeleton.html.j2`: a headline, the `lines` below it, short
+    `facts` about what was measured (empty lines and facts are left out), and the values that the
+    template itself reads.
     """
     return (
         environment()
@@ -90,7 +89,7 @@ def render_study(
     lines: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """The HTML of `{command}.html.j2`; it ends with how its runs, by name, were measured."""
+    """Renders `{command}.html.j2`, which ends with how its runs, by name, were measured."""
     manifest = next(iter(runs.values())).manifest
     model = manifest.get("identity", {}).get("model")
     more = (f"model {model}" if model else "", str(manifest.get("created") or "")[:10])
@@ -102,14 +101,14 @@ def render_study(
 
 
 def pictures(folder: Path, **titles: str) -> list[Picture]:
-    """The figures of a folder by name, those that are there."""
+    """The figures that exist in a folder; `titles` are by figure name."""
     paths = [(title, folder / f"{name}.svg") for name, title in titles.items()]
     return [Picture(title, path) for title, path in paths if path.is_file()]
 
 
 @functools.cache
 def environment() -> Environment:
-    """Where templates come from, and what they may call."""
+    """The template environment, with the filters and globals that templates may use."""
     made = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -145,12 +144,12 @@ def environment() -> Environment:
 
 
 def minus(text: str) -> str:
-    """Numbers with a true minus sign in place of the hyphen that terminals get."""
+    """Replaces the hyphen before numbers, as terminals show it, with a true minus sign."""
     return re.sub(r"(?<![\w.])-(?=[0-9])", "\N{MINUS SIGN}", text)
 
 
 def _whole(text: str) -> Markup:
-    """The text escaped; a number stays on one line with the word before it and its percent sign."""
+    """Escapes text; a number stays on one line with the word before it and its percent sign."""
     words = r"(\b(?:round|passes|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
     return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(escape(text))))
 

@@ -1,4 +1,4 @@
-"""The sentences of a drift run, which its page and the terminal share."""
+"""The sentences on a drift run, shared by its page and the terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,15 +12,15 @@ from holdfast.report.wording import count_of, percent, plain, points, points_apa
 
 Rows = Sequence[EstimateRow]
 MAX_WORDS = 25  # of the first sentence
-_MOST_NAMED = 4  # rules in one sentence
+_MOST_NAMED = 4  # rules named in one sentence
 
 
 def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
-    """The sentences a run opens with: first of all which rules are never followed or are lost,
-    where a prompt gives several; the change on average; the best fix. With the baseline of the
-    first series, a rule that is uninformative does not count as lost.
+    """The opening sentences of a run: first the rules that are never followed or lost, if prompts
+    have several rules; then the average change, and the best fix. With the baseline of the first
+    series, uninformative rules do not count as lost.
     """
-    shared = series[0].until(series[0].shared_rounds)  # as far as half of its conversations go
+    shared = series[0].until(series[0].shared_rounds)  # rounds that half reach
     stability = row_of(shared, "stability")
     rules = rule_rows([shared])
     about_rules = rules_headline(series[0], rules, baseline)
@@ -40,7 +40,7 @@ def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[
 
 
 def rules_headline(item: Series, rules: Rows, baseline: Baseline | None) -> str | None:
-    """The rules that the agent never follows or comes to follow less, in `MAX_WORDS` words."""
+    """Names the rules that the agent never follows or follows less often, in `MAX_WORDS` words."""
     never = [row for row in rules if row.never_followed]
     less = [row for row in rules if _is_lost(row) and not _is_uninformative(row, baseline)]
     if not never and not less:
@@ -80,7 +80,7 @@ def _is_lost(row: EstimateRow) -> bool:
 
 
 def _since(row: EstimateRow) -> str:
-    """'from round 3', or 'in round 8' where that is the last."""
+    """'from round 3', or 'in round 8' if that is the last."""
     return f"{'in' if row.lower_from == row.series.rounds else 'from'} round {row.lower_from}"
 
 
@@ -89,7 +89,7 @@ def _is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:
 
 
 def _uninformative_line(rules: Rows, baseline: Baseline | None) -> str | None:
-    """Names the rules that the first sentence leaves out; None where there are none."""
+    """Names the uninformative rules, which the first sentence leaves out; None if none."""
     rows = [row for row in rules if _is_uninformative(row, baseline)]
     if not rows:
         return None
@@ -101,7 +101,7 @@ def _uninformative_line(rules: Rows, baseline: Baseline | None) -> str | None:
 
 
 def _names(rows: Rows, most: int) -> str:
-    """'“a”, “b” and 2 more', or '4 rules' where none is to be named."""
+    """'“a”, “b” and 2 more', or '4 rules' if none should be named."""
     if not most:
         return count_of(len(rows), "rule")
     return _listing([f"“{row.group}”" for row in rows], most)
@@ -113,7 +113,7 @@ def _listing(names: Sequence[str], most: int = _MOST_NAMED) -> str:
 
 
 def baseline_hint(rows: Rows) -> str:
-    """Of a run with rules whose baseline was not measured."""
+    """Suggests --baseline for a run with rules that did not measure one."""
     few = "Some rules" if len(rows) > 1 else "The rule"
     return (
         f"{few} may score the same without the system prompt; --baseline measures that, and says"
@@ -125,7 +125,7 @@ def baseline_hint(rows: Rows) -> str:
 
 
 def headline(row: EstimateRow) -> str:
-    """Whether the agent drifts, in `MAX_WORDS` words; of few conversations, the two numbers."""
+    """Whether the agent drifts, in `MAX_WORDS` words; the two numbers if conversations are few."""
     item, first, last = row.series, row.points[0], row.points[-1]
     who, where = f"{_with(item).strip()} the agent".strip(), _where(item)
     if last.mean is None or first.mean is None:
@@ -186,7 +186,7 @@ def _chance(moved: Estimate) -> str:
 
 
 def _few_prompts(first: Series) -> str | None:
-    """That a run of a few prompts says nothing about others; of one, this is what was wanted."""
+    """Warns that a few prompts say nothing about others; a single prompt is taken as intended."""
     count = len(set(first.prompts))
     if not 1 < count < MIN_PROMPTS or len(first.records) < MIN_SAMPLES:
         return None
@@ -208,7 +208,7 @@ def _adoption(row: EstimateRow) -> str | None:
 
 
 def _cut(first: Series) -> str | None:
-    """That the sentences leave out the rounds that most conversations did not reach."""
+    """Says that the sentences leave out rounds that most conversations did not reach."""
     if first.shared_rounds == first.rounds:
         return None
     return (
@@ -220,7 +220,7 @@ def _cut(first: Series) -> str | None:
 
 
 def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
-    """The best fix, and the rules lost with it as well; None where nothing was compared."""
+    """The best fix, and the rules still lost with it; None if nothing was compared."""
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
@@ -242,12 +242,12 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
 
 
 def best_fix(series: Sequence[Series]) -> Difference | None:
-    """The method of the first run with the highest stability over all rounds, but for the first."""
+    """The most stable method over all rounds in the first run, other than its first method."""
     return max(fixes(series), key=lambda pair: pair.mean.mean or 0.0, default=None)
 
 
 def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
-    """' Still lost with it: “signs” (20 %).', of rules that are lost without the fix too."""
+    """' Still lost with it: “signs” (20 %).', for rules that are lost without the fix too."""
     before, after = (
         [row for row in rule_rows([item]) if row.never_followed or _is_lost(row)]
         for item in (first, fixed)
@@ -270,7 +270,7 @@ def _with(item: Series) -> str:
 
 
 def _where(item: Series) -> str:
-    """' on this prompt', ' on these 5 prompts'; "" where the change holds for others as well."""
+    """' on this prompt', ' on these 5 prompts'; "" if the change holds for others as well."""
     count = len(set(item.prompts))
     if count == 1:
         return " on this prompt"
@@ -344,7 +344,7 @@ def broken_text(row: EstimateRow) -> str:
 
 
 def default_prompt_sentence(default: Mapping[str, Any]) -> str:
-    """The prompt that a template inserts by itself, of a manifest's `default_system_prompt`."""
+    """Describes a manifest's `default_system_prompt`, which the template inserts by itself."""
     left_out = (
         "what is asked without a prompt is asked under an empty one instead"
         if default["can_be_left_out"]

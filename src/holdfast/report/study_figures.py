@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DARK = "#222222"
-_LONG = 28  # letters of a sweep's name in the legend
+_LONG = 28  # most characters of a sweep's name in the legend
 _BINS = 6
-_STEPS = (6, 12, 20, 30, 42, 56, 72)  # points from a label to its point, nearest first
+_STEPS = (6, 12, 20, 30, 42, 56, 72)  # distances of a label from its point, in points
 _WAYS = ((1, 0.6), (-1, 0.6), (1, -0.9), (-1, -0.9), (0, 1), (0, -1), (1, 0), (-1, 0))
-_SIDES: Any = {1: "left", -1: "right", 0: "center"}  # of a label, by its way
-_DOT = 3  # points around a point, for its marker
-_FAR = 15  # points; a label beyond is joined to its point by a line
+_SIDES: Any = {1: "left", -1: "right", 0: "center"}  # alignment of a label, by its direction
+_DOT = 3  # padding around a point for its marker, in points
+_FAR = 15  # points; a label farther away is joined to its point by a line
 _GROUPS = {
     "all": "all tokens so far",
     "system": "system prompt",
@@ -76,7 +76,7 @@ def _trade_off(calibration: Calibration) -> Figure:
 
 
 def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float) -> list[_Label]:
-    """Draws a sweep from the stability without a fix; returns the labels of its candidates."""
+    """Draws a sweep, starting at the stability without a fix; returns its candidates' labels."""
     candidates = calibration.sweeps[number]
     drops = [calibration.drop(candidate) for candidate in candidates]
     gains = [calibration.gain(candidate) for candidate in candidates]
@@ -85,8 +85,8 @@ def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float)
         figures.means([estimate(candidate.stability) for candidate in candidates]),
     )
     style = figures.look(number + 1)
-    # the difference to none is what is measured, so the whiskers are those of the paired
-    # differences, in both directions
+    # the quantity measured is the difference from no method, so the whiskers in both directions
+    # show paired differences
     figures.error_bars(axis, x, y, style["color"], figures.whiskers(gains), figures.whiskers(drops))
     label = _label(*calibration.names[number])
     dots: Any = {"marker": "o", "markersize": 4, "markevery": slice(1, None)}
@@ -130,13 +130,13 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
 
 
 def _label(name: str, parameter: str) -> str:
-    """A sweep in the legend; a list of many heads is cut."""
+    """The name of a sweep in the legend; long lists of heads are cut."""
     short = name if len(name) <= _LONG else name[: _LONG - 3] + "..."
     return f"{short}, {parameter}".replace("$", r"\$")
 
 
 def _short(calibration: Calibration) -> str:
-    """The capability, without the folders of its file."""
+    """The name of the capability, without the folders of its file."""
     kind, _, where = calibration.about["capability"].partition(":")
     if kind == "mmlu":
         return "MMLU"
@@ -151,8 +151,8 @@ class _Label(NamedTuple):
 
 
 def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_Label]) -> None:
-    """Writes every label as near to its point as it can stand without touching another."""
-    # the figure must be finished otherwise: the place of everything else decides
+    """Writes every label as near to its point as possible without overlapping another."""
+    # the rest of the figure must be finished, since labels are placed around it
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.transforms import Bbox
 
@@ -211,7 +211,7 @@ def write_trace_figures(
 
 
 def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | None]]) -> Figure:
-    """One line per round, the later the darker; dashed: even attention."""
+    """One line per round, darker for later rounds; dashed lines show even attention."""
     from matplotlib import colormaps
     from matplotlib.ticker import MaxNLocator
 
@@ -248,7 +248,7 @@ def _heat_maps(values_by_title: Mapping[str, Any]) -> Figure:
 
 
 def _behaviour(trace: dict[str, Any]) -> Figure:
-    """The mean score of the probes in equally full bins of mass, by early and late rounds."""
+    """Mean scores of probes in equally full bins of mass, for all, early and late rounds."""
     figure, (axis,) = figures.panels(1, 1, 5.2, 3.2)
     probes, half = np.array(trace["behaviour"]["probes"]), trace["rounds"] // 2
     groups = (
@@ -284,7 +284,7 @@ def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]
 
 
 def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
-    """Writes `norms` alone, as SVG and PNG."""
+    """Writes only `norms`, as SVG and PNG."""
     with figures.styled():
         return figures.save({"norms": _norms(model, norms)}, folder)
 
@@ -315,7 +315,7 @@ def _hidden_states(geometry: dict[str, Any]) -> Figure:
 
 
 def write_heat_map(profile: Profile, folder: Path) -> list[Path]:
-    """Writes `heads`, the change that steering each head alone makes, as SVG and PNG."""
+    """Writes `heads`, the change from steering each single head, as SVG and PNG."""
     layers, heads = profile.shape.layers, profile.shape.heads
     grid = np.full((layers, heads), np.nan)
     for (layer, head), score in profile.scores.items():

@@ -19,7 +19,7 @@ from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.study_figures import write_heat_map
 from holdfast.report.wording import aligned, plain, signed, with_interval
 
-_SHOWN = 5  # heads, of a profile
+_SHOWN = 5  # best heads of a profile
 
 
 def table(run: RunData) -> str:
@@ -93,7 +93,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
 
 
 def _average_lines(results: Sequence[Result]) -> list[str]:
-    """Each variant's average over the tasks; none for a single task."""
+    """Each variant's average over the tasks; [] for a single task."""
     lines = []
     for average in averages(results):
         if average.score is None:
@@ -138,7 +138,7 @@ def write_profile(folder: Path) -> list[Path]:
 
 
 def profile_lines(folder: Path) -> list[str]:
-    """The best heads, and how many have a gain."""
+    """The best heads, and how many heads have a gain."""
     profile, gains = read_profile(folder), read_gains(folder)
     lines = [
         f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95 %"
@@ -151,11 +151,12 @@ def profile_lines(folder: Path) -> list[str]:
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
     if (counted := count_distinct(gains)) is None:
         most = max(gain.n for gain in gains.values())
-        lines.append(f"No gain can be told from chance: {most} samples, fewer than {MIN_SAMPLES}.")
+        few = f"{most} samples, fewer than {MIN_SAMPLES}"
+        lines.append(f"No gain is distinguishable from chance: {few}.")
     else:
         count, by_chance = counted
         lines.append(
-            f"{count} of {len(gains)} heads have a gain that can be told from chance; of as many"
+            f"{count} of {len(gains)} heads have a gain distinguishable from chance; of as many"
             f" that gain nothing, about {by_chance:.1f} would."
         )
     return lines

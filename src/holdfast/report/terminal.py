@@ -17,12 +17,12 @@ from holdfast.report.sentences import baseline_hint, baseline_lines, counted, fa
 from holdfast.report.wording import aligned, other_prompts, plain, signed
 
 WIDTH = 100
-_MOST_ROUNDS = 24  # lines; the page has every round
-_MOST_ACROSS = 10  # rounds as columns
+_MOST_ROUNDS = 24  # most rounds as lines; the page has every round
+_MOST_ACROSS = 10  # most rounds as columns
 
 
 def table(run: RunData) -> str:
-    """A run in short: its sentences, stability by round and method, and rule by method."""
+    """A summary of a run: its sentences, stability by round and method, and rules by method."""
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
     rules = estimates.rule_rows(series)
@@ -71,7 +71,7 @@ def _means(series: Sequence[Series]) -> list[str]:
 
 
 def _by_round(item: Series) -> list[str]:
-    """Every score with its interval; rounds go down, of many those that an axis would number."""
+    """Every score with its interval, one line per round; if many, those an axis would number."""
     shown = range(1, item.rounds + 1) if item.rounds <= _MOST_ROUNDS else numbered(item.rounds)
     columns = [["", "", "round", *(f"{number:>5}" for number in shown)]]
     head = (item.method, f"{len(item.records)} conversations")
@@ -88,7 +88,7 @@ def _mean(value: Estimate) -> str:
 
 
 def _accuracies(item: Series) -> list[str]:
-    """At the first and the last round, where all rules of a prompt are scored on one reply."""
+    """Accuracies in the first and last round, if one reply is scored on all rules of a prompt."""
     if not (accuracy := estimates.accuracy_of(item)):
         return []
     return [
@@ -101,7 +101,7 @@ def _accuracies(item: Series) -> list[str]:
 
 
 def _against_none(series: Sequence[Series]) -> list[str]:
-    """The gain of each method in the last round and over all, and why any of them cannot tell."""
+    """The gain of each method in the last round and over all, and why any of them is unclear."""
     rows = [("", f"round {series[0].rounds}", "all rounds")]
     reasons, apart = [], []
     for item in series[1:]:
@@ -126,7 +126,7 @@ def _against_none(series: Sequence[Series]) -> list[str]:
         *(
             f"  {CANNOT_TELL}, as {why}"
             for why in dict.fromkeys(reasons)
-            if why not in ("", INCLUDES_ZERO)  # that an interval includes 0 can be seen
+            if why not in ("", INCLUDES_ZERO)  # the reader sees that an interval includes 0
         ),
         *apart,
     ]
@@ -135,7 +135,7 @@ def _against_none(series: Sequence[Series]) -> list[str]:
 def _rules_by_method(
     series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
 ) -> list[str]:
-    """A line per rule: the first method's first and last round, and the last of the others."""
+    """A line per rule: the first method's first and last round, and the others' last."""
     if not rules:
         return []
     first, names = series[0], list(dict.fromkeys(row.group for row in rules))
@@ -163,7 +163,7 @@ def _rules_by_method(
 
 
 def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as lines; those that do not fit stand below, again behind the first column."""
+    """Columns as lines; those that do not fit go below, with the first column repeated."""
     blocks: list[list[Sequence[str]]] = []
     room = 0
     for column in columns[1:]:

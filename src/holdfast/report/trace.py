@@ -25,7 +25,7 @@ _WHERE = {
 
 
 def lines(trace: dict[str, Any]) -> list[str]:
-    """The decay of the mass on the system prompt, and whether it goes with the score."""
+    """The decay of the mass on the system prompt, and whether it correlates with the score."""
     layer, head = trace["shown_head"]
     words = "they rise together", "one falls as the other rises"
     parts = [
@@ -77,7 +77,7 @@ def _estimate(value: dict[str, Any]) -> Estimate:
 
 
 def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
-    """The HTML of the page of one or two models, traced as by `analysis.decay.describe`."""
+    """The HTML of the page of one or two models, from traces by `analysis.decay.describe`."""
     runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
     first, last = (_share(traces[0]["average"]["mass"][at]) for at in (0, -1))
     figures, rounds = folder / "figures", traces[0]["rounds"]

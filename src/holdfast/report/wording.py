@@ -1,4 +1,4 @@
-"""Estimates as text: numbers with their intervals, as terminal, figures and pages write them."""
+"""Estimates as text: numbers with intervals, as the terminal, figures and pages show them."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,12 +24,12 @@ def with_interval(
 
 
 def plain(value: Estimate) -> str:
-    """'0.74 [0.69, 0.79]'; without the interval where there is none."""
+    """'0.74 [0.69, 0.79]'; only the mean if there is no interval."""
     return with_interval(value, lambda number: f"{number:.2f}")
 
 
 def signed(value: Estimate) -> str:
-    """'+0.09 [+0.02, +0.15]'; without the interval where there is none."""
+    """'+0.09 [+0.02, +0.15]'; only the mean if there is no interval."""
     return with_interval(value, signed_number, _not_zero)
 
 
@@ -45,14 +45,14 @@ def signed_number(number: float) -> str:
 
 
 def _not_zero(number: float, digits: int = 2) -> str:
-    """With as many digits as it takes not to read as 0: '-0.05', '-0.003'."""
+    """Writes as many digits as needed not to read as 0: '-0.05', '-0.003'."""
     while not round(number, digits) and digits < _MOST_DIGITS:
         digits += 1
     return f"{number:+.{digits}f}"
 
 
 def other_prompts(value: Estimate) -> str:
-    """'other prompts [-0.40, -0.21]'; "" where too few prompts were drawn to speak of others."""
+    """'other prompts [-0.40, -0.21]'; "" if too few prompts were drawn to generalise."""
     others = value.other_prompts
     if others is None:
         return ""
@@ -71,7 +71,7 @@ def percent(share: float) -> str:
 
 
 def points_apart(value: Estimate, more: str = "more", less: str = "less") -> str:
-    """'17 points more (95 % interval 10 to 26; ...)', of a difference that excludes 0."""
+    """'17 points more (95 % interval 10 to 26; ...)', for a difference that excludes 0."""
     assert value.mean is not None
     sign = 1 if value.mean > 0 else -1
     size = _points(abs(value.mean), exact=True)
@@ -80,7 +80,7 @@ def points_apart(value: Estimate, more: str = "more", less: str = "less") -> str
 
 
 def points(value: Estimate) -> str:
-    """'-10 points (95 % interval -28 to +8)', of a difference of shares that may be chance."""
+    """'-10 points (95 % interval -28 to +8)', for a difference of shares that may be chance."""
     assert value.mean is not None
     number = _signed_points(value.mean)
     count = f"{number} point{'' if number in ('+1', '-1') else 's'}"
@@ -88,7 +88,7 @@ def points(value: Estimate) -> str:
 
 
 def _intervals(value: Estimate, sign: int) -> str:
-    """'95 % interval 10 to 26; for other prompts 8 to 28', of sign times the value."""
+    """'95 % interval 10 to 26; for other prompts 8 to 28', for sign times the value."""
     assert value.low is not None and value.high is not None
     text = (
         "the same in every conversation"
@@ -103,7 +103,7 @@ def _intervals(value: Estimate, sign: int) -> str:
 
 
 def _range(low: float, high: float, sign: int) -> str:
-    """'10 to 26', '-28 to +8'; an end reads as 0 only where the range includes 0."""
+    """'10 to 26', '-28 to +8'; an end reads as 0 only if the range includes 0."""
     low, high = sorted((sign * low, sign * high))
     if low <= 0 <= high:
         return f"{_signed_points(low)} to {_signed_points(high)}"
@@ -118,7 +118,7 @@ def _signed_points(share: float) -> str:
 
 
 def _points(share: float, exact: bool = False) -> str:
-    """Whole points, or (exact) with as many digits as it takes not to read as 0."""
+    """Whole points, or (exact) with as many digits as needed not to read as 0."""
     digits = 2
     while exact and not round(share, digits) and digits < _MOST_DIGITS:
         digits += 1
@@ -126,7 +126,7 @@ def _points(share: float, exact: bool = False) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:
-    """Rows of cells as lines whose columns stand under one another, each behind `left`."""
+    """Rows of cells as lines with aligned columns, each prefixed with `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         left

@@ -16,12 +16,12 @@ from holdfast.serve.wire import Json
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
-    """Adds the routes without a body."""
+    """Adds the routes that take no request body."""
     since = int(time.time())
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        """The model that is served."""
+        """The served model."""
         model = {
             "id": service.name,
             "object": "model",
@@ -33,12 +33,12 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/steering")
     async def steering() -> dict[str, Any]:
-        """The methods that the model can be steered by, with their parameters as JSON Schema."""
+        """The steering methods that the model supports, with their parameters as JSON Schema."""
         return _steering(service)
 
     @app.get("/version")
     async def version() -> dict[str, str]:
-        """Versions."""
+        """The versions of Holdfast, PyTorch and Transformers."""
         import torch
         import transformers
 
@@ -50,12 +50,12 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Whether the process answers."""
+        """Whether the process responds."""
         return {"status": "ok"}
 
     @app.get("/ready", response_model=dict[str, bool])
     async def ready() -> Response:
-        """Whether new requests are taken; 503 where not."""
+        """Whether the server accepts new requests; 503 if not."""
         is_ready = service.engine.ready
         return Json({"ready": is_ready}, 200 if is_ready else 503)
 
@@ -94,7 +94,7 @@ def _steering(service: Service) -> dict[str, Any]:
 
 
 def _shape(service: Service) -> dict[str, int | None]:
-    """Layers, and heads of each; null where layers differ."""
+    """The numbers of layers and of heads per layer; null if the layers differ."""
     try:
         shape = service.model.shape
     except HoldfastError:
@@ -103,7 +103,7 @@ def _shape(service: Service) -> dict[str, int | None]:
 
 
 def tokens(service: Service, request: Request) -> dict[str, Any]:
-    """`/tokenize`: a chat's or a text's tokens, and which of them are held on to."""
+    """Answers `/tokenize`: the tokens of a chat or text, and which of them form the span."""
     rendered = render_one(request, service.model.tokenizer)
     ids = list(rendered.prompt_ids)
     return {

@@ -1,4 +1,4 @@
-"""In front of every route: the key, the host, errors in OpenAI's shape, headers for browsers."""
+"""Middleware around every route: API key, host check, OpenAI-style errors, security headers."""
 
 import hmac
 import logging
@@ -33,18 +33,18 @@ SECURITY_HEADERS = {
 class AccessRules:
     """Who may send requests."""
 
-    key: str = ""  # that every request bears; "" where none is needed
-    open_paths: frozenset[str] = frozenset({"/health", "/ready"})  # that need none
-    # names under which a server without a key is reached, so that no page of another site reaches
-    # it under a name of its own (DNS rebinding); () for any
+    key: str = ""  # required in every request; "" if none is needed
+    open_paths: frozenset[str] = frozenset({"/health", "/ready"})  # need no key
+    # host names that a server without a key accepts, so that no page of another site can reach it
+    # under that site's name (DNS rebinding); () accepts any
     hosts: tuple[str, ...] = ()
 
     def check(self, scope: Scope) -> None:
-        """Lets a request pass, or raises a `Refusal`."""
+        """Raises a `Refusal` if the request is not allowed."""
         headers = Headers(scope=scope)
         if self.hosts and _host(headers.get("host", "")) not in self.hosts:
             raise Refusal(
-                "This server answers under its own address alone, as it has no API key; start it"
+                "This server answers only under its own address, as it has no API key; start it"
                 " with --api-key-env to use it under other names.",
                 code="unknown_host",
                 status=421,
@@ -84,11 +84,11 @@ class AccessControl:
 
 
 class _Sender:
-    """The way out to a client, which knows how far an answer has come."""
+    """Sends an answer to a client, and tracks how much of it has been sent."""
 
     def __init__(self, send: Send):
         self._send = send
-        self.status = 0  # 0: nothing was sent
+        self.status = 0  # 0: nothing sent yet
         self._more = True
 
     async def send(self, message: Message) -> None:
@@ -103,7 +103,7 @@ class _Sender:
         await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:
-        """Sends an error: as the answer, or as the last event of a stream that has begun."""
+        """Sends an error as the answer, or as the last event if a stream has already started."""
         if not self.status:
             await send_json(self.send, refusal.body(), refusal.status, refusal.headers)
         elif self._more:
@@ -137,7 +137,7 @@ def _refusal(error: Exception) -> Refusal:
             return Refusal(message, status=405, headers={"Allow": allowed})
         case HTTPException():
             return Refusal(error.detail, status=error.status_code)
-    # its own words may quote a chat, so they stay out of the log
+    # the error's message may quote a chat, so it is not logged
     where = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error("A request failed with %s:\n%s", type(error).__name__, where)
     return Refusal(

@@ -59,23 +59,23 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_FIRST = "index.html"  # stands at "/", all others below "/page/"
+_FIRST = "index.html"  # served at "/", all other files under "/page/"
 
 Answer = Callable[[Any, float], Awaitable[Response]]
 
 
 def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()) -> ASGIApp:
-    """The server as one ASGI application; `origins` are sites whose pages may send requests."""
+    """Builds the server's ASGI application; `origins` are sites whose pages may send requests."""
     app = FastAPI(
         title="Holdfast",
         version=service.version,
-        description="OpenAI's chat completions, held to their system prompt.",
-        docs_url=None,  # pages of another host
+        description="OpenAI's chat completions, kept on their system prompt.",
+        docs_url=None,  # these pages load from another host
         redoc_url=None,
         redirect_slashes=False,
         default_response_class=Json,
         responses={s: {"description": d, "model": ErrorResponse} for s, d in _ERRORS.items()},
-        exception_handlers={HTTPException: _raise},  # access control answers all errors alike
+        exception_handlers={HTTPException: _raise},  # AccessControl formats all errors
     )
     app.router.route_class = _JsonRoute
     app.state.limits = service.limits
@@ -121,7 +121,7 @@ class _JsonRequest(Request):
 
 
 class _JsonRoute(APIRoute):
-    """A route that reads its body within the server's limits, and refuses it in one sentence."""
+    """Reads the body within the server's limits; an invalid one is refused in one sentence."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -142,7 +142,7 @@ class _JsonRoute(APIRoute):
 
 
 def _post(app: FastAPI, path: str, model: Any, answer: Answer, **documented: Any) -> None:
-    """Adds a route whose body is of a model that is known when the server starts."""
+    """Adds a POST route whose body model is only known at server start."""
 
     async def endpoint(request: Request, body: Any) -> Response:
         return await answer(body, request.state.arrived)
@@ -191,7 +191,7 @@ class PageFile:
 
 
 def page_files() -> dict[str, PageFile]:
-    """The playground's files by their paths: no path of a request is ever looked up on disk."""
+    """Reads the playground's files by URL path, so that no request path is looked up on disk."""
     made = {}
     for entry in (files("holdfast") / "serve" / "page").iterdir():
         if media_type := _TYPES.get(PurePath(entry.name).suffix):

@@ -1,4 +1,4 @@
-"""The bodies of requests, as Pydantic models, from which the OpenAPI document is made."""
+"""Request bodies as Pydantic models, from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Model = TypeVar("Model", bound="Body")
 
 MAX_SEED = 2**63 - 1
 _MAX_TEXT = 100_000  # characters of an emphasised text
-_MAX_TOOLS = 128  # as OpenAI takes
-_MAX_DEPTH = 64  # of lists and objects in each other, as of a tool's parameters
-_MAX_SPEC = 20_000  # characters of methods, which may list every head of a model
-_JOINT = "\n"  # between the texts of one message, as vLLM puts them together
+_MAX_TOOLS = 128  # OpenAI's limit
+_MAX_DEPTH = 64  # of nested lists and objects, such as a tool's parameters
+_MAX_SPEC = 20_000  # characters of a method spec, which may list every head of a model
+_JOINT = "\n"  # joins the text parts of a message, as vLLM does
 
 Name = Annotated[str, Field(max_length=1_000)]
 Text = Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
@@ -52,7 +52,7 @@ Characters = Annotated[
 
 
 def _allow_null(schema: dict[str, Any]) -> None:
-    """A field that is not required may be null, which is as if it were left out."""
+    """Lets every optional field be null, which is the same as leaving it out."""
     for name, field in schema.get("properties", {}).items():
         if name not in schema.get("required", ()) and None not in field.get("enum", ()):
             kept = {key: field.pop(key) for key in ("description", "default") if key in field}
@@ -61,7 +61,7 @@ def _allow_null(schema: dict[str, Any]) -> None:
 
 
 class Body(StrictModel):
-    """An object of a request."""
+    """An object in a request."""
 
     model_config = ConfigDict(json_schema_extra=_allow_null)
 
@@ -96,7 +96,7 @@ class Body(StrictModel):
 
 
 def _check_encodable(name: str, value: Any) -> None:
-    """Refuses half of a pair of surrogates, which JSON can write and no tokenizer can read."""
+    """Refuses lone surrogates, which JSON can express but no tokenizer can read."""
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, list):
             _check_encodable(name, text)
@@ -110,7 +110,7 @@ def _check_encodable(name: str, value: Any) -> None:
 
 
 def _check_object(name: str, value: dict[str, Any]) -> None:
-    """Refuses an object of the caller's own that no tokenizer can read, or that is too deep."""
+    """Refuses a caller's object that is nested too deeply or that no tokenizer can read."""
     parts: list[tuple[Any, int]] = [(value, 0)]
     while parts:
         part, depth = parts.pop()
@@ -128,24 +128,24 @@ def _check_object(name: str, value: dict[str, Any]) -> None:
 
 
 def _is_same(value: Any, known: Any) -> bool:
-    """Equal as JSON is, where 0 and 0.0 are, and false and 0 are not."""
+    """Compares as JSON does: 0 equals 0.0, but false does not equal 0."""
     return bool(value == known) and isinstance(value, bool) == isinstance(known, bool)
 
 
 def _unsupported(*accepted: Any) -> Any:
-    """A field of OpenAI's that is taken where it changes nothing, and refused where it would."""
+    """An OpenAI field that is accepted with values that change nothing, and otherwise refused."""
     values = " or ".join(f"`{json.dumps(value)}`" for value in accepted)
     description = f"Not implemented: leave it out{f' or give {values}' if values else ''}."
     return Field(None, json_schema_extra={"enum": [*accepted, None]}, description=description)
 
 
 def _ignored(why: str) -> Any:
-    """A field that is taken and changes nothing, as it could change no reply."""
+    """A field that is accepted but ignored, because it cannot affect a reply."""
     return Field(None, description=f"Changes nothing: {why}.")
 
 
 class TextPart(Body):
-    """A part of a message; this server reads text alone."""
+    """A part of a message; this server only reads text."""
 
     type: Literal["text"]
     text: str
@@ -167,14 +167,14 @@ class FunctionDefinition(Body):
 
 
 class FunctionTool(Body):
-    """A tool that is declared; the chat template shows it to the model."""
+    """A declared tool, which the chat template shows to the model."""
 
     type: Literal["function"]
     function: FunctionDefinition
 
 
 def plain_tools(tools: Sequence[FunctionTool]) -> list[Tool]:
-    """Tools as a chat template reads them."""
+    """Returns tools in the form that chat templates expect."""
     return [tool.model_dump(exclude_none=True) for tool in tools]
 
 
@@ -198,7 +198,7 @@ class CalledFunction(Body):
 
 
 class MessageToolCall(Body):
-    """A call of a tool, as an earlier answer had it."""
+    """A tool call from an earlier answer."""
 
     id: Name
     type: Literal["function"]
@@ -206,7 +206,7 @@ class MessageToolCall(Body):
 
 
 class ChatMessage(Body):
-    """A message, with what OpenAI's clients send back of an assistant's."""
+    """A message, with the fields that OpenAI's clients send back in an assistant's messages."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | Annotated[list[TextPart], Field(min_length=1)] = Field(
@@ -217,7 +217,7 @@ class ChatMessage(Body):
     audio: Any = _unsupported([])
     function_call: Any = _unsupported([])
     tool_calls: list[MessageToolCall] = Field([], description="Of an earlier answer.")
-    tool_call_id: Name | None = Field(None, description="Of the call whose result this is.")
+    tool_call_id: Name | None = Field(None, description="The call that this is the result of.")
     annotations: Any = _unsupported([])
 
     @model_validator(mode="before")
@@ -227,7 +227,7 @@ class ChatMessage(Body):
         return {**body, "content": ""} if alone else body
 
     def plain(self) -> Message:
-        """The message as a chat template reads it."""
+        """Returns the message in the form that chat templates expect."""
         role = "system" if self.role == "developer" else self.role
         text = self.content
         if not isinstance(text, str):
@@ -243,7 +243,7 @@ class ChatMessage(Body):
 
 
 class VllmArguments(Body):
-    """The steering of a request under the names of the vLLM plug-in."""
+    """A request's steering under the names of the vLLM plug-in."""
 
     holdfast: str | None = Field(None, max_length=_MAX_SPEC)
     holdfast_text: Text | None = None
@@ -251,7 +251,7 @@ class VllmArguments(Body):
 
 
 class SpanFields(Body):
-    """Emphasis in place of the system prompt, and the role of the system prompt."""
+    """The span (the system prompt, or emphasis in its place), and the system prompt's role."""
 
     model: Name | None = Field(None, description="Without it, the model that is served.")
     emphasis: list[Text | Occurrence | Characters] = Field(
@@ -279,7 +279,7 @@ class StreamOptions(Body):
 
 
 class GeneratingBody(SpanFields):
-    """The fields of every request for a reply."""
+    """Fields shared by all requests that generate replies."""
 
     temperature: float = Field(1.0, ge=0, le=2, description="0 takes the likeliest token.")
     top_p: float = Field(1.0, gt=0, le=1, description="Mass of the nucleus that is drawn from.")
@@ -294,7 +294,7 @@ class GeneratingBody(SpanFields):
     steering: str | None = Field(
         None,
         max_length=_MAX_SPEC,
-        description="Methods that hold on to the system prompt, or to the emphasis:"
+        description="Methods that keep the model on the system prompt, or on the emphasis:"
         " `boost:factor=2`, several joined by `+`, or `none`; `/v1/steering` lists them.",
     )
     trace: bool | Literal["heads"] = Field(
@@ -317,7 +317,7 @@ class GeneratingBody(SpanFields):
 
     @property
     def token_limit(self) -> int | None:
-        """New tokens at most, where the body says so."""
+        """The most new tokens, if the body sets a limit."""
         return self.max_tokens
 
     @property
@@ -327,7 +327,7 @@ class GeneratingBody(SpanFields):
 
     @model_validator(mode="after")
     def _read_vllm_names(self) -> GeneratingBody:
-        """The steering under the names of the vLLM plug-in is the same as under ours."""
+        """Treats steering under the vLLM plug-in's names as if it were under ours."""
         if self.stream_options is not None and not self.stream:
             raise refused_field(
                 "stream_options",
@@ -394,7 +394,7 @@ class ChatBody(GeneratingBody):
 
     @property
     def likeliest(self) -> int | None:
-        """Likeliest tokens that are listed at each position; None: no log-probabilities."""
+        """How many of the likeliest tokens to list per position; None: no log-probabilities."""
         return (self.top_logprobs or 0) if self.logprobs else None
 
     @field_validator("tool_choice", mode="before")
@@ -431,7 +431,7 @@ class ChatBody(GeneratingBody):
 
     @property
     def chat(self) -> list[Message]:
-        """The messages as a chat template reads them."""
+        """The messages in the form that chat templates expect."""
         return [message.plain() for message in self.messages]
 
 
@@ -450,12 +450,12 @@ class CompletionBody(GeneratingBody):
 
     @property
     def likeliest(self) -> int | None:
-        """As of `ChatBody`."""
+        """As in `ChatBody`."""
         return self.logprobs
 
     @property
     def prompts(self) -> list[str | list[int]]:
-        """The texts and token ids that are continued."""
+        """The prompts to continue, each a text or a list of token ids."""
         match self.prompt:
             case [int(), *_]:
                 return [self.prompt]  # type: ignore[list-item]
@@ -465,7 +465,7 @@ class CompletionBody(GeneratingBody):
 
 
 def within_limits(body: type[Model], limits: Limits) -> type[Model]:
-    """A body whose numbers end where the limits of a server do."""
+    """Returns the body model with its fields bounded by the server's limits."""
     most = {
         "max_tokens": Le(limits.tokens),
         "max_completion_tokens": Le(limits.tokens),
@@ -483,7 +483,7 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
 
 
 def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
-    """A body as its model has it."""
+    """Validates a body against its model; raises a `Refusal` if it is invalid."""
     try:
         return body.model_validate(value)
     except ValidationError as error:

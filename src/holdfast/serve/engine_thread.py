@@ -1,8 +1,8 @@
-"""One thread owns the model and its session, and steps it while there is work.
+"""A thread that owns the model and its session, and steps it while there is work.
 
-Requests come from the tasks of event loops, and their tokens go back there: one call per step and
-loop, however many rows there are. Rendering and tokenizing happen in another thread, so that a long
-prompt does not keep the rows that run waiting.
+Requests come from tasks on event loops, and their tokens are sent back there with one call per step
+and loop, however many rows there are. Rendering and tokenizing happen in another thread, so that a
+long prompt does not delay the running rows.
 """
 
 import asyncio
@@ -23,20 +23,20 @@ from holdfast.models.requests import Request
 from holdfast.serve.generation import LiveReply, Token, Update
 
 _LOG = logging.getLogger("holdfast")
-_FAILURES = 3  # steps that fail without a reply in between, before the thread gives up
+_FAILURES = 3  # failed steps with no reply in between after which the thread gives up
 
 
 class EngineThread:
-    """Answers requests of event loops in one batch; takes `queue` more than run at once."""
+    """Answers requests from event loops in one batch, and queues up to `queue` more."""
 
     def __init__(self, model: LocalModel, queue: int = 64):
         self.model, self.queue = model, queue
         self.open = 0
         self.error: Exception | None = None
         self._session = model.session(long_lived=True)
-        self._open_answers: dict[LiveReply, Answer] = {}  # of the thread alone
+        self._open_answers: dict[LiveReply, Answer] = {}  # used only by the engine thread
         self._failures = 0
-        self._news = threading.Condition()  # guards what follows, and `open`
+        self._news = threading.Condition()  # guards the fields below, and `open`
         self._submitted: list[LiveReply] = []
         self._cancelled: list[LiveReply] = []
         self._draining = self._closing = False
@@ -45,20 +45,20 @@ class EngineThread:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes requests: it was started, does not drain, and has not died."""
+        """Whether it accepts requests: it has started, is not draining, and has not died."""
         return self._thread.is_alive() and not self._draining and self.error is None
 
     @property
     def running(self) -> int:
-        """Requests that are being forwarded; the other open ones wait."""
+        """How many requests are in the batch; the other open ones wait."""
         return self._session.running
 
     def start(self) -> None:
-        """Begins to answer."""
+        """Starts answering requests."""
         self._thread.start()
 
     async def submit(self, request: Request, top_logprobs: int | None = None) -> LiveReply:
-        """Takes a request in, as `LocalSession.submit`."""
+        """Submits a request, as `LocalSession.submit` does."""
         with self._news:
             self._refuse()
             self.open += 1
@@ -77,13 +77,13 @@ class EngineThread:
         return generation
 
     async def drain(self) -> None:
-        """Refuses what is new, and waits until all that was taken has ended."""
+        """Refuses new requests, and waits until all accepted ones have ended."""
         self._draining = True
         while self.open and self._thread.is_alive():
             await asyncio.sleep(0.02)
 
     def close(self) -> None:
-        """Ends the thread; what has not ended ends with an error."""
+        """Stops the thread; unfinished requests end with an error."""
         with self._news:
             self._draining = self._closing = True
             self._news.notify()
@@ -118,7 +118,7 @@ class EngineThread:
     # In the engine's thread
 
     def _work(self) -> None:
-        small = self.model.runner.small  # then the other processors are the clients'
+        small = self.model.runner.small  # if so, the other processors are left to the clients
         try:
             with one_thread() if small else nullcontext():
                 while self._take_up():
@@ -129,7 +129,7 @@ class EngineThread:
             self._die(error)
 
     def _take_up(self) -> bool:
-        """Waits for work and takes up what has come; False where the thread is to end."""
+        """Waits for work and picks up what has arrived; False once the thread should end."""
         with self._news:
             while not (self._open_answers or self._submitted or self._cancelled or self._closing):
                 self._news.wait()
@@ -154,7 +154,7 @@ class EngineThread:
         self._notify()
 
     def _notify(self) -> None:
-        """Notifies every event loop of what the step has given its requests."""
+        """Sends each event loop the new output of its requests."""
         updated = {
             generation: answer
             for generation, answer in self._open_answers.items()
@@ -178,7 +178,7 @@ class EngineThread:
     ) -> None:
         try:
             loop.call_soon_threadsafe(_receive, updates)
-        except RuntimeError:  # the loop is closed, and nobody waits there
+        except RuntimeError:  # the loop is closed, so nobody is waiting there
             for generation, _ in updates:
                 self._drop(generation)
 
@@ -198,7 +198,7 @@ class EngineThread:
             self._deliver(generation.loop, [(generation, part)])
 
     def _die(self, error: BaseException) -> None:
-        """Ends what is open, and what is submitted before others see that the thread is dead."""
+        """Ends all open requests, and any submitted before callers see that the thread is dead."""
         with self._news:
             self.error = _failure(error)
             submitted, self._submitted = self._submitted, []
@@ -214,8 +214,8 @@ def _receive(updates: Sequence[tuple[LiveReply, Update]]) -> None:
 
 
 def _read_masses(replies: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, ...]]:
-    """The mass on the span of tokens that were not sent yet, for those who want it."""
-    # float32 [layer, head] each, with uniform attention as one more column, read at once
+    """The masses on the span of tokens not sent yet, for the answers that trace them."""
+    # each float32 [layer, head], with uniform attention as an extra column; all read at once
     wanted = {
         answer: [
             torch.column_stack(both)
@@ -232,7 +232,7 @@ def _read_masses(replies: Sequence[Answer]) -> dict[Answer, tuple[torch.Tensor, 
 
 
 def _part(answer: Answer, masses: Sequence[torch.Tensor]) -> Update:
-    """The tokens of an answer that were not sent yet, and its end."""
+    """The tokens of an answer not sent yet, and its reply or error if it has ended."""
     updates = answer.handle.log_probabilities[answer.taken : len(answer.token_ids)]
     tokens = []
     for token, mass, known in zip_longest(answer.take(), masses, updates):

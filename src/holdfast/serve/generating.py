@@ -1,4 +1,4 @@
-"""Replies to one request: submitted together, sent whole or as they are drawn."""
+"""Replies to one request, submitted together and sent whole or streamed."""
 
 import asyncio
 import itertools
@@ -24,7 +24,7 @@ _numbers = itertools.count(1)
 
 
 class Exchange:
-    """A request that arrived at a time of `time.monotonic`, and its replies."""
+    """A request and its replies; `arrived` is when it arrived, by `time.monotonic`."""
 
     def __init__(self, service: Service, submission: Submission, shapes: Shapes, arrived: float):
         self.service, self.submission, self.shapes = service, submission, shapes
@@ -33,7 +33,7 @@ class Exchange:
         self._stopwatches = list[Stopwatch]()
 
     async def answer(self, send: Send) -> None:
-        """Answers in time, and leaves no row behind, whatever becomes of it."""
+        """Answers within the time limit, and always frees the request's rows."""
         seconds = self.service.limits.seconds
         try:
             async with asyncio.timeout(seconds - (time.monotonic() - self._arrived)):
@@ -52,7 +52,7 @@ class Exchange:
             )
 
     async def _submit_all(self) -> None:
-        """Submits all choices at once, so that no other request takes the room between them."""
+        """Submits all choices together, so that no other request takes a slot between them."""
         tasks = [asyncio.ensure_future(self._submit(request)) for request in self._watched()]
         try:
             await asyncio.wait(tasks)
@@ -83,14 +83,14 @@ class Exchange:
             raise refusal_of(error, "steering") from None
 
     def _watched(self) -> Sequence[Request]:
-        """The requests, traced for the metrics where it is this one's turn."""
+        """The requests; once in `watched` submissions, the first is traced for the metrics."""
         every, requests = self.service.watched, self.submission.requests
         if not every or next(_numbers) % every:
             return requests
         return replace(requests[0], trace=True), *requests[1:]
 
     async def _send(self, send: Send) -> None:
-        """Sends the answer; what goes wrong from here on is no fault of the request's."""
+        """Sends the answer; errors from here on are not the request's fault."""
         try:
             if self.submission.body.stream:
                 await start_events(send)
@@ -179,7 +179,7 @@ class Exchange:
 
 
 async def _together(works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Does all of them at once; where one fails, the others are cancelled, and its error raised."""
+    """Runs all coroutines concurrently; if one fails, cancels the others and raises its error."""
     if len(works) == 1:
         return [await works[0]]
     tasks = [asyncio.ensure_future(work) for work in works]

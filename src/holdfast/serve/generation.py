@@ -1,4 +1,4 @@
-"""Replies on their way: what the engine's thread sends, and the text that comes of it."""
+"""Replies in progress: the engine thread's updates, and the text made from them."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from holdfast.serve.tool_calls import CallParser, ParsedCall
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a reply, as it was drawn; masses are None unless it is traced and has a span."""
+    """A drawn token of a reply; masses are None unless the request is traced and has a span."""
 
     token_id: int
-    mass: float | None = None  # on the span, that it was drawn under, mean over all heads
+    mass: float | None = None  # on the span when it was drawn, mean over all heads
     uniform: float | None = None  # the same if every layer attended evenly to the tokens it sees
-    heads: Tensor | None = None  # the mass of each, float32 [layer, head]
-    logprob: float | None = None  # at temperature 1 over the whole vocabulary; None unless wanted
+    heads: Tensor | None = None  # the mass in each head, float32 [layer, head]
+    logprob: float | None = None  # at temperature 1 over the whole vocabulary; None unless asked
     top: tuple[tuple[int, float], ...] = ()  # the likeliest tokens and their log-probabilities
-    text: str = ""  # once it is read; "" where a later token completes its character
+    text: str = ""  # once decoded; "" if a later token completes its character
 
 
 @dataclass(frozen=True)
 class Update:
-    """New output of a request after a step, with its reply or its error where it has ended."""
+    """New output of a request after a step, with its reply or error if it has ended."""
 
     tokens: tuple[Token, ...] = ()
-    cached: int = 0  # tokens of its prompt that were not forwarded
+    cached: int = 0  # prompt tokens that were not forwarded
     reply: Reply | None = None
     error: Exception | None = None
 
 
 class LiveReply:
-    """A reply while it is generated, for one task of one event loop; `give_up` frees its row."""
+    """A reply being generated, for one task of one event loop; `give_up` frees its row."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class LiveReply:
 
     @property
     def cached_tokens(self) -> int:
-        """Tokens of the prompt that were not forwarded; 0 until the first token is drawn."""
+        """Prompt tokens that were not forwarded; 0 until the first token is drawn."""
         return self._latest.cached
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether the reply has ended or was cancelled."""
         latest = self._latest
         return self._cancelled or latest.reply is not None or latest.error is not None
 
     async def __aiter__(self) -> AsyncIterator[Token]:
-        """The tokens, each once; raises the request's error behind those that were drawn."""
+        """Yields each token once, then raises the request's error, if any."""
         while True:
             while self._tokens:
                 yield self._tokens.popleft()
@@ -82,7 +82,7 @@ class LiveReply:
             raise self._latest.error
 
     async def reply(self) -> Reply:
-        """The whole reply, once it has ended; raises its error, or `ModelError` if cancelled."""
+        """Waits for the whole reply; raises its error, or `ModelError` if it was cancelled."""
         await self._ended.wait()
         if self._latest.error is not None:
             raise self._latest.error
@@ -91,7 +91,7 @@ class LiveReply:
         return self._latest.reply
 
     def cancel(self) -> None:
-        """Gives up an unfinished reply and its untaken tokens; its row is free within a step."""
+        """Cancels an unfinished reply and drops unread tokens; its row is free within a step."""
         if not self.done:
             self._cancelled = True
             self._tokens.clear()
@@ -99,7 +99,7 @@ class LiveReply:
             self._give_up(self)
 
     def receive(self, update: Update) -> None:
-        """Takes what a step gave; called in its event loop."""
+        """Receives the update of a step; called in its event loop."""
         if not self._cancelled:
             self._tokens += update.tokens
             self._latest = update
@@ -116,28 +116,28 @@ Finish = Literal["stop", "length", "tool_calls"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a reply, sent at once; what is behind the tokens is of the last piece alone."""
+    """A piece of a reply, sent at once; only the last piece sets the fields after `tokens`."""
 
     tokens: tuple[Token, ...] = ()  # the last one's text may be cut by a stop string
     finish_reason: Finish | None = None
     end_mass: float | None = None  # of the token that ended the reply, if one did and it is traced
     end_uniform: float | None = None  # the same if every layer attended evenly
-    calls: tuple[ParsedCall, ...] = ()  # of tools, those in the whole text
+    calls: tuple[ParsedCall, ...] = ()  # tool calls in the whole text
 
     @property
     def text(self) -> str:
-        """The part of the reply that is new."""
+        """The text of its tokens."""
         tokens = self.tokens
         return tokens[0].text if len(tokens) == 1 else "".join(token.text for token in tokens)
 
 
 class Speech:
-    """Takes tokens, gives those whose text is certain; `special`: special tokens are text too."""
+    """Releases tokens once their text is certain; `special`: special tokens count as text."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False
     ):
-        self.stopped = False  # whether a stop has ended the reply
+        self.stopped = False  # whether a stop string has ended the reply
         self._tokenizer = tokenizer.backend_tokenizer
         self._decoder = DecodeStream(skip_special_tokens=not special)
         self._stops = tuple(stops)
@@ -145,14 +145,14 @@ class Speech:
         self._characters = 0  # of the reply so far, pending ones included
 
     def add(self, token: Token) -> tuple[Token, ...]:
-        """Takes the next token."""
+        """Adds the next token; returns the tokens whose text is now certain."""
         text = self._decoder.step(self._tokenizer, token.token_id) or ""
         self._pending.append(replace(token, text=text))
         self._characters += len(text)
         return self._release() if text else ()
 
     def finish(self, reply: str) -> tuple[Token, ...]:
-        """The rest of `reply`, the whole text; bytes of no character become U+FFFD."""
+        """The remaining tokens of `reply`, the whole text; invalid bytes become U+FFFD."""
         if (missing := reply[self._characters :]) and self._pending:
             last = self._pending.pop()
             self._pending.append(replace(last, text=last.text + missing))
@@ -171,14 +171,14 @@ class Speech:
         return self._take(len(text) - open_end)
 
     def _take(self, characters: int, cut: bool = False) -> tuple[Token, ...]:
-        """The pending tokens whose text ends within `characters`; with `cut`, part of the next."""
+        """Pops pending tokens whose text ends within `characters`; with `cut`, part of the next."""
         count = position = 0
         for token in self._pending:
             if position + len(token.text) > characters:
                 break
             count, position = count + 1, position + len(token.text)
         while count < len(self._pending) and count and not self._pending[count - 1].text:
-            count -= 1  # it begins a character of the token that stays
+            count -= 1  # it begins a character that a remaining token completes
         taken, self._pending = self._pending[:count], self._pending[count:]
         if cut and position < characters:
             rest = self._pending[0]
@@ -187,7 +187,7 @@ class Speech:
 
 
 def _overlap(text: str, stop: str) -> int:
-    """The length of the longest end of `text` that a stop string begins with."""
+    """The length of the longest suffix of `text` that is a proper prefix of `stop`."""
     lengths = range(min(len(text), len(stop) - 1), 0, -1)
     return next((length for length in lengths if text.endswith(stop[:length])), 0)
 
@@ -198,8 +198,8 @@ async def speak(
     stops: Sequence[str],
     parser: CallParser | None = None,
 ) -> AsyncIterator[Piece]:
-    """A reply piece by piece, the last one with why it ended (and, with a parser, the tool calls);
-    raises its own error.
+    """Yields a reply piece by piece, or raises its error; the last piece says why the reply ended
+    and, with a parser, has its tool calls.
     """
     text = ""
     async for piece in _spoken(generation, tokenizer, stops, parser is not None):

@@ -1,4 +1,4 @@
-"""Prometheus metrics at `/metrics`; each server has a registry of its own."""
+"""Prometheus metrics at `/metrics`; each server has its own registry."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ _SECONDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 600,
 )  # fmt: skip
 _MASS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0)
-_ROUNDS = 16  # later ones share a label, so that no client can make labels without end
+_ROUNDS = 16  # later ones share a label, so that no client can create labels without limit
 
 
 class Stopwatch:
-    """Times the tokens of one choice and adds up their mass; None where nothing was measured."""
+    """Times one choice's tokens and adds up their mass; values are None if nothing was measured."""
 
     def __init__(self, arrived: float):
         self.tokens = 0
@@ -26,7 +26,7 @@ class Stopwatch:
         self._mass, self._traced = 0.0, 0
 
     def note(self, piece: Piece) -> None:
-        """Takes what was told."""
+        """Records a piece."""
         if not piece.tokens:
             return
         self._latest = time.monotonic()
@@ -74,13 +74,13 @@ class Metrics:
             Gauge(name, description, registry=registry).set_function(count)
 
     def exposition(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """Returns all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def note_answer(
         self, usage: Mapping[str, Any], watches: Sequence[Stopwatch], round_: int, steered: bool
     ) -> None:
-        """Counts what a request took, however it ended; `round_` is 0 where there is no dialog."""
+        """Records a request's costs, however it ended; `round_` is 0 if there is no dialog."""
         cached = usage["prompt_tokens_details"]["cached_tokens"]
         self.tokens.labels("prompt").inc(usage["prompt_tokens"])
         self.tokens.labels("cached").inc(cached)

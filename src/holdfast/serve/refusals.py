@@ -1,4 +1,4 @@
-"""Every way a request is refused, in OpenAI's error shape.
+"""Refusals of requests, in OpenAI's error format.
 
 {"error": {"message": SENTENCE, "type": KIND, "param": FIELD or null, "code": WORD or null}}
 """
@@ -10,8 +10,8 @@ from holdfast.common.validation import Problem
 from holdfast.errors import HoldfastError, PromptTooLong, UnknownName
 from holdfast.serve.responses import ErrorResponse
 
-_LONGEST = 600  # characters of a sentence: what it quotes is the client's, and may be long
-_END = 200  # of them at its end, where the cure stands
+_LONGEST = 600  # characters of a message: it quotes client input, which may be long
+_END = 200  # of these, how many are kept at the end, which names the cure
 
 _TYPES = {
     401: "authentication_error",
@@ -32,13 +32,13 @@ _CODES = {
 
 @dataclass
 class Refusal(Exception):
-    """A request that is not answered."""
+    """The refusal of a request."""
 
     message: str  # one sentence that names the value seen and the cure
-    param: str | None = None  # the field that it is about
-    code: str | None = None  # a word for programs
-    status: int = 400  # of the answer
-    headers: Mapping[str, str] = field(default_factory=dict)  # of the answer, beside the usual ones
+    param: str | None = None  # the field that it concerns
+    code: str | None = None  # the reason, for programs
+    status: int = 400  # HTTP status of the answer
+    headers: Mapping[str, str] = field(default_factory=dict)  # in addition to the usual ones
 
     def body(self) -> ErrorResponse:
         """The refusal as JSON."""
@@ -56,17 +56,17 @@ class Refusal(Exception):
 
 
 def refused_field(param: str, message: str, code: str = _INVALID) -> Refusal:
-    """A field whose value is not taken."""
+    """The refusal of a field's value."""
     return Refusal(message, param, code)
 
 
 def refusal_of_problem(problem: Problem) -> Refusal:
-    """A body that does not have the form of its model."""
+    """The refusal of a body that does not match its model."""
     return Refusal(problem.sentence, problem.field or None, _CODES.get(problem.kind, _INVALID))
 
 
 def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
-    """The refusal of a request by an error of its own."""
+    """The refusal that reports an error of Holdfast."""
     if isinstance(error, PromptTooLong):
         return Refusal(str(error), "messages", "context_length_exceeded")
     code = "unknown_name" if isinstance(error, UnknownName) else _INVALID
@@ -74,11 +74,11 @@ def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
 
 
 def too_slow(seconds: float) -> Refusal:
-    """The time of a request is over."""
+    """The refusal of a request that has run out of time."""
     return Refusal(
         f"The reply was not complete after {seconds:g} s, this server's limit for one request;"
         " request fewer tokens, or try again when it is less busy.",
         code="timeout",
         status=504,
-        headers={"X-Should-Retry": "false"},  # which OpenAI's clients heed
+        headers={"X-Should-Retry": "false"},  # respected by OpenAI's clients
     )

@@ -1,4 +1,4 @@
-"""Bodies as requests for the engine: what is drawn, and which methods steer it."""
+"""Turns request bodies into engine requests, with their sampling and steering."""
 
 import hashlib
 import secrets
@@ -33,13 +33,13 @@ from holdfast.serve.tool_calls import CallParser
 class Steering:
     """The methods of a reply."""
 
-    methods: tuple[Method, ...]  # those that its request names, or the server's
-    why: str = ""  # why there are none; "" where there are some
+    methods: tuple[Method, ...]  # those that the request names, or the server's default
+    why: str = ""  # why there are none; "" if there are any
 
     def report(self, requests: Sequence[Request]) -> AppliedSteering:
-        """The steering as the answer with these choices reports it.
+        """Reports the steering of these requests, for their answer.
 
-        A method that edits messages may draw no edit; then nothing was applied.
+        Methods that edit messages may draw no edit; if all methods did so, nothing was applied.
         """
         report = AppliedSteering(steering=spell(self.methods), applied=not self.why)
         if self.why:
@@ -56,14 +56,14 @@ class Steering:
 
 @dataclass(frozen=True)
 class Submission:
-    """A body, and the requests that it makes."""
+    """A body, and the engine requests made from it."""
 
     body: bodies.ChatBody | bodies.CompletionBody
-    # one per choice, in the order of their index; those of a prompt follow one another
+    # one per choice, in index order; those of the same prompt are consecutive
     requests: tuple[Request, ...]
     steering: Steering
-    round: int = 0  # of the dialog, from 1; 0 where there is no dialog
-    parser: CallParser | None = None  # of the tool calls in the replies; None: they are text alone
+    round: int = 0  # of the dialog, from 1; 0 if there is no dialog
+    parser: CallParser | None = None  # of tool calls in the replies; None: replies are only text
 
 
 def read_chat(
@@ -96,7 +96,7 @@ def read_completion(
     limits: Limits,
     tokenizer: PreTrainedTokenizerFast,
 ) -> Submission:
-    """The requests of a completion, as `read_chat`; a default steering needs emphasis here."""
+    """The requests of a completion, as `read_chat`; here, only emphasis can be the span."""
     prompts = body.prompts
     if len(prompts) * body.n > limits.choices:
         raise refused_field(
@@ -122,7 +122,7 @@ def read_completion(
 
 
 def read_tokens(body: bodies.TokenizeBody, limits: Limits, parser: CallParser) -> Request:
-    """The chat or text whose tokens a body of `/tokenize` wants."""
+    """The chat or text whose tokens a `/tokenize` body asks for."""
     if (body.messages is None) == (body.prompt is None):
         raise refused_field("messages", "Give messages or a prompt, one of the two.")
     tools = bodies.plain_tools(body.tools)
@@ -134,7 +134,7 @@ def read_tokens(body: bodies.TokenizeBody, limits: Limits, parser: CallParser) -
 
 
 def read_spec(spec: str) -> tuple[Method, ...]:
-    """The methods of a spec string that came over the wire, which names no files."""
+    """Parses a spec string that came over the wire, which must not name files."""
     try:
         return parse(spec, files=False)
     except HoldfastError as error:
@@ -142,19 +142,19 @@ def read_spec(spec: str) -> tuple[Method, ...]:
 
 
 def dialog_seed(messages: Sequence[Message]) -> int:
-    """The same for all turns of a dialog: methods that edit messages stand by what they did."""
+    """A seed shared by all turns of a dialog, so that methods repeat their edits of messages."""
     first = next((m["content"] for m in messages if m["role"] == "user"), "")
     system = [m["content"] for m in messages if m["role"] == "system"]
     return int.from_bytes(hashlib.sha256(repr((system, first)).encode()).digest()[:8], "big")
 
 
 def has_prompt(messages: Sequence[Message]) -> bool:
-    """Whether a chat has a system prompt with words."""
+    """Whether a chat has a system prompt that is not blank."""
     return any(message["role"] == "system" and message["content"].strip() for message in messages)
 
 
 def check_model(name: str | None, served: str) -> None:
-    """Refuses another model than the one that is served."""
+    """Refuses any model name but the served one."""
     if name is not None and name != served:
         message = f"There is no model {name[:100]!r} here; this server has {served!r}."
         raise Refusal(message, "model", "model_not_found", 404)
@@ -163,13 +163,13 @@ def check_model(name: str | None, served: str) -> None:
 def _choose_methods(
     body: bodies.GeneratingBody, default: Sequence[Method], has_span: bool
 ) -> Steering:
-    """The methods of a request, whose chat has something to hold on to or has not."""
+    """The methods of a request; `has_span`: whether it has a system prompt or emphasis."""
     if body.steering is None:
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
         if has_span or not _needs_span(default):
             return Steering(tuple(default))
-        return Steering((), "there is no system prompt and no emphasis to hold on to")
+        return Steering((), "there is no system prompt and no emphasis to steer towards")
     chosen = read_spec(body.steering)
     if not chosen:
         return Steering((), "the request asks for none")
@@ -184,12 +184,12 @@ def _choose_methods(
 
 
 def _needs_span(chosen: Sequence[Method]) -> bool:
-    """Whether some method has nothing to do without a system prompt or emphasis."""
+    """Whether any method has no effect without a system prompt or emphasis."""
     return not all(affects_pre_span([method]) for method in chosen)
 
 
 def _edited(request: Request) -> list[int]:
-    """The messages, from 0, that the model is not shown as they were sent."""
+    """The numbers, from 0, of messages that the model does not see as they were sent."""
     shown = edit_messages(request.messages, request.methods, request.editing_seed)
     pairs = zip_longest(request.messages, shown)
     return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]

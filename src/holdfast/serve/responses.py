@@ -1,4 +1,4 @@
-"""OpenAI's answers, whole and in chunks, with Holdfast's fields beside them."""
+"""Answers in OpenAI's format, whole and in chunks, with Holdfast's additional fields."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast.serve.generation import Finish, Piece, Token
 from holdfast.serve.tool_calls import ParsedCall
 
 _DIGITS = 4  # of masses
-_LOWEST = -9999.0  # in place of minus infinity, which JSON lacks; OpenAI's own number
-_REPLACED = "\ufffd"  # what a tokenizer writes for bytes that are no character
+_LOWEST = -9999.0  # replaces minus infinity, which JSON lacks; OpenAI uses the same number
+_REPLACED = "\ufffd"  # how tokenizers decode bytes that form no character
 
 
 class Share(TypedDict):
@@ -24,24 +24,24 @@ class Share(TypedDict):
 
 
 class TokenMass(Share):
-    """A token with its mass, and, if requested, that of each [layer][head]."""
+    """A token with its mass and, if requested, the mass in each [layer][head]."""
 
     text: str
     heads: NotRequired[list[list[float]]]
 
 
 class Masses(TypedDict):
-    """The masses of a choice, with `trace`; `end` is of the token that ended it."""
+    """The masses of a choice, if traced; `end` is for the token that ended it."""
 
     tokens: list[TokenMass]
     end: NotRequired[Share]
 
 
 class AppliedSteering(TypedDict):
-    """The steering of an answer.
+    """The steering applied to an answer.
 
     `why` says why nothing was applied; `edited` lists per choice the messages, from 0, that methods
-    edited; `span` holds first and last (exclusive) token of each part held on to; `round` counts
+    edited; `span` has the first and last (exclusive) token of each part of the span; `round` counts
     the user's messages.
     """
 
@@ -54,13 +54,13 @@ class AppliedSteering(TypedDict):
 
 
 class Cached(TypedDict):
-    """Tokens of a prompt that were not forwarded."""
+    """Prompt tokens that were not forwarded."""
 
     cached_tokens: int
 
 
 class Usage(TypedDict):
-    """Tokens of an answer."""
+    """Token counts of an answer."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -125,7 +125,7 @@ class CompletionAnswer(_Answer):
 
 
 class TokensAnswer(TypedDict):
-    """The answer of `/tokenize`; `span` as of an answer."""
+    """The answer of `/tokenize`; `span` is as in `AppliedSteering`."""
 
     tokens: list[int]
     token_strs: list[str]
@@ -135,7 +135,7 @@ class TokensAnswer(TypedDict):
 
 
 class ErrorBody(TypedDict):
-    """One sentence, and for programs its kind, the field and a code."""
+    """One sentence and, for programs, its type, the field and a code."""
 
     message: str
     type: str
@@ -144,13 +144,13 @@ class ErrorBody(TypedDict):
 
 
 class ErrorResponse(TypedDict):
-    """An error as OpenAI has it."""
+    """An error in OpenAI's format."""
 
     error: ErrorBody
 
 
 class ChatShapes:
-    """The names and the choices of `/v1/chat/completions`: whole, and pieces (`delta`) of them."""
+    """Builds the choices of `/v1/chat/completions`, whole or in pieces (`delta`)."""
 
     prefix, whole, chunk = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
@@ -172,7 +172,7 @@ class ChatShapes:
 
 
 class CompletionShapes:
-    """`/v1/completions`."""
+    """As `ChatShapes`, for `/v1/completions`."""
 
     prefix, whole, chunk = "cmpl-", "text_completion", "text_completion"
 
@@ -217,7 +217,7 @@ class Details:
         return entries
 
     def chat_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Log-probabilities as chat completions have them; None where none are wanted."""
+        """Log-probabilities in the format of chat completions; None if not requested."""
         if self.top is None:
             return None
         content = [
@@ -228,7 +228,7 @@ class Details:
         return {"content": content, "refusal": None}
 
     def completion_logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Log-probabilities as completions have them: of tokens with one text, the likeliest."""
+        """Log-probabilities in the format of completions; of tokens of one text, the likeliest."""
         if self.top is None:
             return None
         offsets = []

@@ -1,4 +1,4 @@
-"""Listening: a socket, uvicorn on it, and signals that end it in good order."""
+"""Runs uvicorn on a bound socket, with signals that shut it down gracefully."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from holdfast.errors import UsageError
 if TYPE_CHECKING:
     from holdfast.serve.engine_thread import EngineThread
 
-_LAST = 5.0  # seconds for connections to close once all is answered
+_LAST = 5.0  # seconds for connections to close after the last answer
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket with its address, which does not listen yet."""
+    """Binds a socket to an address, without listening yet."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # its protocol is named, as asyncio sends small pieces at once (TCP_NODELAY) only for such
+    # asyncio sets TCP_NODELAY, which sends small pieces at once, only if the protocol is given
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -39,7 +39,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address can only be reached from this machine."""
     if host == "localhost":
         return True
     try:
@@ -51,8 +51,8 @@ def is_loopback(host: str) -> bool:
 def run(
     app: ASGIApp, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
 ) -> None:
-    """Serves until a signal ends it, and closes the engine; `tell` takes a line.
-    The first SIGTERM or SIGINT refuses what is new and lets the rest finish; a second ends all.
+    """Serves until a signal ends it, then closes the engine; `tell` prints a status line.
+    The first SIGTERM or SIGINT refuses new requests and lets the rest finish; a second ends all.
     """
     config = uvicorn.Config(
         app,
@@ -85,7 +85,7 @@ class _Ending:
         self._draining: asyncio.Task[None] | None = None
 
     def heed(self) -> None:
-        """A signal came."""
+        """Handles a signal."""
         if self._draining is not None:
             self._server.force_exit = self._server.should_exit = True
             return
@@ -101,7 +101,7 @@ class _Ending:
 
 @contextlib.contextmanager
 def _signals(ending: _Ending) -> Iterator[None]:
-    """Within it, signals end the server; they replace uvicorn's handlers, which are set before."""
+    """Within this context, signals end the server, in place of uvicorn's handlers, set earlier."""
     loop = asyncio.get_running_loop()
     heeded = (signal.SIGTERM, signal.SIGINT)
     for number in heeded:

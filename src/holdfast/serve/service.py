@@ -11,28 +11,28 @@ from holdfast.serve.metrics import Metrics
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one request."""
+    """Limits of one request."""
 
-    tokens: int = 4096  # new ones of a reply; also the default of a request that gives no number
+    tokens: int = 4096  # new tokens per reply; also the default if a request sets no limit
     seconds: float = 600.0  # from its arrival to its last token
-    body_bytes: int = 1 << 20  # of its body
-    upload_seconds: float = 30.0  # until its body has arrived
-    messages: int = 1000  # of a chat
-    choices: int = 16  # replies to one chat (`n`), or prompts of one completion
-    emphasis: int = 64  # emphasised parts, asterisks among them
+    body_bytes: int = 1 << 20  # size of its body
+    upload_seconds: float = 30.0  # for its body to arrive
+    messages: int = 1000  # per chat
+    choices: int = 16  # `n`; for a completion, `n` times the number of prompts
+    emphasis: int = 64  # emphasised parts, including those in asterisks
 
 
 @dataclass(frozen=True)
 class Service:
     """One model behind one address."""
 
-    model: LocalModel  # that answers
-    engine: EngineThread  # the thread that steps it
-    name: str  # of the model, for clients
-    metrics: Metrics  # of this server
-    limits: Limits = field(default_factory=Limits)  # of a request
-    default: Sequence[Method] = ()  # steering of requests that ask for none
+    model: LocalModel
+    engine: EngineThread  # the thread that runs it
+    name: str  # the model's name for clients
+    metrics: Metrics
+    limits: Limits = field(default_factory=Limits)
+    default: Sequence[Method] = ()  # steering of requests that do not specify it
     version: str = ""  # of this package
-    watched: int = 8  # one request in so many is traced for the metrics, unless 0
-    # that the playground offers in place of its own: name, system prompt, message
+    watched: int = 8  # one request in this many is traced for the metrics; 0: none
+    # offered by the playground in place of its own: name, system prompt, message
     prompts: Sequence[Mapping[str, str]] = ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ParsedCall(TypedDict):
-    """A tool call of a reply; its function has a name, and arguments as a JSON text."""
+    """A tool call in a reply; its function has a name, and arguments as a JSON string."""
 
     id: str
     type: str
@@ -28,7 +28,7 @@ class ParsedCall(TypedDict):
 
 @dataclass(frozen=True)
 class CallParser:
-    """Parses tool calls by a response template: transformers' description of how a model writes."""
+    """Parses tool calls by a response template, transformers' description of a model's format."""
 
     name: str  # of the model, for errors
     model: LocalModel
@@ -46,19 +46,19 @@ class CallParser:
         return template
 
     def parse(self, text: str, prompt: str, tools: Sequence[Tool]) -> list[ParsedCall]:
-        """The calls in a reply with its special tokens; [] where one of them is malformed. The
-        prompt may end with the beginning of the reply; tools say the types of arguments.
+        """The calls in a reply with its special tokens; [] if any call is malformed. The prompt
+        may end with the beginning of the reply; tools declare the types of arguments.
         """
         calls = []
         for function in self._read(text, prompt, tools)[1]:
             arguments = json.dumps(function["arguments"], ensure_ascii=False)
             called = {"name": function["name"], "arguments": arguments}
-            # an id of the form that Mistral's templates ask for
+            # an id in the form that Mistral's templates require
             calls.append(ParsedCall(id=secrets.token_hex(8)[:9], type="function", function=called))
         return calls
 
     def without_calls(self, message: Message, tools: Sequence[Tool]) -> Message:
-        """A message of the assistant without calls in its content that `tool_calls` has, too."""
+        """Removes from an assistant's content the calls that `tool_calls` has too."""
         if not message.get("tool_calls") or not message["content"] or self.template is None:
             return message
         beside, functions = self._read(message["content"], "", tools)
@@ -68,7 +68,7 @@ class CallParser:
     def _read(
         self, text: str, prompt: str, tools: Sequence[Tool]
     ) -> tuple[Message, list[dict[str, Any]]]:
-        """The fields beside the calls, such as text and reasoning, and each called function."""
+        """The fields other than calls, such as text and reasoning, and each called function."""
         template = self.template or {}
         anchors = template.get("start_anchor", [])
         anchors = [anchors] if isinstance(anchors, str) else anchors

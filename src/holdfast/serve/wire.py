@@ -1,4 +1,4 @@
-"""JSON in and out, server-sent events, and the end of work whose client has left."""
+"""JSON input and output, server-sent events, and cancelling work when the client leaves."""
 
 import asyncio
 import json
@@ -16,18 +16,18 @@ CLIENT_CLOSED = 499  # nginx's number for a client that closed its connection
 
 
 class ClientLeft(Exception):
-    """Nobody is there any more to be answered."""
+    """The client has disconnected."""
 
 
 class Json(JSONResponse):
-    """JSON in ASCII, so that any text can be written."""
+    """A JSON response in ASCII, so that any text can be encoded."""
 
     def render(self, content: Any) -> bytes:
         return to_json(content)
 
 
 class Writing(Response):
-    """An answer that is written while it is computed, and given up when its client leaves."""
+    """An answer that is sent while it is computed, and cancelled when its client leaves."""
 
     def __init__(self, write: Callable[[Send], Coroutine[Any, Any, None]]):
         self._write = write
@@ -53,7 +53,7 @@ async def _disconnect(receive: Receive) -> None:
 
 
 async def read_json(request: Request, limits: Limits) -> Any:
-    """The body of a request."""
+    """Reads the JSON body of a request, within the limits."""
     kind = request.headers.get("content-type", "")
     if kind.split(";")[0].strip().lower() != "application/json":
         raise Refusal(
@@ -102,7 +102,7 @@ def _parse_json(raw: bytes) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Compact JSON."""
+    """Encodes a value as compact JSON."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -117,7 +117,7 @@ async def send_json(
 
 
 async def start_events(send: Send) -> None:
-    """Begins a stream of server-sent events, which no proxy should hold back."""
+    """Starts a stream of server-sent events, which proxies should not buffer."""
     raw = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
     await send({"type": "http.response.start", "status": 200, "headers": raw})
 

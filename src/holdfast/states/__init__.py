@@ -1,8 +1,8 @@
-"""Edits of what a forward pass computes besides attention: keys and values before rotation, hidden
-states behind a layer.
+"""Edits of what a forward pass computes besides attention: keys and values before rotation, and
+hidden states after a layer.
 
 A pass without such methods registers no hook. Keys are edited in the pass that computes them, so
-what is cached is edited, and serves under the same methods alone.
+the edited keys are cached, and can be reused only under the same methods.
 """
 
 from __future__ import annotations

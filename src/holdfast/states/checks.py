@@ -1,4 +1,4 @@
-"""Whether a model has what methods edit, and is the one that they were fitted on."""
+"""Checks that a model has what methods edit, and is the model that they were fitted on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SITES = {Kind.KEYS: Site.KEYS, Kind.RESIDUAL: Site.HIDDEN}
 
 
 def abilities(model: PreTrainedModel) -> frozenset[Ability]:
-    """Which of keys and hidden states a model on one device lets others edit."""
+    """Which of keys and hidden states can be edited; neither unless the model is on one device."""
     devices = {str(parameter.device) for parameter in model.parameters()}
     if len(devices) > 1 or "meta" in devices:
         return frozenset()
@@ -32,7 +32,7 @@ def abilities(model: PreTrainedModel) -> frozenset[Ability]:
 def check_states(
     model: PreTrainedModel, methods: Iterable[EditsStates], fingerprint: str = ""
 ) -> None:
-    """Refuses methods that were fitted on another model, or touch what this one has not."""
+    """Refuses methods that were fitted on another model, or touch something this one lacks."""
     for method in methods:
         sites = sites_of(model)
         file = getattr(method, "file", None)

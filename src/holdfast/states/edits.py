@@ -1,4 +1,4 @@
-"""The edits of one forward pass, of the engine or in a block of `holdfast.steering`: rows with the
+"""The edits of one forward pass, in the engine or in a block of `holdfast.steering`: rows with the
 same methods form a group.
 """
 
@@ -19,14 +19,14 @@ from holdfast.methods.protocols import EditsHidden, EditsStates
 
 @dataclass(frozen=True)
 class EditedRow:
-    """One row of a pass, as the host knows it."""
+    """One row of a pass, as known on the host."""
 
-    methods: tuple[EditsStates, ...]  # of keys and hidden states, in order
+    methods: tuple[EditsStates, ...]  # those that edit keys or hidden states, in order
     first: int  # the column of the first token that the pass computes
-    tokens: int  # how many it computes; they are its last ones, behind padding or in front of it
-    padding: int  # in front of them
-    span: Tensor  # bool [column] on the host, of the prompt's columns
-    prompt: int  # columns of the prompt
+    tokens: int  # how many it computes: the row's last ones, with padding before or after them
+    padding: int  # columns of padding before them
+    span: Tensor  # bool [column] on the host, for the prompt's columns
+    prompt: int  # the number of columns of the prompt
 
     @property
     def has_span(self) -> bool:
@@ -41,23 +41,23 @@ class EditGroup:
     """Rows with the same methods."""
 
     methods: tuple[EditsStates, ...]  # in order
-    rows: Tensor | None  # which, int64 [row]; None for all
-    # bool [row, token], True on the tokens of the pass that are held on to; None for none
+    rows: Tensor | None  # their indices, int64 [row]; None for all
+    # bool [row, token], True on the tokens of the pass that are in the span; None if none is
     span: Tensor | None
-    # bool [row, token], True on generated tokens; None where all are, or none matters
+    # bool [row, token], True on generated tokens; None if all tokens are generated
     reply: Tensor | None
 
     def of(self, states: Tensor) -> Tensor:
-        """Its rows of a pass's states, [row, token, ...]."""
+        """The group's rows of a pass's states, [row, token, ...]."""
         return states if self.rows is None else states[self.rows]
 
     def put(self, edited: Tensor, states: Tensor) -> Tensor:
-        """The states with its rows as they were edited."""
+        """The states with the group's rows replaced by the edited ones."""
         return edited if self.rows is None else states.index_copy(0, self.rows, edited)
 
 
 def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> list[EditGroup]:
-    """The edits of a pass of so many tokens, padding included; rows in no group are left alone."""
+    """The edits of a pass of `width` tokens, padding included; rows in no group are unchanged."""
     places: dict[tuple[EditsStates, ...], list[int]] = {}
     for index, row in enumerate(rows):
         if row.methods:
@@ -103,8 +103,8 @@ def _group(
 
 @lru_cache(maxsize=256)
 def _on_device(rows: tuple[int, ...], device: torch.device) -> Tensor:
-    """The same from step to step, while rows stay."""
-    with torch.inference_mode(False):  # it is kept for passes with gradients too
+    """The row indices, reused from step to step while the rows stay."""
+    with torch.inference_mode(False):  # passes with gradients use it too
         return torch.tensor(rows, device=device)
 
 
@@ -117,8 +117,8 @@ class BlockStates:
 
 
 def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) -> list[EditGroup]:
-    """The edits of a pass of the block, of these arguments by name, behind `before` columns; a
-    `UsageError` where rows or tokens cannot be counted.
+    """The edits of a pass of the block that has these arguments, by name, and comes after `before`
+    columns; a `UsageError` if rows or tokens cannot be counted.
     """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids

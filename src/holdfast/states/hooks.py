@@ -1,7 +1,7 @@
-"""A forward pass with its edits: hooks that stand in the model for the pass alone.
+"""A forward pass with its edits: hooks that are registered only for the duration of the pass.
 
-Other threads may run passes of the same model meanwhile. So each hook acts only where its own edits
-are those of the pass under way, which a context variable says.
+Other threads may run passes of the same model meanwhile. So each hook acts only if its own edits
+are those of the pass under way, which a context variable records.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Pass:
 
 @contextmanager
 def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]:
-    """Edits the pass inside, in this thread alone; registers no hook where there are no edits."""
+    """Edits the pass inside, in this thread only; registers no hook if there are no edits."""
     if not edits:
         yield
         return
@@ -64,7 +64,7 @@ def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]
 def watched(
     model: PreTrainedModel, wanted: Sequence[Site]
 ) -> Iterator[dict[Site, dict[int, Tensor]]]:
-    """The states of the pass inside, by site and layer: [row, token, ...], as they are made."""
+    """Collects the states of the pass inside, by site and layer: [row, token, ...]."""
     places = sites_of(model).places
     seen: dict[Site, dict[int, Tensor]] = {site: {} for site in wanted}
 
@@ -81,7 +81,7 @@ def watched(
 
 
 def _touched(edits: Sequence[EditGroup]) -> list[tuple[Site, int]]:
-    """The sites and layers that some method touches or reads, each once."""
+    """The sites and layers that any method touches or reads, each once."""
     touched: dict[tuple[Site, int], None] = {}
     for group in edits:
         for method in group.methods:
@@ -110,7 +110,7 @@ def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[...
 
 
 def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
-    """The states of a layer, [row, token, ...], as the groups' methods leave them."""
+    """The states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in current.edits:
         methods = [m for m in group.methods if layer in m.touched_layers and site in _sites_of(m)]
         if not methods:
@@ -124,7 +124,7 @@ def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
 
 
 def _edit_group(site: Site, layer: int, group: EditGroup, method: Any, states: Tensor) -> Tensor:
-    """The states of a group as one method leaves them, where it may touch them."""
+    """The states of a group, edited by one method where it may touch them."""
     if site in (Site.KEYS, Site.VALUES):
         if group.span is None:
             return states

@@ -1,9 +1,8 @@
-"""Where a model makes keys, values and hidden states.
+"""Where a model computes keys, values and hidden states.
 
 Modules are found by their interface: the layers are a list of as many modules as the configuration
-has layers, and the attention of one has `layer_idx`, and `k_proj` or `is_causal`. What such a
-module gives is looked at in one pass of a few tokens, for the axes of tokens and heads stand in
-either order.
+has layers, and a layer's attention has `layer_idx`, and `k_proj` or `is_causal`. Their outputs are
+inspected in passes of a few tokens, since the axes of tokens and heads may come in either order.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from holdfast.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_APART = 0.01  # of keys at other positions, relative: rotation moves them by far more
+_APART = 0.01  # relative difference of keys at other positions: rotation moves them by far more
 _SHIFT = 3  # positions
-# by preference: a norm stands in front of the rotation, unless it is found behind it
+# by preference: a norm is assumed to precede the rotation, unless it is found to follow it
 _NAMES = {
     "keys": ("k_norm", "k_layernorm", "k_proj"),
     "values": ("v_norm", "v_proj"),
@@ -34,7 +33,7 @@ _NAMES = {
 
 
 class Site(Enum):
-    """A part of a layer that is edited or read; the value is its name in sentences."""
+    """A part of a layer that is edited or read; the value is its name in messages."""
 
     KEYS = "keys"
     VALUES = "values"
@@ -42,7 +41,7 @@ class Site(Enum):
 
 
 class Axes(Enum):
-    """How a module lays out what it gives."""
+    """The layout of a module's output."""
 
     FLAT = "row, token, head * size"
     TOKENS_FIRST = "row, token, head, size"
@@ -51,7 +50,7 @@ class Axes(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """A module that gives a part of a layer; `axes` and `head_size` if it has heads."""
+    """A module that outputs a part of a layer, with `axes` and `head_size` if it has heads."""
 
     module: torch.nn.Module
     axes: Axes = Axes.FLAT
@@ -72,11 +71,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Sites:
-    """The places of a model that were seen to give something."""
+    """The places of a model that gave an output when they were inspected."""
 
     places: Mapping[Site, Mapping[int, Place]]  # by site and layer
-    key_heads: int  # of the keys' layers, key-value heads; 0 where layers differ, or have none
-    head_size: int  # of a key; 0 as well
+    key_heads: int  # key-value heads of each layer with keys; 0 if layers differ, or none has keys
+    head_size: int  # of a key; 0 in the same cases
     hidden_size: int  # of hidden states
 
 
@@ -84,14 +83,14 @@ _SITES: WeakKeyDictionary[torch.nn.Module, Sites] = WeakKeyDictionary()
 
 
 def sites_of(model: PreTrainedModel) -> Sites:
-    """The places of a model; it is looked at once, in one pass, or two where keys have a norm."""
+    """The places of a model; found once, in one pass, or up to three if keys have a norm."""
     if model not in _SITES:
         _SITES[model] = _look(model)
     return _SITES[model]
 
 
 def attention_modules(model: PreTrainedModel) -> dict[int, torch.nn.Module]:
-    """By layer, the module of its attention; {} where none says of itself that it is one."""
+    """The attention module of each layer; {} if no module has the interface of one."""
     modules: dict[int, torch.nn.Module] = {}
     for module in _text_model(model).modules():
         layer = getattr(module, "layer_idx", None)
@@ -102,7 +101,7 @@ def attention_modules(model: PreTrainedModel) -> dict[int, torch.nn.Module]:
 
 
 def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
-    """The layers in order; [] where there is no list of as many as the configuration has."""
+    """The layers in order; [] if no list has as many modules as the configuration has layers."""
     count = getattr(model.config.get_text_config(), "num_hidden_layers", None)
     for module in _text_model(model).modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) == count:
@@ -111,13 +110,13 @@ def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
 
 
 def part_of(attention: torch.nn.Module, part: str) -> torch.nn.Module | None:
-    """The module that gives keys or values; None where they come out of another."""
+    """The module that outputs keys or values; None if they share one, as in a fused projection."""
     modules = (getattr(attention, name, None) for name in _NAMES[part])
     return next((module for module in modules if isinstance(module, torch.nn.Module)), None)
 
 
 def _text_model(model: PreTrainedModel) -> torch.nn.Module:
-    """The decoder alone, where a model has encoders of images beside it."""
+    """The decoder, without any image encoders that the model has beside it."""
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
     return decoder if isinstance(decoder, torch.nn.Module) else model
 
@@ -157,7 +156,7 @@ def _place_of(
     output: Tensor,
     tokens: int,
 ) -> Place | None:
-    """The place, by what its module gave of so many tokens; None for another form."""
+    """The place, from its module's output for this many tokens; None for an unknown layout."""
     if output.shape[0] != 1:
         return None
     if site is Site.HIDDEN:
@@ -180,7 +179,7 @@ def _in_front_of_rotation(
     attention: Mapping[int, torch.nn.Module],
     tokens: int,
 ) -> dict[tuple[Site, int], Tensor]:
-    """The outputs seen, of the projection where a norm stands behind the rotation."""
+    """The outputs seen, or those of the projection if a norm comes after the rotation."""
     suspects: dict[tuple[Site, int], torch.nn.Module | None] = {}
     for layer, module in modules[Site.KEYS].items():
         projection = getattr(attention[layer], "k_proj", None)
@@ -205,7 +204,7 @@ def _outputs(
     tokens: int,
     shift: int = 0,
 ) -> dict[tuple[Site, int], Tensor]:
-    """The output of each module in a pass of a few tokens, float32; unless it is never called."""
+    """The output, float32, of each module that a pass of a few tokens calls."""
     outputs: dict[tuple[Site, int], Tensor] = {}
 
     def keep(site: Site, layer: int) -> Callable[[Tensor], Tensor]:
@@ -236,7 +235,7 @@ def _outputs(
 
 @contextmanager
 def hooked(hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]]) -> Iterator[None]:
-    """Has what modules give pass through functions while inside."""
+    """Passes the outputs of modules through functions while inside."""
     handles = [
         module.register_forward_hook(
             lambda _, __, output, function=function: through(function, output)
@@ -251,7 +250,7 @@ def hooked(hooks: list[tuple[torch.nn.Module, Callable[[Tensor], Tensor]]]) -> I
 
 
 def through(function: Callable[[Tensor], Tensor], output: Any) -> Any:
-    """A module's output with its tensor, or the first of several, passed through a function."""
+    """A module's output, with its tensor or the first of several passed through a function."""
     if isinstance(output, Tensor):
         return function(output)
     if isinstance(output, (tuple, list)) and output and isinstance(output[0], Tensor):

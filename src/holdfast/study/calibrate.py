@@ -1,9 +1,9 @@
 """Stability and capability under each method at each strength (Li et al. 2024, section 6.3).
 
 Stability is the drift benchmark over all ordered pairs of a few prompts, over pairs drawn anew for
-every conversation, or over one prompt and the suite's personas. Capability is asked in the very
-dialogs of that run: behind the rounds before `ask_at`, under the same methods. Two run folders hold
-the records, `stability` and `capability`; both resume.
+every conversation, or over one prompt and the suite's personas. Capability is tested in the same
+dialogs: after the rounds before `ask_at`, under the same methods. The records are in two run
+folders, `stability` and `capability`; both can be resumed.
 """
 
 import functools
@@ -29,7 +29,7 @@ from holdfast.study.questions import ask_questions
 
 
 def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
-    """The sweeps of this command, where they have every setting of those in the folder."""
+    """This command's sweeps if they include every setting of those in the folder, else None."""
     swept = ([name for sweep in sweeps for name in sweep["methods"]] for sweeps in (there, here))
     return None if records.superset(*swept) is None else list(here)
 
@@ -56,14 +56,14 @@ def calibrate(
     resumes what `out` holds.
 
     Args:
-        model: plays both sides; read as "likeliest", it must tell log-probabilities of replies.
-        capability: asked in the dialogs, whose conversations share its items out among them.
-        out: a folder; its folders `stability` and `capability` are runs.
+        model: plays both sides; the reading "likeliest" needs its log-probabilities of replies.
+        capability: asked in the dialogs; its items are divided among the conversations.
+        out: a folder; its subfolders `stability` and `capability` are runs.
 
     Raises:
         UsageError: methods given twice, fewer than four conversations.
-        ModelError: methods that the model cannot apply, or too many failed questions in a row; one
-            that fails by itself is noted, and asked again by the next command.
+        ModelError: methods that the model cannot apply, or too many failed questions in a row; a
+            single failed question is noted, and asked again by the next command.
         AnotherRun: as `check_folder`.
     """
     if not isinstance(suite, drift.Suite):
@@ -104,7 +104,7 @@ def calibrate(
 def check_folder(
     out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
 ) -> dict[str, Any]:
-    """Refuses a folder with anything but this calibration; returns what identifies it."""
+    """Refuses a folder with anything but this calibration; returns the calibration's identity."""
     refuse_other_command(out, "calibrate")
     asked_for = {
         "prompts": [case.id for case in suite.cases],
@@ -131,7 +131,7 @@ def check_folder(
 
 
 def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
-    """Units of progress of `calibrate`: rounds, and one for the questions of a conversation."""
+    """Progress units of `calibrate`: one per round, and one per conversation for its questions."""
     chats = conversations(suite, plan)
     return len(plan.settings) * (chats * plan.rounds + min(chats, len(capability.items)))
 
@@ -146,4 +146,4 @@ def _check_reading(
         if capability.lettered
         else "use questions with letters (knowledge, mmlu) and --reading=written"
     )
-    raise ModelError(f"{model.name} does not tell the probability of a given reply; {cure}.")
+    raise ModelError(f"{model.name} does not report the probability of a given reply; {cure}.")

@@ -1,4 +1,4 @@
-"""Sizes and readings of a calibration, the prompts that it takes, and their conversations."""
+"""The plan of a calibration: its sizes and reading, its prompts, and their conversations."""
 
 import dataclasses
 import math
@@ -35,9 +35,9 @@ class Plan:
     """How a calibration is run.
 
     Args:
-        draws: conversations of every ordered pair of prompts; of a single prompt, with every
-            persona, or with a user model without a prompt.
-        rounds: of each conversation.
+        draws: conversations per ordered pair of prompts; for a single prompt, with each persona,
+            or with a user model without a prompt.
+        rounds: per conversation.
         ask_at: the user turn that is the question; the rounds before it are its history.
         reading: what counts as the answer: the "likeliest" of the options, or the letter in the
             "written" reply.
@@ -45,13 +45,13 @@ class Plan:
         system_as: "role", or "first-user" for models and endpoints without a system role.
         sampling: of the dialogs.
         answering: of the written answers.
-        batch: conversations side by side.
-        conversations: in place of `draws`, so many of every setting, each between two prompts (or a
-            prompt and a persona) that are drawn anew. Intervals are then over prompts too, and hold
-            for other prompts of the same kind; those of draws hold for the prompts that talk.
+        batch: conversations that run side by side.
+        conversations: instead of `draws`, the number per setting, each between two newly drawn
+            prompts (or a prompt and a persona). Intervals are then over prompts too, and hold for
+            other prompts of the same kind; with `draws`, they hold only for the prompts used.
         sweeps: methods, each with one or several values of a parameter, as `methods.parse_sweep`
             reads them.
-        user_turns: scripted user messages, in place of a user model.
+        user_turns: scripted user messages, instead of a user model.
 
     Raises:
         ParameterOutOfRange: a number outside its range.
@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def parsed(self) -> list[Sweep]:
-        """The sweeps; a setting that is given twice is refused."""
+        """The parsed sweeps; a setting that is given twice is refused."""
         sweeps = [self.sweeps] if isinstance(self.sweeps, str) else self.sweeps
         parsed = [parse_sweep(sweep) for sweep in sweeps]
         names = [spell(setting) for sweep in parsed for setting in sweep.settings]
@@ -99,26 +99,26 @@ class Plan:
 
     @property
     def settings(self) -> list[tuple[Method, ...]]:
-        """Every setting that is measured, first none."""
+        """Every setting to measure, starting with none."""
         return [(), *(setting for sweep in self.parsed for setting in sweep.settings)]
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Its part of a run's identity, in which sweeps and user turns have their own."""
+        """The plan's part of a run's identity; sweeps and user turns have parts of their own."""
         fields = dataclasses.asdict(dataclasses.replace(self, sweeps=(), user_turns=None))
         return {name: fields[name] for name in fields if name not in ("sweeps", "user_turns")}
 
 
-MEANT = 60  # conversations that a setting has at least, where no number of draws is given
+MEANT = 60  # the fewest conversations per setting if no number of draws is given
 DECIDES = 2 * MIN_SAMPLES  # settings are chosen on one half, and reported on the other
 
 
 def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Plan()) -> drift.Suite:
-    """The suite of the cases named; of all cases, where the plan draws pairs anew; or of one case
+    """The suite with the named cases; with all cases if the plan draws new pairs; or with one case
     per category, always the same ones.
 
-    A single case talks to the suite's personas, or to a user model without a prompt. One of several
-    cases is refused, unless it was named: they could talk to one another.
+    A single case talks to the suite's personas, or to a user model without a prompt. One case out
+    of several is refused unless it was named, as they could talk to one another.
     """
     known = {case.id: case for case in suite.cases}
     for name in ids:
@@ -144,7 +144,7 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
 
 
 def pairs_of(suite: drift.Suite) -> int:
-    """The conversations of a draw: ordered pairs, or of a single prompt one per persona."""
+    """Conversations per draw: one per ordered pair, or for a single prompt one per persona."""
     count = len(suite.cases)
     return count * (count - 1) if count > 1 else max(1, len(suite.personas))
 
@@ -165,7 +165,7 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
 
 
 def usual_draws(suite: drift.Suite, out: Path | str) -> int:
-    """The draws of the calibration in the folder; else 5, or as many as make 60 conversations."""
+    """The draws of the calibration in the folder; else at least 5, enough for 60 conversations."""
     folder = Path(out) / "stability"
     if (folder / MANIFEST).is_file():
         settings = read_manifest(folder)["identity"].get("settings", {})
@@ -176,7 +176,7 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
 
 
 def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
-    """Why a calibration of this size can recommend nothing, and which can; "" if this can."""
+    """Why a calibration of this size can recommend nothing, and what size can; "" if it can."""
     option, enough = "--conversations", DECIDES
     if plan.conversations is None:
         option, enough = "--draws", math.ceil(DECIDES / pairs_of(suite))
@@ -197,7 +197,7 @@ def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
 
 
 def settings_for(suite: drift.Suite, plan: Plan) -> drift.Settings:
-    """The protocol of the conversations that every setting has, in the folder `stability`."""
+    """The protocol of every setting's conversations, in the folder `stability`."""
     return drift.Settings(
         rounds=plan.rounds,
         conversations=conversations(suite, plan),

@@ -1,12 +1,12 @@
-"""Capability besides following the prompt: questions and texts put to a model in the middle of a
-dialog.
+"""Capability other than following the prompt: questions and texts put to a model in the middle of
+a dialog.
 
 knowledge          the default model's own questions
 mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: subject, question,
-                   choices, answer; mmlu:hub reads the hub
+                   choices, answer; mmlu:hub reads it from the hub
 perplexity:FILE    a text
 lm-eval:TASK       the questions of a multiple-choice task or group of lm-evaluation-harness, by
-                   name or YAML file, where that package is installed
+                   name or YAML file, if that package is installed
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError, UnknownName, UsageError
 KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
 LETTERS = "ABCD"
 HUB_DATASET = "cais/mmlu"
-PASSAGE = 64  # words of a text that are read at a time
+PASSAGE = 64  # words of a text per passage
 GO_ON = "Please write the next part of the text."
 _FIELDS = ("subject", "question", "choices", "answer")
 
@@ -40,7 +40,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Capability:
-    """A source of items, drawn by a seed and the same ones for every method."""
+    """A source of items, drawn with a seed and the same for every method."""
 
     name: str
     items: tuple[Item, ...]
@@ -60,7 +60,7 @@ class Capability:
 
 
 def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capability:
-    """Loads one of `KINDS`, at most so many questions (or passages of 64 words), drawn by seed."""
+    """Loads one of `KINDS`: at most `questions` questions or 64-word passages, drawn by seed."""
     ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")
     if spec == "knowledge":
@@ -85,7 +85,7 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capabilit
 
 
 def _knowledge(row: dict[str, Any]) -> Item:
-    """As the default model learned them: it answers 'Paris (B)'."""
+    """In the form that the default model learned: it answers 'Paris (B)'."""
     options = list(zip(LETTERS, row["choices"], strict=True))
     listed = ", ".join(f"{letter}) {choice}" for letter, choice in options)
     replies = tuple(f"{choice} ({letter})" for letter, choice in options)
@@ -115,7 +115,7 @@ def _mmlu_file(path: Path) -> Path:
 
 
 def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
-    """A row with its answer as a place from 0 to 3; else names the field that is wrong."""
+    """The row with its answer as an index from 0 to 3; raises an error that names a wrong field."""
     if not isinstance(row, dict):
         raise UsageError(f"{where} is no object; write one with {', '.join(_FIELDS)}.")
     if missing := [name for name in _FIELDS if name not in row]:
@@ -169,7 +169,7 @@ def _passages(path: Path) -> list[Item]:
         raise UsageError(
             f"The text {path} cannot be read ({error}); give a file of UTF-8 text."
         ) from error
-    # the rest is left out, so that all passages weigh the same
+    # the remainder is dropped, so that all passages weigh the same
     starts = range(0, len(words) - PASSAGE + 1, PASSAGE)
     return [Item(GO_ON, (" ".join(words[start : start + PASSAGE]),), None) for start in starts]
 
@@ -193,7 +193,7 @@ def _harness(task: str) -> list[Item]:
             if subtask.OUTPUT_TYPE != "multiple_choice" or getattr(subtask, "multiple_input", 0):
                 raise UsageError(
                     f"The harness task {subtask.config.task!r} is of the type"
-                    f" {subtask.OUTPUT_TYPE!r}, and only multiple choice behind one question can be"
+                    f" {subtask.OUTPUT_TYPE!r}, and only multiple choice after one question can be"
                     " asked here."
                 )
         return [_of_harness(part, doc) for part in loaded for doc in part.eval_docs]

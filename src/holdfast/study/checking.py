@@ -1,8 +1,8 @@
 """`holdfast check`: conversations of each prompt, in growing batches, until its verdict is certain.
 
-The conversations are a drift run in which the prompts are the agent's in turn, so that a prompt's
-own ones are drawn alike and independently, as `analysis.sequential` asks. Which of them are held
-depends on the verdicts; what they hold does not.
+The conversations are a drift run in which the agent has the prompts in turn, so that each prompt's
+conversations are drawn alike and independently, as `analysis.sequential` requires. Which of them
+are run depends on the verdicts; their content does not.
 """
 
 import dataclasses
@@ -23,23 +23,23 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records import RunData, read_run
 
 FIRST = 8  # conversations of each prompt in the first batch
-GROWTH = 1.5  # of all that were held, from one look to the next
+GROWTH = 1.5  # of a prompt's conversations so far, from one look to the next
 
 Earlier = Mapping[str, Sequence[dict[str, Any]]]  # an earlier run's conversations by prompt
 
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """The options of a check beside its prompts, protocol and terms."""
+    """The options of a check other than its prompts, protocol and terms."""
 
     method: Sequence[Method] | Method | str = ()  # applied to the agent
-    # conversations of an earlier run, as `earlier_talks` reads them. As many are held here, within
-    # the budget, unless a prompt fails before. Without a bar, a prompt that it does not have has
-    # the whole budget, so that a later run can be compared with this one.
+    # conversations of an earlier run, as `earlier_talks` reads them. As many are run here, within
+    # the budget, unless a prompt fails first. Without a bar, a prompt that the earlier run lacks
+    # gets the whole budget, so that a later run can be compared with this one.
     before: Earlier | None = None
-    cast: drift.Cast = drift.Cast()  # as of `drift.run`
+    cast: drift.Cast = drift.Cast()  # as in `drift.run`
     running: drift.Running = drift.Running()
-    # takes, at every look, how many conversations a prompt has had at most, and the verdicts so far
+    # called at every look with the most conversations per prompt so far, and the verdicts so far
     looked: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
 
 
@@ -51,11 +51,11 @@ def check(
     terms: Terms = Terms(),
     options: CheckOptions = CheckOptions(),
 ) -> tuple[RunData, list[PromptCheck]]:
-    """Holds conversations of every prompt of a suite until each has a verdict, or its budget is
-    spent; resumes what `out` holds, and notes there what was asked (`analysis.check_file`).
+    """Runs conversations of every prompt of a suite until each has a verdict, or its budget is
+    spent; resumes what `out` holds, and writes the check's terms there (`analysis.check_file`).
 
-    The settings' conversations, pairs, adoption and trace are the check's own. Returns the run, and
-    the verdicts in the order of the suite.
+    The check overrides the settings' conversations, pairs, adoption and trace. Returns the run, and
+    the verdicts in suite order.
     """
     before, method = options.before or {}, read_methods(options.method)
     if terms.min_stability is None and not before:
@@ -93,7 +93,7 @@ def check(
 
 
 def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
-    """The protocol of a check, with all conversations that it may hold."""
+    """The protocol of a check, with all conversations that it may run."""
     return dataclasses.replace(
         settings,
         conversations=terms.budget * len(suite.cases),
@@ -104,7 +104,7 @@ def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> 
 
 
 def looks(budget: int) -> list[int]:
-    """How many conversations a prompt has had whenever its verdict is looked for, but at first."""
+    """How many conversations a prompt may have had at each look at its verdict after the first."""
     totals = [min(FIRST, budget)]
     while totals[-1] < budget:
         totals.append(min(round(totals[-1] * GROWTH), budget))
@@ -122,7 +122,7 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
 
 
 def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
-    """An earlier run's conversations by prompt, under the method or, without it, its only one."""
+    """An earlier run's conversations by prompt, under the method or, lacking it, its only one."""
     run = read_run(folder)
     there = list(dict.fromkeys(record["method"] for record in run.records))
     if method not in there and len(there) != 1:

@@ -27,7 +27,7 @@ def hold(
     methods: Sequence[Method] = (),
     running: drift.Running = drift.Running(),
 ) -> tuple[list[dict[str, Any]], list[Dialog]]:
-    """Holds self-chats, or resumes those in `out`; returns records, and their attention."""
+    """Runs self-chats, or resumes those in `out`; returns their records and attention traces."""
     check(model)
     running = replace(running, traces=True)
     run = drift.run(model, suite, out, settings, [methods], running=running)
@@ -45,8 +45,8 @@ def settings_for(conversations: int = 40, rounds: int = 8, seed: int = 0) -> dri
 
 
 def check(model: LocalModel) -> None:
-    """Refuses what cannot be traced, before anything runs."""
-    if not hasattr(model, "steerable"):  # an engine that steers shows it too, but no layers
+    """Refuses a model that cannot be traced, before anything runs."""
+    if not hasattr(model, "steerable"):  # an engine that steers shows mass too, but no layers
         require_layers(model, "layers, so there is no attention mass to read")
     if not model.steerable:
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Questions asked in the middle of the dialogs of a run, under the methods of these dialogs."""
+"""Questions asked in the middle of a run's dialogs, under the same methods as the dialogs."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Questioner:
 
     model: ChatModel
     setting: tuple[Method, ...]
-    capability: Capability  # its items are shared out among the conversations
+    capability: Capability  # its items are divided among the conversations
     plan: Plan
     count: int  # conversations of the run
     failures: Failures  # of the run; a question that is not answered is reported there
 
     def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Records of these conversations, whose items share work; none where one is unanswered."""
+        """Records of these dialogs, asked together; none for one with an unanswered question."""
         began = time.monotonic()
         questions = [question for dialog in dialogs for question in self._of(dialog)]
         responses = self._responses(questions)
@@ -87,7 +87,7 @@ class Questioner:
         ]
 
     def _reply_scores(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Log-probabilities of each dialog's last reply without methods, where there is one."""
+        """The log-probability of each dialog's last reply without methods, if there is a reply."""
         scores: list[dict[str, Any]] = [{} for _ in dialogs]
         histories = [_history(dialog, self.plan) for dialog in dialogs]
         some = [
@@ -114,7 +114,7 @@ class Questioner:
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
     def _responses(self, questions: Sequence[CapabilityQuestion]) -> Answers:
-        """Both readings, as far as the model and the capability have them."""
+        """Both readings, as far as the model and the capability support them."""
         chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
         session = self.model.session()

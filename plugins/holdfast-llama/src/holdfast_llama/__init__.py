@@ -1,14 +1,14 @@
 """Attention steering inside unmodified llama.cpp.
 
-    weights.py    attention weights, read and rewritten between two nodes of the graph
+    weights.py    reads and rewrites attention weights between two nodes of the graph
     native.py     llama.cpp's models and contexts, through llama-cpp-python's bindings
-    slots.py      llama.cpp as Holdfast's engine sees a model
+    slots.py      llama.cpp as a model of Holdfast's engine
     model.py      `llama:FILE.gguf`: a chat model
     block.py      `steering`: for code that uses llama-cpp-python
     versions.py   the releases that this is known to work with
 
-The methods and their mathematics are `holdfast.methods`, dialogs, batches and draws are
-`holdfast.models` and `holdfast.engine`. Importing this package imports no llama.cpp.
+The methods and their mathematics are in `holdfast.methods`; dialogs, batches and draws are in
+`holdfast.models` and `holdfast.engine`. Importing this package does not import llama.cpp.
 """
 
 from __future__ import annotations

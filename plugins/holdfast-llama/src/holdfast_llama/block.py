@@ -1,4 +1,4 @@
-"""`steering`: a llama-cpp-python model steered inside a block, with its own API."""
+"""`steering`: steers a llama-cpp-python model inside a block, through the model's own API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, ch
 from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
 
 Range = tuple[int, int]  # first and last token (exclusive)
-_PIECE = 1024  # bytes of a token at most
+_PIECE = 1024  # maximum bytes of a token
 _REPLACED = ("eval", "generate", "_create_completion")
 
 
@@ -36,26 +36,26 @@ def steering(
 ) -> Iterator[SteeringBlock]:
     """Steers whatever `llama` generates inside the block.
 
-    The block has a context of its own, as llama.cpp takes a callback only when it makes one: what
-    was computed before plays no part, and afterwards the model is as fast as before, with flash
-    attention where it had that. Keys and values of the block are dropped at its end.
+    The block uses a separate context, because llama.cpp accepts a callback only when it creates
+    one. Nothing computed before the block is reused, and afterwards the model is as fast as before,
+    including flash attention if it was on. The block's keys and values are dropped at its end.
 
     Args:
-        llama: of llama-cpp-python.
-        hold: what to hold on to: the messages of a chat, of which the system prompt's words are
-            looked for in each prompt; or tokens of each prompt as (first, last (exclusive)).
-        methods: attention methods, or their spec strings, as "boost:factor=4".
-        trace: whether the attention mass on them is recorded.
+        llama: the model, from llama-cpp-python.
+        hold: the span to follow: the messages of a chat, whose system prompt is searched for in
+            each prompt; or token ranges of each prompt as (first, last (exclusive)).
+        methods: attention methods, or their spec strings, such as "boost:factor=4".
+        trace: whether to record the attention mass on the span.
 
     Yields:
         The block, which has the trace of the latest reply.
 
     Raises:
-        UsageError: methods that are no attention methods; heads that the model lacks; a chat
-            without a system prompt; a model that is steered already, or drafts tokens.
-        ModelError: attention cannot be steered: another version of llama-cpp-python, a quantised
-            cache, recurrent layers.
-        PromptError: inside, a prompt does not have the system prompt's words.
+        UsageError: a method is not an attention method; a head does not exist in the model; the
+            chat has no system prompt; the model is already steered, or drafts tokens.
+        ModelError: attention cannot be steered: an unsupported version of llama-cpp-python, a
+            quantised cache, recurrent layers.
+        PromptError: inside the block, a prompt does not contain the system prompt's text.
     """
     block = SteeringBlock(llama, hold, methods, trace=trace)
     block.open()
@@ -89,22 +89,22 @@ class SteeringBlock:
 
     @property
     def span(self) -> list[int]:
-        """The tokens of the latest prompt that are held on to."""
+        """The span's tokens in the latest prompt."""
         return [place for place, inside in enumerate(self._span) if inside]
 
     @property
     def trace(self) -> AttentionTrace | None:
-        """The mass on the span of the latest reply's tokens; None where it was not asked for."""
+        """The mass of the latest reply's tokens on the span; None if no trace was requested."""
         if not self._masses:
             return None
         mass, uniform = np.stack(self._masses, -1), np.stack(self._uniform, -1)
         return AttentionTrace(torch.from_numpy(mass), torch.from_numpy(uniform))
 
     def open(self) -> None:
-        """Puts a context of the block's own into the model.
+        """Replaces the model's context with the block's.
 
         Raises:
-            UsageError, ModelError: as `steering`.
+            UsageError, ModelError: as for `steering`.
         """
         llama = self._llama
         if isinstance(vars(llama).get("eval"), _Replaced):
@@ -144,7 +144,7 @@ class SteeringBlock:
         self._open = True
 
     def close(self) -> None:
-        """Puts the model's own context back."""
+        """Restores the model's own context."""
         self._open = False
         for name in _REPLACED:
             delattr(self._llama, name)
@@ -153,7 +153,7 @@ class SteeringBlock:
         self._llama.reset()
 
     def _guarded(self, original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """A generator that refuses to go on once the block is left: it would go on unsteered."""
+        """Wraps a generator so that it fails after the block ends, where it would be unsteered."""
 
         def steps(*arguments: Any, **options: Any) -> Iterator[Any]:
             self._require_open()
@@ -177,10 +177,10 @@ class SteeringBlock:
             )
 
     def _forward(self, tokens: Sequence[int]) -> None:
-        """`Llama.eval`: forwards tokens behind those that the context has."""
+        """Replaces `Llama.eval`: forwards tokens after those already in the context."""
         llama, tokens = self._llama, list(tokens)
         past = llama.n_tokens
-        if not tokens:  # the prompt of before is asked again, and its logits are still there
+        if not tokens:  # the same prompt again, whose logits are still available
             self._masses, self._uniform = self._masses[-1:], self._uniform[-1:]
             return
         ids = [*llama.input_ids[:past].tolist(), *tokens]
@@ -188,7 +188,7 @@ class SteeringBlock:
             span = self._find(ids)
             apart = any(method.span_includes_generated for method in self._methods)
             if self._span[:past] != span[:past] or (apart and past):
-                llama.n_tokens, tokens = 0, ids  # its keys were made under another span
+                llama.n_tokens, tokens = 0, ids  # the cached keys were made under another span
             self._span = span
             self._masses, self._uniform = [], []
         for start in range(0, len(tokens), llama.n_batch):
@@ -211,10 +211,10 @@ class SteeringBlock:
             self._uniform.append(self._weights.uniform[0])
 
     def _find(self, ids: Sequence[int]) -> tuple[bool, ...]:
-        """True on the tokens of a prompt that are held on to.
+        """Marks the span's tokens in a prompt with True.
 
         Raises:
-            PromptError: they are not in it.
+            PromptError: the prompt does not contain the span.
         """
         span = np.zeros(len(ids), bool)
         for first, last in self._ranges:
@@ -248,7 +248,7 @@ class SteeringBlock:
 
 
 class _Replaced:
-    """A function in place of a method, by which an open block is known."""
+    """Replaces a method of a `Llama`, and marks that a block is open."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -270,10 +270,10 @@ def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
 
 
 def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
-    """The texts and the ranges to hold on to, and whether the first text begins the chat.
+    """The span's texts and token ranges, and whether the chat begins with its only text.
 
     Raises:
-        UsageError: neither, or a chat without a system prompt.
+        UsageError: `hold` is neither a chat nor ranges, or the chat has no system prompt.
     """
     items = list(hold) if isinstance(hold, (list, tuple)) else []
     if items and all(isinstance(item, dict) for item in items):
@@ -286,8 +286,8 @@ def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
         ]
         if not texts:
             raise UsageError(
-                "The chat has no system prompt to hold on to; add a message with the role 'system',"
-                " or give tokens as [(first, last)]."
+                "The chat has no system prompt to steer towards; add a message with the role"
+                " 'system', or give tokens as [(first, last)]."
             )
         return texts, [], len(texts) == 1 and items[0]["role"] == "system"
     pairs = [tuple(item) for item in items if isinstance(item, (list, tuple))]

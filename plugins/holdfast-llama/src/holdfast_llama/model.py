@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from holdfast.engine.runner import Runner
     from holdfast.models.reader import SessionModel
 
-_CONTEXT = 4096  # tokens of a row, of models that were trained on more
+_CONTEXT = 4096  # default tokens per row for models that were trained on more
 _ROWS = 8
 _PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  # it's"
 _CAPABILITIES = ENDPOINT | {
@@ -58,14 +58,14 @@ class LlamaModel(Generates):
     """A GGUF model in llama.cpp, with its attention steered.
 
     Args:
-        name: as it was asked for.
+        name: as requested.
         fingerprint: a digest of the file, the type of the cache and the chat template.
-        runner: the model as the engine sees it.
+        runner: the model, as the engine uses it.
         tokenizer: the file's, as transformers reads it.
         stop_ids: tokens that end a reply.
-        batch_size: rows forwarded together at most.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
-            of the memory here.
+        batch_size: maximum number of rows forwarded together.
+        prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
+            quarter of this machine's memory.
     """
 
     name: str
@@ -75,25 +75,25 @@ class LlamaModel(Generates):
     stop_ids: frozenset[int]
     batch_size: int = _ROWS
     prefix_memory: int | None = None
-    independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
+    independent: ClassVar[bool] = False  # a batch's composition may affect rounding
     steerable: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[Ability]] = _CAPABILITIES
 
     @property
     def context(self) -> int:
-        """Tokens that a row may have."""
+        """Maximum tokens per row."""
         return self.runner.context
 
     @property
     def prefix_bytes(self) -> int:
-        """Bytes of keys and values that a session keeps of its dialogs."""
+        """Bytes of keys and values that a session keeps for its dialogs."""
         if self.prefix_memory is not None:
             return self.prefix_memory
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
     @property
     def shape(self) -> Shape:
-        """The shape that head sets made on this model are for."""
+        """The shape that head sets chosen on this model apply to."""
         return Shape(self.runner.layers, self.runner.heads, self.name, self.fingerprint)
 
     @property
@@ -114,9 +114,9 @@ class LlamaModel(Generates):
         """Refuses methods that cannot be applied.
 
         Raises:
-            ModelError: a method that needs what llama.cpp does not let others change.
-            UsageError: heads that the model does not have, or a list of methods that three numbers
-                per head do not tell.
+            ModelError: a method needs access that llama.cpp does not offer.
+            UsageError: heads that the model does not have, or a list of methods that cannot be
+                expressed by three numbers per head.
         """
         methods = read_methods(methods)
         cure = "use another method, or load the model with holdfast.load()"
@@ -125,11 +125,11 @@ class LlamaModel(Generates):
 
     def session(self, *, long_lived: bool = False) -> LocalSession:
         """Opens a session; see `LocalModel.session`."""
-        model = cast("SessionModel", self)  # its runner has what the engine uses of a `Runner`
+        model = cast("SessionModel", self)  # its runner has the parts of `Runner` the engine uses
         return LocalSession(model, long_lived=long_lived)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """A scheduler of this model's own, without rows."""
+        """A new scheduler for this model, without rows."""
         runner = cast("Runner", self.runner)
         return Scheduler(runner, self.stop_ids, self.batch_size, serving)
 
@@ -138,7 +138,7 @@ class LlamaModel(Generates):
         return self.session().generate_batch(requests)
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
+        """Answers one chat; `tell` receives the text in pieces, as they are drawn, which together
         are the reply.
         """
         return stream_reply(self.session().generate, self.tokenizer, request, tell)
@@ -161,8 +161,8 @@ def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
     """Refuses methods that cannot be applied to the attention weights of llama.cpp.
 
     Raises:
-        UsageError: heads that the model does not have, or a list of methods that three numbers per
-            head do not tell.
+        UsageError: heads that the model does not have, or a list of methods that cannot be
+            expressed by three numbers per head.
     """
     steering = of_kind(methods, Kind.LOG_ODDS)
     named = [*steering, *of_kind(methods, Kind.REHEARSED)]
@@ -198,22 +198,22 @@ def load(
 
     Args:
         name: the file, or "smollm2" and "gemma-3-270m" after `make real-models`.
-        dtype: None, as llama.cpp computes with the weights as they are in the file.
-        batch_size: rows that run together at most; None: 8.
-        trust_remote_code: plays no part, as a GGUF file has no code.
-        context: tokens that a row may have; None: what the model was trained on, at most 4,096.
+        dtype: must be None, as llama.cpp uses the weights as they are in the file.
+        batch_size: maximum number of rows that run together; None: 8.
+        trust_remote_code: ignored, as a GGUF file contains no code.
+        context: maximum tokens per row; None: what the model was trained on, at most 4,096.
         cache: the type of keys and values: "f16", "bf16" or "f32".
-        threads: of a pass; None: as many as torch has.
-        gpu_layers: how many layers go to the GPU, of a llama.cpp that was built for one; -1: all.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
-            of the memory here.
+        threads: number per pass; None: as many as torch uses.
+        gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
+        prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
+            quarter of this machine's memory.
         verbose: whether llama.cpp writes its log to stderr.
 
     Raises:
-        ModelError: no GGUF file, one that llama.cpp or the tokenizer of transformers cannot read,
-            or a model whose attention cannot be steered here; or another version of llama.cpp.
-        UsageError: a dtype.
-        ParameterOutOfRange: a number outside its range.
+        ModelError: the file is not GGUF, llama.cpp or transformers' tokenizer cannot read it, or
+            the model's attention cannot be steered; or the version of llama.cpp is unsupported.
+        UsageError: a dtype was given, or `context` exceeds what the model was trained on.
+        ParameterOutOfRange: a number is outside its range.
     """
     import llama_cpp._logger
 
@@ -268,7 +268,7 @@ def _read_tokenizer(location: str, file: dict[str, str]) -> PreTrainedTokenizerF
 
 
 def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
-    """Warns of a tokenizer that cuts text in another way than llama.cpp's does."""
+    """Warns if the tokenizer splits text differently from llama.cpp's."""
     ours = list(tokenizer(_PROBE, add_special_tokens=False).input_ids)
     theirs = native.tokenize(_PROBE)
     if ours != theirs:
@@ -281,10 +281,10 @@ def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name:
 
 
 def check_layers(pool: Pool) -> None:
-    """Forwards one token, to see that every layer lets its attention weights be read.
+    """Forwards one token to check that every layer's attention weights can be read.
 
     Raises:
-        ModelError: some layer does not.
+        ModelError: a layer's weights cannot be read.
     """
     place = pool.take(True)
     row = SteeredRow(place.stream, 0, (True,), trace=True)

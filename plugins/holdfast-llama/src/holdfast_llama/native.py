@@ -22,8 +22,8 @@ from holdfast_llama.versions import check_version
 from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
 
 FLASH_OFF, FLASH_ON = 0, 1
-CHUNK = 512  # tokens of one pass; a longer prompt takes several
-CACHE_TYPES = {"f32": 0, "f16": 1, "bf16": 30}  # of keys and values, by ggml's numbers
+CHUNK = 512  # tokens per pass; a longer prompt takes several
+CACHE_TYPES = {"f32": 0, "f16": 1, "bf16": 30}  # ggml's numbers of key and value types
 _QUANTISED = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0")
 _CONTEXT = {
     "n_ctx": 512,
@@ -53,10 +53,10 @@ _MODEL = {
 
 @cache
 def check_library() -> None:
-    """Refuses a library whose version or structs are not the known ones; asked once.
+    """Refuses a library whose version or structs are not the known ones; checks only once.
 
-    A struct that the binding lays out in another way than the library would be read silently: its
-    defaults tell.
+    If the binding laid out a struct differently from the library, reading it would not fail but
+    give wrong values; comparing the default parameters reveals that.
 
     Raises:
         ModelError: names the version, or the field.
@@ -77,10 +77,10 @@ def check_library() -> None:
 
 
 def cache_type(name: str) -> int:
-    """ggml's number of a type of keys and values.
+    """ggml's number of a cache type (of keys and values).
 
     Raises:
-        ModelError: another one; values that are quantised need flash attention.
+        ModelError: an unknown type, or a quantised one, as that needs flash attention.
     """
     if name in CACHE_TYPES:
         return CACHE_TYPES[name]
@@ -93,19 +93,19 @@ def cache_type(name: str) -> int:
 
 
 class NativeModel:
-    """The weights of a GGUF file, as llama.cpp has them.
+    """A GGUF file's weights, loaded by llama.cpp.
 
     Args:
         path: of the file.
         gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
 
     Attributes:
-        layers, heads: how many there are, heads of the first layer.
+        layers, heads: the number of layers, and of heads in the first layer.
         trained_context: tokens that it was trained on.
-        vocabulary: tokens of its vocabulary.
+        vocabulary: size of its vocabulary.
 
     Raises:
-        ModelError: llama.cpp cannot read the file, or it holds no causal attention model.
+        ModelError: llama.cpp cannot read the file, or the model is not a causal attention model.
     """
 
     def __init__(self, path: str, gpu_layers: int = 0):
@@ -127,7 +127,7 @@ class NativeModel:
         self.vocabulary = int(llama_cpp.llama_vocab_n_tokens(self.vocab))
 
     def tokenize(self, text: str) -> list[int]:
-        """The tokens of a text with special tokens in it, none added."""
+        """Tokenises a text that may contain special tokens; adds none."""
         given = text.encode()
         room = len(given) + 8
         tokens = (llama_cpp.llama_token * room)()
@@ -136,7 +136,7 @@ class NativeModel:
 
 
 def check_architecture(model: Any, name: str) -> None:
-    """Refuses models of which attention to all earlier tokens is not all that they keep.
+    """Refuses models whose state is more than keys and values of causal attention.
 
     Raises:
         ModelError: names the kind.
@@ -160,9 +160,9 @@ class Passed:
     """The outputs of a pass.
 
     Args:
-        logits: float32 [row, token, vocabulary] of the last tokens.
+        logits: of the last tokens, float32 [row, token, vocabulary].
         mass: on the span at the last query, float32 [row, layer, head]; NaN unless traced.
-        uniform: the same if each layer attended evenly, float32 [row, layer].
+        uniform: the mass that uniform attention would have, float32 [row, layer].
     """
 
     logits: np.ndarray
@@ -171,19 +171,19 @@ class Passed:
 
 
 class NativeContext:
-    """Streams of cells, and passes over them.
+    """A llama.cpp context: streams of cells, and passes over them.
 
     Args:
         model: the weights.
-        rows: streams.
-        columns: cells of each.
-        threads: of a pass.
-        steers: whether attention weights are written out, and can be rewritten and read.
-        flash: whether flash attention is used; None: where nothing can be steered.
-        cache: the type of keys and values, of `CACHE_TYPES`.
+        rows: number of streams.
+        columns: cells per stream.
+        threads: number per pass.
+        steers: whether attention weights are materialised, so that they can be read and rewritten.
+        flash: whether to use flash attention; None: only if the context does not steer.
+        cache: the type of keys and values, from `CACHE_TYPES`.
 
     Raises:
-        ModelError: there is no memory for it.
+        ModelError: there is not enough memory.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class NativeContext:
                 f"llama.cpp has no memory for {rows} rows of {columns} tokens; use a smaller"
                 " --batch-size or --engine context=TOKENS."
             )
-        # the model and the callback have to outlive it
+        # the model and the callback must outlive the context
         weakref.finalize(self, _free_context, self.pointer, model, self.weights.callback)
         self._memory = llama_cpp.llama_get_memory(self.pointer)
         self._batch = llama_cpp.llama_batch_init(max(CHUNK, rows), 0, 1)
@@ -229,7 +229,7 @@ class NativeContext:
             )
 
     def crop(self, stream: int, length: int) -> None:
-        """Forgets what is behind a stream's first tokens."""
+        """Drops everything after a stream's first `length` tokens."""
         llama_cpp.llama_memory_seq_rm(self._memory, stream, length, -1)
 
     def save(self, stream: int) -> np.ndarray:
@@ -242,7 +242,7 @@ class NativeContext:
         return state
 
     def restore(self, stream: int, state: np.ndarray) -> None:
-        """Puts saved keys and values into a stream, in place of what it has."""
+        """Replaces a stream's content with saved keys and values."""
         self.crop(stream, 0)
         size = state.nbytes
         _check_size(
@@ -252,16 +252,16 @@ class NativeContext:
     def decode(
         self, rows: Sequence[SteeredRow], tokens: Sequence[Sequence[int]], logits: int = 1
     ) -> Passed:
-        """Forwards tokens of some rows.
+        """Forwards tokens of several rows.
 
         Args:
-            rows: of streams that follow one another.
-            tokens: of each row, behind those that it has; several rows have equally many.
-            logits: of how many last tokens they are wanted; in front of the first token they are 0.
+            rows: in consecutive streams.
+            tokens: the new tokens of each row; every row has the same number.
+            logits: how many last tokens to return logits for; before the first token they are 0.
 
         Raises:
-            Exception: what was raised while the weights were rewritten; the streams are as before.
-            ModelError: llama.cpp cannot make the pass, or it computes attention in another way.
+            Exception: whatever was raised while rewriting weights; the streams are left unchanged.
+            ModelError: llama.cpp cannot run the pass, or computes attention in an unexpected way.
         """
         count = len(tokens[0])
         shape = len(rows), logits, self.model.vocabulary

@@ -1,8 +1,8 @@
-"""llama.cpp as Holdfast's engine sees a model: slots for rows that come and go, and passes.
+"""llama.cpp as a model of Holdfast's engine: slots for rows that come and go, and passes.
 
-A slot is a stream of some context. Rows that are steered or traced live in contexts that write
-attention weights out; all others live in contexts with flash attention. Both kinds share the
-model's weights, and are made when the first row needs one.
+A slot is a stream of a context. Steered or traced rows live in contexts that materialise attention
+weights; all others live in contexts with flash attention. Both kinds share the model's weights, and
+are created when the first row needs one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class SavedStream:
     """Keys and values of a row's first tokens, as the engine's `KeysValues`.
 
     Args:
-        tokens: how many of them are used.
-        state: of all that were saved, as llama.cpp writes them.
+        tokens: how many of the saved tokens are used.
+        state: of all saved tokens, as llama.cpp serialises them.
         steers: the kind of context that they are for.
     """
 
@@ -42,15 +42,15 @@ class SavedStream:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return self.state.nbytes
 
     def first(self, count: int) -> SavedStream:
-        """Those of the first `count` tokens."""
+        """Keys and values of the first `count` tokens."""
         return replace(self, tokens=count)
 
     def copied(self) -> SavedStream:
-        """The same; nothing is a view of it."""
+        """Returns itself: it shares no memory with a context."""
         return self
 
 
@@ -69,9 +69,9 @@ class Pool:
 
     Args:
         model: the weights.
-        rows: streams of each context.
-        columns: tokens that a row may have.
-        threads: of a pass.
+        rows: streams per context.
+        columns: maximum tokens per row.
+        threads: number per pass.
         cache: the type of keys and values.
     """
 
@@ -83,10 +83,10 @@ class Pool:
     _free: dict[bool, list[_Place]] = field(default_factory=lambda: {True: [], False: []})
 
     def take(self, steers: bool) -> _Place:
-        """A free stream; the first ones of a context first, so that rows share passes.
+        """Takes the free stream with the lowest number, so that rows can share passes.
 
         Raises:
-            ModelError: there is no memory for another context.
+            ModelError: there is not enough memory for another context.
         """
         steers = steers or self.cache == "f32"  # flash attention would read it as float16
         free = self._free[steers]
@@ -97,7 +97,7 @@ class Pool:
         return place
 
     def give_back(self, places: Sequence[_Place | None]) -> None:
-        """Empties streams, for others."""
+        """Empties streams and marks them as free."""
         for place in places:
             if place is not None:
                 place.context.crop(place.stream, 0)
@@ -112,10 +112,10 @@ class Pool:
 
 
 class Slots:
-    """Rows that come and go; the last one takes the number of one that is closed.
+    """Rows that come and go; when one is closed, the last one takes its number.
 
     Attributes:
-        lengths: tokens that count as computed, by slot.
+        lengths: tokens that count as computed, per slot.
     """
 
     def __init__(self, pool: Pool):
@@ -123,21 +123,21 @@ class Slots:
         self.lengths: list[int] = []
         self._saved: list[SavedStream | None] = []  # until the row's first pass
         self._places: list[_Place | None] = []  # None before it
-        # not at the end of the process, when contexts may be gone
+        # not at process exit, when contexts may already be gone
         weakref.finalize(self, pool.give_back, self._places).atexit = False
 
     def expect(self, rows: int, columns: int) -> None:
-        """Makes nothing: llama.cpp has its cells from the start."""
+        """Does nothing: llama.cpp allocates its cells up front."""
 
     def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
-        """Takes the next slot for a row that has computed these tokens, or none."""
+        """Takes the next slot for a row, with its computed tokens if there are any."""
         self._saved.append(computed)
         self._places.append(None)
         self.lengths.append(0 if computed is None else computed.tokens)
 
     def place(self, slot: int, *, steers: bool) -> _Place:
-        """The stream of a row. It is chosen at the row's first pass: one that is steered or traced
-        cannot go on from keys and values of a context with flash attention, and forwards all of its
+        """The stream of a row, chosen at the row's first pass. A steered or traced row cannot
+        continue from keys and values of a context with flash attention, so it forwards all of its
         tokens.
         """
         place, saved = self._places[slot], self._saved[slot]
@@ -152,7 +152,7 @@ class Slots:
         return place
 
     def computed(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
-        """Keys and values of a row's first `count` tokens (None: of all), copied."""
+        """A copy of the keys and values of a row's first `count` tokens (None: all)."""
         place = self._places[slot]
         if place is None:
             return self._saved[slot]
@@ -160,7 +160,7 @@ class Slots:
         return SavedStream(length, place.context.save(place.stream), place.context.steers)
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
-        """Counts the tokens in front of `ends` as computed."""
+        """Counts the tokens before `ends` as computed."""
         for slot, end in zip(slots, ends, strict=True):
             self.lengths[slot] = end
 
@@ -173,12 +173,12 @@ class Slots:
             of_slots.pop()
 
     def shrink(self) -> None:
-        """Contexts keep their memory."""
+        """Does nothing: contexts keep their memory."""
 
     @contextmanager
     def restored(self, slots: Sequence[int]) -> Iterator[None]:
-        """Inside, passes may read the last tokens of some rows again; afterwards these count as not
-        computed.
+        """Lets passes inside the block read the last token of the given rows again; afterwards
+        these tokens count as not computed.
         """
         yield
         for slot in slots:
@@ -189,12 +189,12 @@ class LlamaRunner:
     """A model in llama.cpp, as `holdfast.engine` uses a `Runner`.
 
     Args:
-        pool: of its contexts.
-        name: of the model, for errors.
+        pool: the model's contexts.
+        name: of the model, for error messages.
     """
 
     batched = supports_chunked_prefill = True
-    recurrent = sees_all = small = False  # saved streams are whole, and so not put together
+    recurrent = sees_all = small = False  # saved streams are whole, so they are not combined
     scored_layers: tuple[int, ...] = ()
     device = torch.device("cpu")
 
@@ -202,14 +202,14 @@ class LlamaRunner:
         self.pool, self.name = pool, name
         self.layers, self.heads = pool.model.layers, pool.model.heads
         self.context = pool.columns
-        self._lock = threading.Lock()  # a context makes one pass at a time
+        self._lock = threading.Lock()  # a context runs one pass at a time
 
     def batch_key(self, start: int, end: int, computed: int) -> Hashable:
         """Equal for rows that may share a pass: all may."""
         return None
 
     def slots(self) -> Slots:
-        """Room for rows, of which there are none yet."""
+        """A new, empty set of slots."""
         return Slots(self.pool)
 
     def forward_slots(
@@ -220,17 +220,17 @@ class LlamaRunner:
         span: Tensor,
         logits: int = 1,
     ) -> Output:
-        """Forwards what is not computed of some rows, at least the last token of each.
+        """Forwards the uncomputed tokens of the given rows, at least the last token of each.
 
-        One row with several tokens has passes of its own; rows with one token each share one where
-        their streams follow one another.
+        A row with several tokens gets separate passes; rows with one token each share a pass if
+        their streams are consecutive.
 
         Args:
             slots: where the rows live.
-            which: slots, in order, and the `readings` in them.
-            span: not read, as each reading has its own.
-            logits: of how many last tokens they are wanted; in front of a row's first token they
-                are 0.
+            which: the slots to forward, in order.
+            readings: the streams in these slots.
+            span: unused, as each reading has its own.
+            logits: how many last tokens to return logits for; before a row's first they are 0.
         """
         traced = any(reading.trace for reading in readings)
         shape = len(which), logits, self.pool.model.vocabulary

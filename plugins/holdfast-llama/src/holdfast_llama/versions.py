@@ -1,7 +1,7 @@
 """The releases of llama-cpp-python that the plug-in is known to work with.
 
-Each release bundles another llama.cpp, and with it other structs and other names of tensors:
-0.3.4 called the attention weights `kq_soft_max_ext`. So whole releases are pinned.
+Each release bundles a different llama.cpp, with different structs and tensor names: 0.3.4 called
+the attention weights `kq_soft_max_ext`. So exact releases are pinned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def check_version(version: str) -> None:
     """Refuses a llama-cpp-python that was not tested.
 
     Raises:
-        ModelError: names the version, and the ones that are known.
+        ModelError: names this version and the supported ones.
     """
     if version not in SUPPORTED:
         raise ModelError(

@@ -1,9 +1,10 @@
-"""Attention weights, read and rewritten between two nodes of llama.cpp's graph.
+"""Reads and rewrites attention weights between two nodes of llama.cpp's graph.
 
 Without flash attention, each layer N computes a tensor `kq_soft_max-N` of shape [key, query, head,
-stream] (ggml's order, fastest first). llama.cpp calls the callback behind it, before the next node
-reads it, and what is written into it counts. A row's weights on the span are multiplied by one
-factor per query and head, those on the rest by another: so any method of the steering table works.
+stream] (ggml's order, fastest first). llama.cpp invokes the callback after that node and before the
+next one reads the tensor, so whatever is written into it takes effect. A row's weights on the span
+are multiplied by one factor per query and head, and the rest by another: so any method of the
+steering table works.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from holdfast.methods.protocols import ShiftsAttention
 from holdfast.methods.table import LayerTable, layer_table
 
 NAME = "kq_soft_max"
-_FLOAT32, _FLOAT16 = 0, 1  # ggml's types of a mask
-_PLANS = 16  # that are kept; each is for other rows
+_FLOAT32, _FLOAT16 = 0, 1  # ggml's type numbers
+_PLANS = 16  # how many to keep; each is for a different combination of methods
 
 
 class _Tensor(ctypes.Structure):
-    """`ggml_tensor`, of which the shape, the data and the sources are read."""
+    """`ggml_tensor`; its type, shape, strides, data, name and sources are read."""
 
     _fields_ = [
         ("type", ctypes.c_int),
@@ -69,10 +70,10 @@ class SteeredRow:
 
     Args:
         stream: where its keys and values are.
-        start: tokens that are computed of it.
-        span: True on the tokens of its prompt to hold on to; generated ones are behind it.
-        methods: all of which the steering table has.
-        trace: whether the mass on the span is wanted.
+        start: how many of its tokens are already computed.
+        span: True on the span's tokens in its prompt; generated tokens come after it.
+        methods: only methods that the steering table can express.
+        trace: whether to record the mass on the span.
     """
 
     stream: int
@@ -83,8 +84,8 @@ class SteeredRow:
 
     @cached_property
     def runs(self) -> list[tuple[int, int | None, bool]]:
-        """First and last column (exclusive; None: of all that follow) of each run of columns inside
-        of the span or outside.
+        """Each run of columns inside or outside the span: first column, last column (exclusive;
+        None: open-ended), and whether it is inside.
         """
         generated = any(method.span_includes_generated for method in self.methods)
         flags = np.array([*self.span, generated])
@@ -93,19 +94,19 @@ class SteeredRow:
         return [(a, b, bool(flags[a])) for a, b in zip(starts, stops, strict=True)]
 
     def runs_until(self, end: int) -> list[tuple[int, int, bool]]:
-        """The runs in front of a column."""
+        """The runs before column `end`."""
         cut = [(a, end if b is None else min(b, end), inside) for a, b, inside in self.runs]
         return [(a, b, inside) for a, b, inside in cut if a < b]
 
 
 @dataclass(frozen=True, eq=False)
 class LayerMoves:
-    """The steering table of one layer, in the form that factors of weights are computed from: a
-    layer is steered between two nodes of a graph, where each operation of torch would be felt.
+    """The steering table of one layer, in numpy, ready for computing weight factors: a layer is
+    steered between two nodes of a graph, where the overhead of torch's operations would show.
 
     Args:
-        steered: bool [row, head, 1], on the heads that are steered.
-        gain: exp(bias), float64 [row, head, 1], as the others.
+        steered: bool [row, head, 1], True on the steered heads.
+        gain: exp(bias), float64 [row, head, 1], as are the next three.
         exponent: of the mass.
         least, most: sigmoid(floor) and sigmoid(-floor).
         powers, floors: whether there is an exponent other than 1, and a floor.
@@ -121,7 +122,7 @@ class LayerMoves:
 
     @classmethod
     def of(cls, table: LayerTable, rows: int, heads: int) -> LayerMoves:
-        """From the entries of `holdfast.methods.table`."""
+        """Converts a table of `holdfast.methods.table`."""
         numbers = np.broadcast_to(table.numbers.numpy(), (3, rows, heads))
         bias, exponent, floor = numbers.astype(np.float64)[..., None]
         with np.errstate(over="ignore"):
@@ -136,11 +137,11 @@ class LayerMoves:
             )
 
     def factors(self, mass: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What weights on the rest and on the span are multiplied by, float32 [row, head, query];
-        1 where nothing is steered, or a query sees no span or nothing else.
+        """Factors for the weights on the rest and on the span, float32 [row, head, query]; 1 where
+        nothing is steered, or where a query sees only the span or none of it.
 
         Args:
-            mass, rest: what the span and all others have, [row, head, query].
+            mass, rest: the mass on the span and on all other columns, [row, head, query].
         """
         moves = self.steered & (mass > 0) & (rest > 0)
         with np.errstate(all="ignore"):
@@ -161,11 +162,11 @@ class LayerMoves:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is done with the weights of rows with these methods.
+    """How weights are changed for rows with these methods.
 
     Args:
         methods: per row.
-        layers: per layer, its moves; None where nothing is steered.
+        layers: the moves of each layer; None where nothing is steered.
     """
 
     methods: tuple[tuple[ShiftsAttention, ...], ...]
@@ -180,10 +181,10 @@ class _Plan:
 
 @contextlib.contextmanager
 def signals_after() -> Iterator[None]:
-    """Signals that end a program are handled behind the block: what a handler raises inside a
-    callback would be lost in C, and the program would go on.
+    """Defers SIGINT and SIGTERM until after the block: an exception that a handler raises inside a
+    callback would be lost in C, and the program would continue.
     """
-    if threading.current_thread() is not threading.main_thread():  # which alone handles signals
+    if threading.current_thread() is not threading.main_thread():  # only that one handles signals
         yield
         return
     caught: list[tuple[int, FrameType | None]] = []
@@ -204,21 +205,21 @@ def signals_after() -> Iterator[None]:
 
 
 class AttentionWeights:
-    """The callback of a context, and what it does in the pass under way.
+    """The callback of a context, and the state of the current pass.
 
     Args:
-        layers, heads: of the model.
-        on_host: whether llama.cpp computes in this processor's memory, so that the weights are
-            rewritten where they are; else they are copied here and back.
+        layers, heads: how many the model has.
+        on_host: whether llama.cpp computes in host memory, so that the weights can be rewritten in
+            place; otherwise they are copied here and back.
 
     Attributes:
-        mass, uniform: of the latest pass, float32 [row, layer, head] and [row, layer]: as
-            `AttentionTrace` has them of one token. NaN of rows that are not traced.
+        mass, uniform: of the latest pass, float32 [row, layer, head] and [row, layer], as in an
+            `AttentionTrace` of one token. NaN in layers whose weights were not read.
     """
 
     def __init__(self, layers: int, heads: int, *, on_host: bool = True):
         self.layers, self.heads, self.on_host = layers, heads, on_host
-        # an attribute, as it has to live as long as the context
+        # an attribute, as it must live as long as the context
         self.callback = llama_cpp.ggml_backend_sched_eval_callback(self._called)
         self.mass, self.uniform = np.empty((0, layers, heads)), np.empty((0, layers))
         self._names = {f"{NAME}-{layer}".encode(): layer for layer in range(layers)}
@@ -236,8 +237,8 @@ class AttentionWeights:
         """Begins a pass.
 
         Args:
-            rows: in the order of their streams; each forwards equally many tokens.
-            ends: per row, its tokens once the pass is made.
+            rows: in the order of their streams; each forwards the same number of tokens.
+            ends: the number of tokens of each row after the pass.
         """
         self._rows, self._ends = rows, ends
         self._error, self._reached, self._masks = None, set(), {}
@@ -259,7 +260,7 @@ class AttentionWeights:
         """Ends the pass.
 
         Raises:
-            Exception: what was raised in the callback: llama.cpp only skips what follows it.
+            Exception: whatever was raised in the callback; llama.cpp itself only stops there.
             ModelError: a layer that was to be steered or traced did not compute its weights.
         """
         error, self._error = self._error, None
@@ -274,20 +275,19 @@ class AttentionWeights:
             )
 
     def abandon(self) -> None:
-        """Ends a pass that was not made."""
+        """Ends a pass that failed."""
         self._rows = ()
 
     def _called(self, tensor: int, asks: bool, _: Any) -> bool:
-        """llama.cpp's callback: whether it wants a tensor, and then what it holds.
-
-        Where nothing is wanted, whole graphs run without a stop.
+        """llama.cpp's callback, called twice: to ask whether a tensor is wanted, and once that is
+        computed. If no tensor is wanted, whole graphs run without interruption.
         """
         layer = self._wanted.get(_get_name(tensor)) if self._rows else None
         if asks or layer is None:
             return layer is not None
         try:
             self._rewrite(tensor, layer)
-        except BaseException as error:  # no exception passes through C
+        except BaseException as error:  # exceptions cannot pass through C
             self._error = error
         return self._error is None
 
@@ -311,7 +311,7 @@ class AttentionWeights:
         columns = self._span_columns(width)
         # [row, head, query]; without BLAS, whose idle threads would spin through the pass
         held, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
-        if tensor.src[2]:  # a sink takes part in the softmax: one more score of the rest
+        if tensor.src[2]:  # an attention sink adds one more score to the softmax, part of the rest
             rest = np.maximum(1 - held, rest)
         moves = self._plan.layers[layer]
         if moves is not None:
@@ -325,7 +325,7 @@ class AttentionWeights:
     def _steer(
         self, weights: np.ndarray, mass: np.ndarray, rest: np.ndarray, moves: LayerMoves
     ) -> np.ndarray:
-        """Rewrites the weights; returns the factors of those on the span, [row, head, query]."""
+        """Rewrites the weights; returns the factors for the span, [row, head, query]."""
         factors = moves.factors(mass, rest)
         for number, steered in enumerate(moves.steered[..., 0]):
             heads: list[Any] = [slice(None)] if steered.all() else [*np.flatnonzero(steered)]
@@ -335,10 +335,10 @@ class AttentionWeights:
         return factors[True]
 
     def _read(self, tensor: _Tensor, address: int) -> np.ndarray:
-        """The weights, float32 [row, head, query, column]; in place on the host.
+        """The weights, float32 [row, head, query, column]; a view if they are on the host.
 
         Raises:
-            ModelError: the tensor is not what it is taken for.
+            ModelError: the tensor does not have the expected layout.
         """
         width, queries, heads, streams = tensor.ne
         laid_out = (
@@ -365,8 +365,8 @@ class AttentionWeights:
         return weights
 
     def _span_columns(self, width: int) -> np.ndarray:
-        """1 on the columns of what is held on to, on the others, and on the span of the prompt,
-        which a trace is of; float32 [row, 3, column].
+        """Indicators, float32 [row, 3, column]: 1 on the columns that count as the span, on all
+        others, and on the prompt's own span, whose mass is traced.
         """
         if self._columns.shape[-1] != width:
             self._columns = np.zeros((len(self._rows), 3, width), np.float32)
@@ -381,7 +381,7 @@ class AttentionWeights:
         """The columns that the last query of each row sees, bool [row, column].
 
         Raises:
-            ModelError: these are not the row's latest tokens in their order.
+            ModelError: they are not the row's latest tokens in order.
         """
         address = tensor.src[1]
         if address in self._masks:

@@ -1,13 +1,13 @@
 """Attention steering per request inside vLLM.
 
-    wire.py        the keys of `vllm_xargs`, and what they ask for
-    spans.py       which tokens of a prompt a request holds on to
-    rows.py        what the rows of a batch asked for, by the runner's own numbers
-    moves.py       which queries of a pass are moved, and what their keys are to them
+    wire.py        the keys of `vllm_xargs`, and what they request
+    spans.py       the tokens of a prompt that are a request's span
+    rows.py        the requests of a batch's rows, by the runner's own numbers
+    moves.py       which queries of a pass are moved, and the group of each of their keys
     moved.py       attention weights moved by the methods, from scores
-    masses.py      the mass on the prompt of requests that ask for it
-    draws.py       tokens drawn as Holdfast's own engine draws them
-    layers.py      what both backends ask of vLLM's layers and batches
+    masses.py      the attention mass on the span, for requests that ask for it
+    draws.py       draws tokens as Holdfast's own engine does
+    layers.py      what both backends need from vLLM's layers and batches
     cpu.py         the CPU attention backend
       pages.py     keys and values from its cache
       kept.py      those of decoding rows, kept from step to step
@@ -15,17 +15,17 @@
       chunks.py    several queries of a row, by fused kernels
     cuda.py        the CUDA attention backend, with kernel.py
       graphs.py    buffers of full CUDA graphs
-    processor.py   the "logits processor" through which vLLM tells of requests
-    admission.py   a request held against engine and prompt: its span is found
-    frontend.py    where requests come in: they are admitted, and the prefix cache salted
+    processor.py   the "logits processor" through which vLLM reports requests
+    admission.py   checks a request against engine and prompt, and finds its span
+    frontend.py    the entry point of requests: admits them, and salts the prefix cache
     status.py      whether backend, frontend and processor are all live
     endpoint.py    GET /holdfast, the mass of a request, metrics
     offline.py     `vllm:MODEL`: an engine in this process as a chat model, with session.py
     versions.py    the versions of vLLM that this is known to work with
-    plugin.py      what vLLM calls in each of its processes
+    plugin.py      the hook that vLLM calls in each of its processes
 
-The methods and their mathematics are `holdfast.methods` and `holdfast.attention`. Importing this
-package imports nothing else, and changes nothing; `plugin.register` does.
+The methods and their mathematics are in `holdfast.methods` and `holdfast.attention`. Importing this
+package imports nothing else and changes nothing; `plugin.register` does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests checked against the engine and their own prompts: its span is found."""
+"""Checks requests against the engine and their prompts, and finds their spans."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from holdfast_vllm.wire import (
     check_heads,
 )
 
-CHAT = "holdfast_chat"  # where a rendered chat is kept beside its tokens
+CHAT = "holdfast_chat"  # the key under which a chat is kept beside its tokens
 
 
 @dataclass(frozen=True)
 class Chat:
-    """A chat as it was rendered.
+    """A rendered chat.
 
     Args:
-        messages: as vLLM's template saw them.
-        template: what rendered it.
+        messages: as vLLM passed them to the template.
+        template: the chat template.
         write: renders other messages the same way.
     """
 
@@ -49,19 +49,19 @@ class Chat:
 def admit(
     renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, asked: Any, name: str
 ) -> Admitted:
-    """A request with its span found.
+    """Checks a request and finds its span.
 
     Args:
         renderer: of the engine.
         config: of the engine.
-        prompt: as it was rendered.
-        wish: what is asked of us.
-        asked: what is asked of vLLM, under its names: a request of its protocol, or its parameters
-            of sampling.
-        name: under which a mass is kept.
+        prompt: the rendered prompt.
+        wish: what the request asks of Holdfast.
+        asked: what it asks of vLLM, under vLLM's names: a request of its protocol, or sampling
+            parameters.
+        name: under which the mass is kept.
 
     Raises:
-        VLLMValidationError: what it asks for cannot be done; HTTP 400.
+        VLLMValidationError: the request cannot be fulfilled; HTTP 400.
     """
     try:
         check_engine(config, attention=wish.wants_span)
@@ -92,17 +92,17 @@ def _check_alone(wish: Wish, replies: int) -> None:
 
 
 def take_draw(seed: int, sampling: Any) -> Drawing:
-    """How a reply is drawn, taken out of vLLM's parameters: its sampler takes what is left."""
+    """Moves the draw's settings out of vLLM's parameters, which become greedy."""
     drawing = Drawing(seed, sampling.temperature, sampling.top_p, sampling.max_tokens)
     sampling.temperature, sampling.top_p, sampling.seed = 0.0, 1.0, None
     return drawing
 
 
 def check_device(methods: Methods, on_cuda: bool) -> None:
-    """Refuses what only the CPU's backend can do.
+    """Refuses methods that only the CPU backend supports.
 
     Raises:
-        UsageError: a list of methods that three numbers per head do not tell.
+        UsageError: a list of methods that cannot be expressed by three numbers per head.
     """
     if on_cuda and methods and table_row(methods) is None:
         raise UsageError(
@@ -112,14 +112,14 @@ def check_device(methods: Methods, on_cuda: bool) -> None:
 
 
 def check_engine(config: Any, *, attention: bool = True) -> None:
-    """Refuses engines that cannot be steered; what only its layers know, workers tell.
+    """Refuses engines that cannot be steered; obstacles in the layers are reported by the workers.
 
     Args:
         config: of the engine.
-        attention: whether more is asked for than the draw of tokens.
+        attention: whether more is requested than the drawing of tokens.
 
     Raises:
-        UsageError: names what stands in the way.
+        UsageError: names the obstacle.
     """
     parallel = config.parallel_config
     asked = {
@@ -149,10 +149,10 @@ def _of_attention(config: Any, parallel: Any) -> dict[str, bool]:
 def _ranges(
     renderer: Any, prompt: Mapping[str, Any], ids: list[int], wish: Wish
 ) -> tuple[Range, ...]:
-    """The tokens to hold on to.
+    """The span, as token ranges.
 
     Raises:
-        HoldfastError: they cannot be found.
+        HoldfastError: it cannot be found.
     """
     if wish.span:
         return given_span(wish.span, len(ids))
@@ -171,12 +171,12 @@ def _ranges(
 
 
 def _offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]:
-    """First and last character of every token, by tokenising once more."""
+    """First and last character (exclusive) of every token, by tokenising the text again."""
     for special in (False, True):
         encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)
         if list(encoded["input_ids"]) == list(ids):
             return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]
     raise PromptError(
         f"The prompt's {len(ids)} tokens are not those of its text, as where it was cut; give the"
-        f" tokens to hold on to as {SPAN}."
+        f" tokens to steer towards as {SPAN}."
     )

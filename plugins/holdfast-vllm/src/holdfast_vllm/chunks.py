@@ -1,4 +1,4 @@
-"""Moved attention of several queries of one row, by `holdfast.attention.merge`."""
+"""Moved attention for several queries of one row, by `holdfast.attention.merge`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Chunk:
     """The queries of one row in one pass.
 
     Args:
-        moved: they.
-        pages: int64 [1, page], of its keys.
-        steering: of the row, over the keys it has by now.
-        mask: bool [1, 1, query, key]; None where the chunk is the whole context.
+        moved: the queries.
+        pages: int64 [1, page], of the row's keys.
+        steering: of the row, over the keys it has so far.
+        mask: bool [1, 1, query, key]; None if the chunk is the whole context.
     """
 
     moved: Move
@@ -50,15 +50,15 @@ class Chunk:
 
     @property
     def writes(self) -> bool:
-        """Always: notes of a mass are made of the last query alone."""
+        """Always True: the mass is noted by a separate move of the last query."""
         return True
 
     def moves_layer(self, layer: int, heads: int) -> bool:
-        """Whether outputs of this layer are written."""
+        """Whether this layer's outputs are written."""
         return self.steering.spec.touches(layer)
 
     def run(self, states: LayerPass, masses: Masses) -> None:
-        """Writes the moved outputs; masses are not its part."""
+        """Writes the moved outputs; notes no masses."""
         if not self.steering.spec.touches(states.number):
             return
         key, value = (
@@ -72,7 +72,7 @@ class Chunk:
             states.number,
             LayerInputs(asked, key, value, self.mask, whole, states.scaling),
         )
-        if result is None:  # all keys are of one group
+        if result is None:  # all keys are in one group
             mask = None if self.mask is None else additive(self.mask, asked.dtype)
             result, _ = attend(asked, key, value, mask, whole, states.scaling)
         states.output[rows] = result[0].transpose(0, 1)

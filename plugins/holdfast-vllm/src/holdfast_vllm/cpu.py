@@ -1,7 +1,7 @@
-"""The CPU attention backend: vLLM's own, with the rows that are steered computed here.
+"""The CPU attention backend: vLLM's own, except that steered rows are computed here.
 
-Decoding steps of several rows go together. Where every query of a pass is moved, vLLM's kernel is
-not called at all.
+Decode steps of several rows are batched. If every query of a pass is moved, vLLM's kernel is not
+called at all.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Plan:
     """The rows and heads that are moved in a pass.
 
     Args:
-        parts: the queries, as they go together.
+        parts: the queries, grouped by what is computed together.
         everything: whether they are all queries of the pass.
-        masses: of requests that ask for it.
+        masses: of requests that ask for them.
     """
 
     parts: Sequence[Part]
@@ -58,7 +58,7 @@ class Plan:
     masses: Masses
 
     def replaces(self, layer: int, heads: int) -> bool:
-        """Whether every output of a layer is written here."""
+        """Whether all outputs of a layer are written here."""
         return self.everything and all(
             part.moves_layer(layer, heads) for part in self.parts if part.writes
         )
@@ -77,12 +77,12 @@ class Backend(CPUAttentionBackend):
 
 
 class Builder(CPUAttentionMetadataBuilder):
-    """Adds to the metadata of a pass which of its queries are moved."""
+    """Adds to a pass's metadata which of its queries are moved."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self._can_read():
-            self.isa = "vec"  # pages that can be read, for some of AMX's speed
+            self.isa = "vec"  # its pages can be read, at the cost of some of AMX's speed
             self._set_isa_to_layers(self.layer_names)
         self._engine, self._kept = engine_of(self.vllm_config), Kept()
         self._heads = get_tensor_model_parallel_rank() * self.num_heads, self.num_heads
@@ -123,7 +123,7 @@ class Builder(CPUAttentionMetadataBuilder):
         return Plan(parts, everything, self._engine.masses)
 
     def _alike(self, moved: Move) -> tuple[bool, bool, int]:
-        """The key by which rows of one query go together: about as many pages, too."""
+        """The key by which single-query rows are batched; it includes a similar page count."""
         pages = -(-moved.length // self.block_size)
         return moved.writes, needs_three(moved.admitted), 1 << (pages - 1).bit_length()
 
@@ -139,7 +139,7 @@ class Builder(CPUAttentionMetadataBuilder):
 
 
 class Impl(CPUAttentionBackendImpl):
-    """vLLM's CPU attention of one layer, and the moved rows."""
+    """vLLM's CPU attention for one layer, with moved rows."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

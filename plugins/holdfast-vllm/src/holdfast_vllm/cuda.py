@@ -1,9 +1,9 @@
 """The CUDA attention backend: vLLM's FlashAttention, whose outputs are then moved by `kernel`.
 
-A pass with nothing steered is vLLM's own. In any other, FlashAttention is asked for its
-log-sum-exps too, and the kernel attends to the spans alone. What is moved is planned for each pass,
-so CUDA graphs are piecewise ones: attention runs between them. A server that asks for full graphs
-has decoding steps in them whole (`graphs.py`), at the price of both calls where nothing is steered.
+A pass in which nothing is steered is vLLM's own. In any other, FlashAttention also returns its
+log-sum-exps, and the kernel attends to the spans only. Moves are planned for each pass, so CUDA
+graphs are piecewise: attention runs between them. A server with full graphs captures whole decode
+steps (`graphs.py`), at the price of both calls even when nothing is steered.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from holdfast_vllm.moved import Methods, on_rank, touches
 from holdfast_vllm.moves import Move, counts_generated, moves_of
 from holdfast_vllm.status import engine_of, uses_full_graphs
 
-_KEPT = 4096  # tables of layers, some kilobytes each, for the passes to come
+_KEPT = 4096  # layer tables, a few kilobytes each, to be reused by later passes
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Plan:
 
     Args:
         moves: the queries of each row.
-        methods: of each, on the heads of this rank.
-        queries: the same on the device.
-        masses: of requests that ask for it.
+        methods: of each row, on the heads of this rank.
+        queries: the same queries, on the device.
+        masses: of requests that ask for them.
         buffers: of full graphs; None in any other pass.
     """
 
@@ -67,7 +67,7 @@ class Plan:
         return any(moved.notes for moved in self.moves)
 
     def moves_layer(self, layer: int) -> bool:
-        """Whether there is something to do in a layer; a graph does it whatever comes."""
+        """Whether there is anything to do in a layer; in a full graph, always."""
         return self.buffers is not None or self.notes or touches(self.methods, layer)
 
 
@@ -88,7 +88,7 @@ class Backend(FlashAttentionBackend):
 
 
 class Builder(FlashAttentionMetadataBuilder):
-    """Adds to the metadata of a pass which of its queries are moved."""
+    """Adds to a pass's metadata which of its queries are moved."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -157,7 +157,7 @@ class Builder(FlashAttentionMetadataBuilder):
 
 
 class Impl(FlashAttentionImpl):
-    """vLLM's FlashAttention of one layer, and the moved rows."""
+    """vLLM's FlashAttention for one layer, with moved rows."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -225,7 +225,7 @@ class Impl(FlashAttentionImpl):
 def _table(
     methods: tuple[Methods, ...], layer: int, heads: int, device: torch.device
 ) -> KernelTable:
-    """The steering table of a layer, a row for each run of queries."""
+    """The steering table of a layer, with a row for each run of queries."""
     made = layer_table(methods, layer, heads).to(torch.float32, device)
     numbers = made.numbers.expand(3, len(methods), heads)
     return KernelTable(*(part.contiguous() for part in numbers.unbind(0)))

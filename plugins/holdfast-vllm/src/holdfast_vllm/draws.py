@@ -1,8 +1,8 @@
-"""Tokens drawn as Holdfast's own engine draws them, of the rows that name their draw.
+"""Draws tokens as Holdfast's own engine does, for rows whose request has a `holdfast_seed`.
 
-The draw belongs to the reply's seed and to the place of the token in it, so neither the batch nor
-the runner changes it. All other logits of such a row become -inf, and vLLM's sampler, which is told
-to take the likeliest token, has one to take.
+A draw depends only on the reply's seed and the token's position in the reply, not on the batch or
+the runner. All other logits of such a row become -inf, and vLLM's sampler, which is set to greedy,
+can only take the token drawn.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Draw:
 
     Args:
         sampling: temperature and nucleus.
-        numbers: in [0, 1), for each token of the reply.
-        prompt: tokens of its prompt.
-        generated: the reply so far, which the old runner goes on writing; None of the new one,
-            which tells the length of each context at each pass.
+        numbers: in [0, 1), one for each token of the reply.
+        prompt: the length of its prompt, in tokens.
+        generated: the reply so far, a list that the old runner keeps extending; None with the new
+            runner, which reports the length of each context in each pass.
     """
 
     sampling: Sampling
@@ -37,16 +37,16 @@ class Draw:
     generated: Sequence[int] | None = None
 
     def number(self, length: int | None) -> float:
-        """Of the token to be drawn, where the context has `length` tokens.
+        """The random number of the next token, when the context has `length` tokens.
 
-        A chunk of a prompt draws a token that is thrown away.
+        A chunk of a prompt also draws a token, which is discarded.
         """
         drawn = len(self.generated or ()) if length is None else length - self.prompt
         return self.numbers[min(max(drawn, 0), len(self.numbers) - 1)]
 
 
 def draw_of(admitted: Admitted | None, generated: Sequence[int] | None = None) -> Draw | None:
-    """How a request draws; None where it leaves that to vLLM."""
+    """How a request draws its tokens; None if it leaves that to vLLM."""
     if admitted is None or admitted.drawing is None:
         return None
     asked = admitted.drawing
@@ -57,7 +57,7 @@ def draw_of(admitted: Admitted | None, generated: Sequence[int] | None = None) -
 def draw_rows(
     logits: Tensor, rows: Rows[Draw], numbers: Sequence[int], lengths: Sequence[int] | None
 ) -> Tensor:
-    """The logits, with one token left in each row that names its draw.
+    """Leaves only the drawn token in the logits of each row that has a draw.
 
     A row whose logits are not finite is left to vLLM.
 
@@ -65,7 +65,7 @@ def draw_rows(
         logits: float32 [row, vocabulary]; written to.
         rows: of the engine.
         numbers: the runner's number of each row.
-        lengths: tokens of each row's context; None where the old runner's lists tell the reply.
+        lengths: tokens of each row's context; None with the old runner, whose lists have the reply.
     """
     drawn = rows.of(numbers)
     if drawn is None:

@@ -2,8 +2,8 @@
 
 GET /holdfast                  {"live": true, "methods": [...], "version": ...}
 GET /holdfast/mass/REQUEST     the mass of a request that asked for it, by the reply's id
-GET /v1/steering               the methods in full, as `holdfast serve` tells them, and how to ask
-GET /v1/steering/mass/REQUEST  as above; where vLLM wants an API key, these two want it too
+GET /v1/steering               full descriptions of the methods, as `holdfast serve` gives them
+GET /v1/steering/mass/REQUEST  as above; if vLLM requires an API key, so do these two
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def install() -> None:
 
 @router.get("/holdfast")
 async def state(request: HttpRequest) -> JSONResponse:
-    """Whether requests can be steered, and by which methods."""
+    """Reports whether requests can be steered, and by which methods."""
     refusal = await _refusal(request)
     told: dict[str, Any] = {
         "live": not refusal,
@@ -54,7 +54,7 @@ async def state(request: HttpRequest) -> JSONResponse:
 
 @router.get("/v1/steering")
 async def steering(request: HttpRequest) -> JSONResponse:
-    """The answer to `holdfast.connect`: its methods, how to ask for them, its model."""
+    """Answers `holdfast.connect`: the methods, how to request them, the model's fingerprint."""
     if refusal := await _refusal(request):
         return JSONResponse({"spelling": "vllm", "methods": [], "refusal": refusal})
     client = request.app.state.engine_client
@@ -96,5 +96,5 @@ async def mass(name: str, request: HttpRequest) -> JSONResponse:
 
 
 def _mean(ranks: list[list[float]]) -> list[float]:
-    """Of ranks of tensor parallelism, which have as many heads each."""
+    """The mean over tensor-parallel ranks, which have equally many heads."""
     return [sum(values) / len(values) for values in zip(*ranks, strict=True)]

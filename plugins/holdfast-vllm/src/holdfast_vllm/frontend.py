@@ -1,6 +1,6 @@
-"""Where requests come in: each is admitted, or refused, and the prefix cache salted.
+"""The entry point of requests: admits or refuses each, and salts the prefix cache.
 
-vLLM has no seam for it, so six of its functions are wrapped:
+vLLM has no extension point for this, so seven of its functions are wrapped:
 
     BaseRenderer.render_chat(_async)         keeps the chat beside the tokens
     OnlineRenderer.render_chat, _completion  refuses before a stream begins, with HTTP 400
@@ -44,7 +44,7 @@ def install() -> None:
 
 
 def is_installed() -> bool:
-    """Whether requests of this process go through admission."""
+    """Whether requests in this process go through admission."""
     from vllm.v1.engine.input_processor import InputProcessor
 
     return hasattr(InputProcessor.process_inputs, _MARK)
@@ -58,7 +58,7 @@ def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:
         setattr(owner, name, outer)
 
 
-# A chat, kept beside its tokens
+# Keeping a chat beside its tokens
 
 
 def _keeping_chat(inner: Any) -> Any:
@@ -89,7 +89,7 @@ def _with_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
     return prompts
 
 
-# Before a stream begins
+# Refusing before a stream begins
 
 
 def _refusing_early(inner: Any) -> Any:
@@ -108,7 +108,7 @@ def _refusing_early(inner: Any) -> Any:
     return render
 
 
-# Parameters, tokens and salt
+# Admitting: parameters, tokens and salt
 
 
 def _admitting(inner: Any) -> Any:
@@ -144,12 +144,12 @@ def _read(given: Mapping[str, Any] | None) -> Wish | None:
 
 
 def _need(prompt: Any, params: Any) -> str:
-    """The work that a request gives to the workers, `DRAWS` or `STEERS`; "" where nothing of ours.
+    """Which work of Holdfast's a request needs from the workers: `DRAWS`, `STEERS` or "".
 
     Raises:
-        VLLMValidationError: it does, and was made by other hands, past its admission.
+        VLLMValidationError: it needs some, but was built elsewhere and so bypassed admission.
     """
-    made = getattr(prompt, "sampling_params", None)  # of a request that is made already
+    made = getattr(prompt, "sampling_params", None)  # if the request is already built
     given = getattr(params if made is None else made, "extra_args", None) or {}
     if made is not None and ADMITTED in given:
         return STEERS
@@ -192,16 +192,16 @@ def _asking_async(inner: Any) -> Any:
 
 
 async def ask(engine: Any) -> list[dict[str, Any]] | Exception:
-    """Every worker's status of steering, or why it has none."""
+    """Every worker's steering status, or the error that occurred."""
     try:
         states: list[dict[str, Any]] = await engine.collective_rpc("holdfast_state", timeout=60)
         return states
-    except Exception as error:  # whatever it is, no request may run unsteered because of it
+    except Exception as error:  # no error may let a request run unsteered
         return error
 
 
 def refusal_of(states: object, need: str = STEERS) -> str:
-    """Why these workers cannot do what is needed; "" where all can."""
+    """Why these workers cannot do what is needed; "" if all can."""
     if isinstance(states, Exception):
         return f"its workers did not answer ({type(states).__name__}: {states})"
     if not isinstance(states, list) or not states:

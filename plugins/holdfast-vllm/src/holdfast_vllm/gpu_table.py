@@ -1,8 +1,8 @@
 # mypy: disable-error-code="import-untyped, untyped-decorator, no-untyped-def, no-untyped-call"
 """The steering table on a GPU: the numbers of a layer, and their formula inside a kernel.
 
-The logarithms of 1 + y and 1 - exp(-a) are written out as series where they would cancel: Triton
-has no log1p or expm1 that its interpreter knows.
+The logarithms of 1 + y and 1 - exp(-a) are written out as series to avoid cancellation: Triton has
+no log1p or expm1 that its interpreter supports.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import triton.language as tl
 from torch import Tensor
 
 _LEAST = tl.constexpr(1e-37)  # keeps logarithms finite; sigmoid(-log(1e-37)) is 1 in float32
-_SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) is -exp(-x) to float32's last bit
+_SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) equals -exp(-x) in float32
 
 
 @dataclass(frozen=True)
 class KernelTable:
     """The steering table of a layer: x' = max(logit(sigmoid(x + bias)**exponent), floor).
 
-    x is the log-odds of the attention mass on the span. A query that sees no span, or nothing else,
-    keeps what it has.
+    x is the log-odds of the attention mass on the span. A query that sees only the span, or none of
+    it, is left unchanged.
 
     Args:
         bias: float32 [B, H]; 0 changes nothing.
@@ -36,7 +36,7 @@ class KernelTable:
 
 
 def padded_size(head_size: int) -> int:
-    """The power of two that holds a head: the matrix units take no other sizes."""
+    """The power of two to pad a head to: the matrix units take no other sizes."""
     return max(16, 1 << (head_size - 1).bit_length())
 
 
@@ -44,8 +44,8 @@ def padded_size(head_size: int) -> int:
 def product(left, right, added, WIDEN: tl.constexpr):
     """`left` @ `right` + `added`, float32; no TF32 for float32 inputs.
 
-    WIDEN converts the inputs first, which changes no product: Triton's interpreter takes the bits
-    of bfloat16 for integers.
+    WIDEN converts the inputs first, which does not change the products: Triton's interpreter would
+    treat the bits of bfloat16 as integers.
     """
     if WIDEN:
         left = left.to(tl.float32)
@@ -77,6 +77,6 @@ def moved(log_odds, bias, exponent, floor):
 
 @triton.jit
 def sigmoid(x):
-    """Without an overflow on either side."""
+    """The sigmoid, without overflow on either side."""
     y = tl.exp(-tl.abs(x))
     return tl.where(x >= 0, 1.0, y) / (1.0 + y)

@@ -1,9 +1,9 @@
-"""Full CUDA graphs of decoding steps: what changes between replays stands in buffers that stay.
+"""Full CUDA graphs of decode steps: all that changes between replays is in fixed buffers.
 
 A graph replays kernels with the addresses and the grid of its capture. So row i of the batch is
-run i of our kernel, and its query is query i. A row that nothing steers is a run of no query with
-an empty span: the kernel reads none of its keys and stores nothing. A step is told by writing the
-buffers before it is replayed; the mass is read from them before they are written again.
+run i of our kernel, and its query is query i. An unsteered row is a run of no query with an empty
+span: the kernel reads none of its keys and stores nothing. A step is set up by writing the buffers
+before the replay; the mass is read from them before they are written again.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from holdfast_vllm.wire import MOST_PARTS
 
 @dataclass
 class Buffers:
-    """Of one engine, for as many rows as it takes.
+    """The buffers of one engine, for its maximum number of rows.
 
     Args:
-        flat: int32, the numbers of `queries` that change, in one piece.
+        flat: int32, the numbers of `queries` that change, in one tensor.
         queries: views of it, a run of at most one query for each row.
         tables: float32 [layer, 3, row, head], the steering tables.
         mass: float32 [layer, row, head], as the kernel leaves it.
-        places: of the model's layers in `tables` and `mass`.
-        written: the methods of each row that `tables` has.
-        noted: rows whose mass is wanted of the last replay, with the names it is kept under.
+        places: the index of each of the model's layers in `tables` and `mass`.
+        written: the methods of each row that `tables` is for.
+        noted: rows whose mass is wanted from the last replay, with the names it is kept under.
     """
 
     flat: Tensor
@@ -62,7 +62,7 @@ class Buffers:
         return buffers
 
     def first(self, rows: int) -> Queries:
-        """The runs of a graph of so many rows."""
+        """The runs of a graph of `rows` rows."""
         all_rows = self.queries
         return Queries(
             all_rows.rows[:rows],
@@ -76,16 +76,16 @@ class Buffers:
         )
 
     def layer(self, number: int) -> tuple[KernelTable, Tensor]:
-        """The table of a layer, and where its mass goes."""
+        """The table of a layer, and the buffer for its mass."""
         place = self.places[number]
         return KernelTable(*self.tables[place].unbind(0)), self.mass[place]
 
     def write(self, moves: Sequence[Move], methods: Sequence[Methods]) -> None:
-        """Tells the next replay what it moves.
+        """Sets what the next replay moves.
 
         Args:
-            moves: of the rows that are steered or noted, one query each, which is the row's own.
-            methods: of each, on the heads of this rank.
+            moves: of the rows that are steered or noted, each with the row's single query.
+            methods: of each move, on the heads of this rank.
         """
         rows = len(self.queries.rows)
         told = torch.zeros(len(self.flat), dtype=torch.int32)
@@ -114,7 +114,7 @@ class Buffers:
         self.written = by_row
 
     def read(self, masses: Masses) -> None:
-        """Keeps the mass of the last replay, where it is wanted; waits for it."""
+        """Notes the mass of the last replay if it is wanted, after waiting for the replay."""
         noted, self.noted = self.noted, []
         if not noted:
             return

@@ -1,9 +1,9 @@
-"""Keys and values of rows that decode, kept side by side, so that a step reads no pages.
+"""Contiguous copies of decoding rows' keys and values, so that a step need not read pages.
 
-A key never changes once it is written, so what a step has gathered serves all that follow, each of
-which adds its own. Rows stand in slots without a gap, so a step takes the first of them as they
-are; those that leave make room for those behind. Memory is bounded: where there is none left, a
-step reads the pages again.
+A key never changes once written, so what one step has gathered serves all later ones, each of which
+adds its own. Rows occupy slots without gaps, so a step takes the first ones as they are; when a row
+leaves, one from the end takes its slot. Memory is bounded: if there is none left, a step reads the
+pages again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _SHARE = 0.5  # of the bytes of vLLM's own cache
 
 @dataclass
 class Copies:
-    """Of one layer, float32 [slot, group, token, size of a head].
+    """The copies of one layer, float32 [slot, group, token, size of a head].
 
     Args:
         keys, values: of the rows in their slots.
-        filled: tokens of each slot that are there.
+        filled: how many tokens each slot has.
     """
 
     keys: Tensor
@@ -35,11 +35,11 @@ class Copies:
 
     @property
     def nbytes(self) -> int:
-        """Of both."""
+        """Bytes of keys and values."""
         return self.keys.nbytes + self.values.nbytes
 
     def move(self, source: int | None, target: int) -> None:
-        """A slot takes over another's tokens, or begins without any."""
+        """Copies a slot's tokens to another, or empties the target if there is no source."""
         if source is None or source >= len(self.filled):
             self.filled[target] = 0
             return
@@ -51,12 +51,12 @@ class Copies:
 
 @dataclass
 class Shelf:
-    """The slots of rows that go together.
+    """The slots of rows that are batched.
 
     Args:
-        tokens: that a slot holds.
-        rows: in their slots.
-        layers: what is kept, by layer.
+        tokens: capacity of a slot.
+        rows: in the order of their slots.
+        layers: the copies, by layer.
     """
 
     tokens: int
@@ -65,11 +65,11 @@ class Shelf:
 
     @property
     def nbytes(self) -> int:
-        """Of all layers."""
+        """Bytes of all layers."""
         return sum(copies.nbytes for copies in self.layers.values())
 
     def seat(self, rows: Sequence[Admitted]) -> list[int]:
-        """Gives the rows of a pass the first slots; returns which of them stands in each."""
+        """Gives the rows of a pass the first slots; returns the row number in each slot."""
         if rows == self.rows:
             return list(range(len(rows)))
         numbers = {row: number for number, row in enumerate(rows)}
@@ -90,12 +90,12 @@ class Shelf:
         return [numbers[row] for row in self.rows]
 
     def copies(self, layer: int, cache: Tensor, room: float) -> Copies | None:
-        """Those of a layer, with a slot for every row; None where they find no room.
+        """The copies of a layer, with a slot for every row; None if there is no room.
 
         Args:
             layer: counted from 0.
             cache: vLLM's, of the layer.
-            room: bytes that may be taken.
+            room: bytes that may be allocated.
         """
         kept = self.layers.get(layer)
         if kept is not None and len(kept.filled) >= len(self.rows):
@@ -104,7 +104,7 @@ class Shelf:
         shape = slots, groups, self.tokens, both // 2
         if slots * groups * self.tokens * both * 4 > room:
             return None
-        # Zeros, since what is out of sight has weight 0, and 0 times NaN is NaN.
+        # Zeros, since masked tokens have weight 0, and 0 times NaN is NaN.
         made = Copies(torch.zeros(shape), torch.zeros(shape), [0] * slots)
         if kept is not None:
             count = len(kept.filled)
@@ -116,21 +116,21 @@ class Shelf:
 
 @dataclass
 class Kept:
-    """The state that an engine keeps of the rows that decode, by batch key."""
+    """The copies that an engine keeps for its decoding rows, by batch key."""
 
     shelves: dict[Hashable, Shelf] = field(default_factory=dict)
 
     def shelf(self, name: Hashable, tokens: int) -> Shelf:
-        """The slots of rows that go together, which have so many tokens at most."""
+        """The slots of rows that are batched, of at most `tokens` tokens each."""
         return self.shelves.setdefault(name, Shelf(tokens))
 
     def retain(self, names: Sequence[Hashable]) -> None:
-        """Forgets what this pass does not use."""
+        """Drops the shelves that this pass does not use."""
         for name in [name for name in self.shelves if name not in names]:
             del self.shelves[name]
 
     def room(self, cache: Tensor) -> float:
-        """Bytes of one layer that may still be taken."""
+        """Bytes that may still be allocated for one layer."""
         return _SHARE * cache.nbytes - sum(
             shelf.nbytes / max(1, len(shelf.layers)) for shelf in self.shelves.values()
         )
@@ -139,14 +139,14 @@ class Kept:
 def refill(
     copies: Copies, slots: Sequence[int], cache: Tensor, pages: Tensor, lengths: Sequence[int]
 ) -> None:
-    """Reads the tokens of some slots from their pages.
+    """Reads the tokens of the given slots from their pages.
 
     Args:
         copies: of a layer.
         slots: to be filled.
         cache: of the layer.
         pages: int64 [slot, page], of all slots.
-        lengths: tokens of each slot.
+        lengths: number of tokens of each slot.
     """
     size = cache.shape[2]
     for slot in slots:

@@ -1,13 +1,13 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def, untyped-decorator"
 """Moves the outputs of steered rows towards those of their span, from vLLM's paged cache, on a GPU.
 
-vLLM's own attention leaves an output O and a log-sum-exp of every query. This kernel attends to the
-keys of the span alone, wherever in their pages they begin and end, and writes
+vLLM's own attention leaves an output O and a log-sum-exp for every query. This kernel attends only
+to the keys of the span, wherever in their pages they begin and end, and writes
 
     O + c * (O_span - O),    c = (pi' - pi) / (1 - pi),    pi = exp(lse_span - lse),
 
-with pi' the mass that the steering table makes of pi. No sum is subtracted from another, so a key
-that takes all the weight elsewhere cancels nothing.
+where pi' is the mass that the steering table maps pi to. No sum is subtracted from another, so a
+key outside the span with nearly all the weight causes no cancellation.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from torch import Tensor
 from holdfast_vllm.gpu_table import KernelTable, moved, padded_size, product, sigmoid
 
 _LOG2E = 1.4426950408889634
-_NOWHERE = 2**30  # a column behind every context
+_NOWHERE = 2**30  # a column beyond every context
 
 
 @dataclass(frozen=True)
 class Queries:
-    """The queries of a pass that are moved, a run for each of N rows.
+    """The queries of a pass that are moved: a run for each of N rows.
 
     Args:
-        rows: int32 [N], of the batch.
-        first, count, position: int32 [N], the first query of each in the pass, how many, and where
-            in its context the first stands.
-        ranges: int32 [N, P, 2], the tokens to hold on to; (0, 0) holds none.
+        rows: int32 [N], numbers of the rows in the batch.
+        first, count, position: int32 [N], the first query of each run in the pass, the number of
+            its queries, and the position of the first in its context.
+        ranges: int32 [N, P, 2], the span's token ranges; (0, 0) is empty.
         generated: int32 [N], the first token that counts as the span because it was generated;
-            `NOWHERE` where none does.
-        tiles: int32 [T, 2], the number of a run and the first of its queries, for each program.
-        most: queries of a program.
+            `NOWHERE` if none does.
+        tiles: int32 [T, 2], for each program the number of a run and the first of its queries.
+        most: maximum number of queries per program.
     """
 
     rows: Tensor
@@ -62,10 +62,10 @@ def queries_of(
     """The queries of a pass, on the device.
 
     Args:
-        runs: (row, first query, count, position) of each.
-        ranges: the tokens each holds on to.
+        runs: (row, first query, count, position) of each run.
+        ranges: the span of each run.
         generated: see `Queries`.
-        repeats: query heads that share a key head; they stand in a tile side by side.
+        repeats: query heads that share a key head; they are side by side in a tile.
         device: of the cache.
     """
     longest = max(count for _, _, count, _ in runs)
@@ -77,7 +77,7 @@ def queries_of(
         for number, (_, _, count, _) in enumerate(runs)
         for start in range(0, count, most)
     ]
-    # One tensor, so that it is copied once.
+    # One tensor, so that there is only one copy to the device.
     flat = [value for run in zip(*runs, strict=True) for value in run] + generated
     flat += [place for some in padded for part in some for place in part]
     flat += [value for tile in tiles for value in tile]
@@ -112,8 +112,8 @@ def move(
         queries: those that are moved.
         table: [N, head], of this layer.
         scaling: of the scores.
-        mass: where that of each run's last query goes, after steering and without generated
-            tokens, float32 [N, head] or more rows; None where it is not wanted.
+        mass: receives the mass of each run's last query after steering, without generated tokens;
+            float32 [N, head] or more rows; None if it is not wanted.
     """
     heads, size = query.shape[1:]
     groups = keys.shape[2]
@@ -210,7 +210,7 @@ def _move_tile(
     TRACE: tl.constexpr,
     WIDEN: tl.constexpr,
 ):
-    """The queries of one tile, for the heads that share a key head: a line each."""
+    """One tile of queries, for the heads that share a key head: a line per query and head."""
     tile = tl.program_id(0)
     group = tl.program_id(1)
     run = tl.load(tiles + 2 * tile)
@@ -227,7 +227,7 @@ def _move_tile(
     inside = there[:, None] & (within < SIZE)[None, :]
     asked = query + place[:, None] * query_query + head[:, None] * query_head + within[None, :]
     q = tl.load(asked, mask=inside, other=0.0)
-    last = tl.load(positions + run) + tl.minimum(start + MOST, count)  # no query sees from here on
+    last = tl.load(positions + run) + tl.minimum(start + MOST, count)  # invisible from here on
 
     top = tl.full((LINES,), -float("inf"), tl.float32)
     total = tl.zeros((LINES,), tl.float32)
@@ -277,7 +277,7 @@ def _move_tile(
     whole = tl.load(lse + head * lse_head + place, mask=there, other=0.0)
     has = there & (total > 0)
     log_mass = tl.where(has, top, 0.0) * 0.6931471805599453 + tl.log(tl.where(has, total, 1.0))
-    log_mass = tl.minimum(log_mass - whole, -1e-7)  # beyond it the span is all there is
+    log_mass = tl.minimum(log_mass - whole, -1e-7)  # above this the span is everything in float32
     rest = 1.0 - tl.exp(log_mass)
     entry = run * HEADS + head
     added = tl.load(bias + entry, mask=there, other=0.0)

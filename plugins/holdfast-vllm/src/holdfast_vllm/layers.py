@@ -1,4 +1,4 @@
-"""Questions that both attention backends ask of vLLM's layers and batches."""
+"""Shared by both attention backends: access to vLLM's layers and batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LayerPass:
         number: counted from 0.
         scaling: of the scores.
         query: [query, head, size of a head], of the whole pass.
-        key, value: [query, group, size of a head], which are in the cache too.
+        key, value: [query, group, size of a head]; also in the cache.
         cache: vLLM's, of the layer.
         output: like `query`; written to.
     """
@@ -38,11 +38,11 @@ class LayerPass:
 
 
 def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
-    """Tells the engine of a layer, and why it cannot be steered, if it cannot.
+    """Reports a layer to the engine, and the reason if it cannot be steered.
 
     Args:
         impl: vLLM's attention of the layer.
-        apart: what the backends tell in different ways, in words, and whether it is there.
+        apart: obstacles that each backend detects differently, in words, and whether each exists.
     """
     asked = {
         "attention of another kind than a decoder's": impl.attn_type != AttentionType.DECODER,
@@ -59,5 +59,5 @@ def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
 def rows_of_pass(
     rows: Rows[Admitted], common: CommonAttentionMetadata
 ) -> list[Admitted | None] | None:
-    """The requests of the rows of a pass, by the numbers of either runner; None where none."""
+    """The requests of a pass's rows, under either runner's numbers; None if there are none."""
     return rows.of(range(common.num_reqs) if common.req_idx is None else common.req_idx)

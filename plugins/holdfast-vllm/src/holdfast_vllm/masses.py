@@ -1,4 +1,4 @@
-"""The attention mass on the span of requests that ask for it, kept until it is read."""
+"""The attention mass on the span, for requests that ask for it, kept until it is read."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-_REQUESTS = 256  # kept; the oldest is forgotten first
-_TOKENS = 8192  # of a request
+_REQUESTS = 256  # how many to keep; the oldest is dropped first
+_TOKENS = 8192  # at most, per request
 
 
 @dataclass
 class Masses:
-    """By the name of the request, per drawn token the mass of each layer, float32 [head].
+    """The mass per request name, drawn token and layer, float32 [head].
 
     Args:
-        at_most: requests that are kept.
-        by_name: what is known of each.
-        fetch: brings what a graph has left on its device, before anything is read.
+        at_most: how many requests to keep.
+        by_name: the masses of each request.
+        fetch: called before reading, to fetch what a graph left on its device.
     """
 
     at_most: int = _REQUESTS
@@ -29,7 +29,7 @@ class Masses:
     fetch: Callable[[], None] = lambda: None
 
     def note(self, name: str, layer: int, mass: Tensor) -> None:
-        """Keeps the mass [head] of a layer; a layer that was there begins the next token."""
+        """Adds a layer's mass [head]; a layer already noted for this token begins the next one."""
         tokens = self.by_name.setdefault(name, [])
         if not tokens or layer in tokens[-1]:
             if len(tokens) >= _TOKENS:
@@ -40,11 +40,11 @@ class Masses:
             self.by_name.popitem(last=False)
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """The masses of a request; None where there are none.
+        """The masses of a request; None if there are none.
 
         Returns:
-            "mass", per drawn token the mean over layers and heads; "layers", per layer the mean
-            over tokens and heads.
+            "mass", the mean over layers and heads per drawn token; "layers", the mean over tokens
+            and heads per layer.
         """
         self.fetch()
         tokens = self.by_name.get(name)
@@ -54,8 +54,8 @@ class Masses:
         return {"mass": mass.mean((0, 1)).tolist(), "layers": mass.mean((1, 2)).tolist()}
 
     def take(self, name: str) -> list[Any]:
-        """The mass of every head, [layer][head][token], which is then forgotten; [] where nothing
-        is known.
+        """Removes and returns the mass of every head, [layer][head][token]; [] for an unknown
+        request.
         """
         self.fetch()
         tokens = self.by_name.pop(name, None)
@@ -63,7 +63,7 @@ class Masses:
 
 
 def _stacked(tokens: list[dict[int, np.ndarray]]) -> np.ndarray:
-    """Float32 [layer, head, token]; 0 where a layer noted nothing."""
+    """The masses, float32 [layer, head, token]; 0 where a layer noted nothing."""
     layers = sorted(tokens[0])
     nothing = np.zeros_like(tokens[0][layers[0]])
     return np.stack(

@@ -1,8 +1,8 @@
 """Attention weights moved by the methods, from scores; on any device.
 
 The methods move the log-odds x = lse(scores on the span) - lse(scores on the rest) to x', and leave
-the ratios inside each group. So the weights are sigmoid(x') times the softmax over the span plus
-sigmoid(-x') times that over the rest.
+the ratios inside each group unchanged. So the weights are sigmoid(x') times the softmax over the
+span plus sigmoid(-x') times that over the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.methods.heads import with_heads
 from holdfast.methods.table import LayerTable, layer_table, table_row
 from holdfast_vllm.moves import Sight
 
-_KEPT = 1024  # rules of layers, for the passes to come
+_KEPT = 1024  # layer rules, to be reused by later passes
 Methods = tuple[ShiftsAttention, ...]
 
 
@@ -29,13 +29,13 @@ def move(
     """The moved weights, and the mass on the span.
 
     Args:
-        scores: float32 [row, head, query, key], scaled; keys out of sight may have any finite one.
+        scores: float32 [row, head, query, key], scaled; any finite value for invisible keys.
         seen: two groups, or three with a `ListRule`.
         rule: of the rows, in this layer.
         notes: whether the mass is wanted.
 
     Returns:
-        Weights like `scores`, and the mass, float32 [row, head, query]; None where it is neither
+        Weights like `scores`, and the mass, float32 [row, head, query]; None if it is neither
         wanted nor needed.
     """
     if isinstance(rule, LayerTable) and rule.only_adds and not notes:
@@ -43,7 +43,7 @@ def move(
         return torch.addcmul(scores + seen.hidden, bias, seen.first).softmax(-1), None
     grouped = scores + seen.bias
     weights = grouped.softmax(-1)
-    # At the highest score the weight is exp(score - lse), and at least one over the number of keys.
+    # The highest score's weight is exp(score - lse), which is at least 1 / the number of keys.
     lse = grouped.amax(-1) - weights.amax(-1).log_()
     unseen = seen.unseen
     if len(grouped) == 3:
@@ -57,7 +57,7 @@ def move(
 
 
 def _move_three(weights: Tensor, lse: Tensor, rule: LogOddsRule) -> tuple[Tensor, Tensor]:
-    """The same for span, generated tokens and rest."""
+    """The same with three groups: span, generated tokens and rest."""
     assert isinstance(rule, ListRule)
     span, generated = rule.shift_groups(*lse)
     shares = torch.stack([span, generated, lse[2]]).softmax(0)
@@ -66,10 +66,10 @@ def _move_three(weights: Tensor, lse: Tensor, rule: LogOddsRule) -> tuple[Tensor
 
 @lru_cache(_KEPT)
 def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> LogOddsRule:
-    """The rule of each row's methods in a layer of so many heads.
+    """The rule for each row's methods in a layer of `heads` heads.
 
-    Lists that three numbers cannot tell, and rows whose groups are three, go one method after
-    another.
+    Lists that three numbers cannot express, and rows with three groups, apply their methods one
+    after another.
     """
     if not three and all(table_row(methods) is not None for methods in rows):
         return layer_table(rows, layer, heads).to(torch.float32, torch.device("cpu"))
@@ -77,7 +77,7 @@ def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> L
 
 
 def touches(rows: Sequence[Methods], layer: int) -> bool:
-    """Whether a method of some row moves a head of this layer."""
+    """Whether a method of any row moves a head of this layer."""
     return any(
         method.heads is None or any(own == layer for own, _ in method.heads)
         for methods in rows
@@ -87,12 +87,12 @@ def touches(rows: Sequence[Methods], layer: int) -> bool:
 
 @lru_cache(_KEPT)
 def on_rank(methods: Methods, first: int, heads: int) -> Methods:
-    """The methods on the heads that a rank of tensor parallelism has, by its own numbers.
+    """The methods restricted to a tensor-parallel rank's heads, under the rank's own numbers.
 
     Args:
         methods: of a row.
         first: the model's number of the rank's first head.
-        heads: how many it has.
+        heads: how many heads the rank has.
     """
     there: list[ShiftsAttention] = []
     for method in methods:

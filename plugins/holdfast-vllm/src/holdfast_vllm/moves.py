@@ -1,7 +1,7 @@
 """Which queries of a pass are moved, and which group each of their keys belongs to.
 
-A pass of vLLM has the queries of all rows in a run. A row of one query is a decoding step; a row of
-several is a chunk of a prompt, or one that is computed again after it was preempted.
+A pass of vLLM has the queries of all rows one after another. A row with one query is a decode step;
+a row with several is a chunk of a prompt, or is recomputed after preemption.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 
 from holdfast_vllm.wire import Admitted
 
-# What is added to the score of a key that is not of the group, or not in sight. It is finite, since
-# a softmax over nothing but -inf is NaN.
+# Added to the score of a key that is outside the group or invisible. It is finite, since a softmax
+# over nothing but -inf is NaN.
 HIDDEN = -1e30
 
 
@@ -25,13 +25,13 @@ class Move:
     """The queries of one row that are moved, or the one whose mass is noted.
 
     Args:
-        row: of the batch.
+        row: its number in the batch.
         admitted: what its request asked for.
-        first: of the queries, counted in the pass.
-        count: how many; they stand in a run.
-        position: of the first, in the row's own context.
-        notes: whether the mass of the last one is wanted: it draws a token.
-        writes: whether outputs are moved; False where there is only a mass to note.
+        first: the first query, counted in the pass.
+        count: how many queries there are; they are consecutive.
+        position: of the first query, in the row's own context.
+        notes: whether the mass of the last query, which draws a token, is wanted.
+        writes: whether outputs are moved; False if there is only a mass to note.
     """
 
     row: int
@@ -53,12 +53,12 @@ def moves_of(
 ) -> list[Move]:
     """The queries of a pass that are moved, or whose mass is noted.
 
-    A row whose queries see nothing of the span yet is left alone.
+    A row whose queries do not see the span yet is skipped.
 
     Args:
         rows: what each row asked for.
-        starts: the first query of each row, and one more than the last of all.
-        lengths: of each row's context, this pass included.
+        starts: the first query of each row, and finally the number of all queries.
+        lengths: of each row's context, including this pass.
     """
     moves = []
     for row, admitted in enumerate(rows):
@@ -76,7 +76,7 @@ def moves_of(
 
 
 def notes_apart(moves: Sequence[Move]) -> list[Move]:
-    """The same, with the notes of rows of several queries as moves of their last query alone."""
+    """The same moves; for rows with several queries, noting is a separate move of the last one."""
     apart = []
     for moved in moves:
         if not moved.notes or moved.count == 1:
@@ -97,28 +97,28 @@ def notes_apart(moves: Sequence[Move]) -> list[Move]:
 
 
 def counts_generated(admitted: Admitted) -> bool:
-    """Whether some method counts generated tokens as the span."""
+    """Whether any method counts generated tokens as part of the span."""
     return any(method.span_includes_generated for method in admitted.methods)
 
 
 def disagrees(admitted: Admitted) -> bool:
-    """Whether the methods of a row differ on what the span is."""
+    """Whether a row's methods disagree on whether the span includes generated tokens."""
     return len({method.span_includes_generated for method in admitted.methods}) > 1
 
 
 def needs_three(admitted: Admitted) -> bool:
-    """Whether span, generated tokens and rest are to be told apart.
+    """Whether span, generated tokens and rest must be distinguished.
 
-    They are where methods disagree, and where the mass on the span alone is wanted of methods that
-    count generated tokens too.
+    They must if the methods disagree, or if the methods count generated tokens as well but the mass
+    on the span itself is wanted.
     """
     return disagrees(admitted) or (counts_generated(admitted) and bool(admitted.trace))
 
 
 def members(rows: Sequence[Admitted], keys: int, three: bool) -> Tensor:
-    """The group of each key, in sight or not: bool [group, row, key].
+    """The group of each key, visible or not: bool [group, row, key].
 
-    The groups are the span (with generated tokens, where methods count these) and the rest; with
+    The groups are the span (including generated tokens if a method counts them) and the rest; with
     `three`, the span, the generated tokens and the rest.
     """
     span = torch.zeros(len(rows), keys, dtype=torch.bool)
@@ -135,10 +135,10 @@ def members(rows: Sequence[Admitted], keys: int, three: bool) -> Tensor:
 
 @dataclass(frozen=True)
 class Sight:
-    """The keys of each group that queries see; made where it is asked for, and kept.
+    """The keys of each group that queries see; computed on first use and cached.
 
     Args:
-        groups: bool [group, row, key], as of `members`.
+        groups: bool [group, row, key], from `members`.
         positions: int64 [row, query], of the queries in their contexts.
         whole: whether every query is known to see something of every group.
     """
@@ -149,21 +149,21 @@ class Sight:
 
     @cached_property
     def before(self) -> Tensor:
-        """Bool [row, query, key], True on keys in sight."""
+        """Bool [row, query, key], True on visible keys."""
         places = torch.arange(self.groups.shape[2], device=self.groups.device)
         return places <= self.positions[..., None]
 
     @cached_property
     def bias(self) -> Tensor:
-        """Float32 [group, row, 1, query, key], added to the scores: 0 on keys of the group that are
-        in sight, else `HIDDEN`.
+        """Float32 [group, row, 1, query, key], added to the scores: 0 on visible keys of the group,
+        else `HIDDEN`.
         """
         return torch.where(self.groups[:, :, None] & self.before, 0.0, HIDDEN)[:, :, None]
 
     @cached_property
     def unseen(self) -> Tensor | None:
-        """Bool [group, row, 1, query], True where a query sees nothing of the group; None where all
-        see some of all.
+        """Bool [group, row, 1, query], True where a query sees nothing of the group; None if
+        `whole`.
         """
         return None if self.whole else (self.bias == HIDDEN).all(-1)
 
@@ -174,12 +174,12 @@ class Sight:
 
     @cached_property
     def hidden(self) -> Tensor:
-        """Float32 [row, 1, query, key], added to the scores: `HIDDEN` on keys out of sight."""
+        """Float32 [row, 1, query, key], added to the scores: `HIDDEN` on invisible keys."""
         return torch.where(self.before, 0.0, HIDDEN)[:, None]
 
 
 def sees_both(moved: Move) -> bool:
-    """Whether the last query of a row is known to see some of the span and some of the rest."""
+    """Whether a row's last query is known to see tokens of both the span and the rest."""
     admitted, length = moved.admitted, moved.length
     counted = length if not counts_generated(admitted) else min(length, admitted.prompt)
     span = sum(min(last, counted) - min(first, counted) for first, last in admitted.ranges)

@@ -1,4 +1,4 @@
-"""Chat models in vLLM's engine, as `holdfast drift --model vllm:MODEL` runs them."""
+"""Chat models in vLLM's engine, for `holdfast drift --model vllm:MODEL`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from holdfast_vllm.wire import check_heads
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# On CPUs. Pages of 32 tokens: vLLM's 128 would share little between the turns of a dialog. By
-# itself vLLM takes most of the memory for its cache, and fills it with zeros for a minute; so many
-# rows of so many tokens are what a run has at once.
+# Defaults on CPUs. Pages have 32 tokens, since with vLLM's 128 the turns of a dialog would share
+# little. By default vLLM takes most of the memory for its cache, and spends a minute zeroing it;
+# this many rows of this many tokens are enough for what a run computes at once.
 _CPU_PAGE, _CPU_ROWS, _CPU_TOKENS = 32, 48, 2048
 
 
@@ -37,12 +37,12 @@ class VllmModel(Generates):
     """A model in vLLM's engine.
 
     Args:
-        name: as it was asked for.
-        fingerprint: of its configuration, weights and chat template, as vLLM has them.
+        name: as requested.
+        fingerprint: of its configuration, weights and chat template, as loaded by vLLM.
         llm: a `vllm.LLM`.
         tokenizer: its fast tokenizer.
         stop_ids: tokens that end a reply.
-        refusal: why its attention cannot be steered; "" where it can.
+        refusal: why its attention cannot be steered; "" if it can.
     """
 
     name: str
@@ -51,7 +51,7 @@ class VllmModel(Generates):
     tokenizer: PreTrainedTokenizerFast
     stop_ids: frozenset[int]
     refusal: str
-    independent: ClassVar[bool] = False  # the composition of a batch may decide a rounding
+    independent: ClassVar[bool] = False  # a batch's composition may affect rounding
 
     @property
     def capabilities(self) -> frozenset[Ability]:
@@ -83,8 +83,8 @@ class VllmModel(Generates):
         """Refuses methods that cannot be applied.
 
         Raises:
-            ModelError: a method that needs what vLLM or this model does not offer.
-            UsageError: heads that the model does not have, or a list that this device cannot take.
+            ModelError: a method needs an ability that vLLM or this model does not offer.
+            UsageError: heads that the model does not have, or a list that this device cannot apply.
         """
         methods = read_methods(methods)
         unreached = f", whose attention cannot be steered ({self.refusal})," if self.refusal else ""
@@ -100,13 +100,13 @@ class VllmModel(Generates):
         return self.session().generate_batch(requests)
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` takes the text piece by piece, as it is drawn, and all pieces
+        """Answers one chat; `tell` receives the text in pieces, as they are drawn, which together
         are the reply.
         """
         return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def session(self) -> VllmSession:
-        """Opens a session; what its requests share is the engine's prefix cache."""
+        """Opens a session; its requests share the engine's prefix cache."""
         return VllmSession(self)
 
 
@@ -122,14 +122,14 @@ def load(
 
     Args:
         name: "default" (the model in `holdfast`), a folder, or a name on the hub.
-        dtype: as `holdfast.load` takes it.
-        batch_size: requests that run together at most; None: as vLLM has it.
+        dtype: as for `holdfast.load`.
+        batch_size: maximum number of requests that run together; None: vLLM's default.
         trust_remote_code: whether code that comes with the model may run.
-        options: of `vllm.LLM`, as `max_model_len` or `tensor_parallel_size`.
+        options: of `vllm.LLM`, such as `max_model_len` or `tensor_parallel_size`.
 
     Raises:
-        ModelError: the engine does not start, tokens cannot be drawn in it as Holdfast draws them,
-            or the model has no fast tokenizer.
+        ModelError: the engine does not start, it cannot draw tokens as Holdfast does, or the model
+            has no fast tokenizer.
     """
     from vllm import LLM
 
@@ -147,7 +147,7 @@ def load(
         standard.setdefault("kv_cache_memory_bytes", _cache_bytes(source, standard))
     try:
         llm = LLM(source, **standard)
-    except Exception as error:  # of every kind; the engine's own log has the rest
+    except Exception as error:  # of any kind; the engine's own log has the details
         raise ModelError(
             f"vLLM does not start {name!r} ({shorten(error)}); see its log, and give its engine"
             " what it needs (--engine NAME=VALUE)."
@@ -173,8 +173,8 @@ def load(
 
 
 def _cache_bytes(source: str, options: dict[str, Any]) -> int | None:
-    """Bytes of keys and values for a run's rows, and at least for one whole context; None, which
-    leaves them to vLLM, where that is over half of the free memory or the shape is not known.
+    """Bytes of keys and values for a run's rows, at least for one full context. None leaves the
+    choice to vLLM: if that is over half of the free memory, or the shape is unknown.
     """
     import psutil
     import torch
@@ -187,7 +187,7 @@ def _cache_bytes(source: str, options: dict[str, Any]) -> int | None:
         size = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
         context = options.get("max_model_len") or shape.max_position_embeddings
         numbers = 2 * shape.num_hidden_layers * heads * size
-    except (AttributeError, OSError, ValueError):  # vLLM itself says what is wrong
+    except (AttributeError, OSError, ValueError):  # vLLM itself will report what is wrong
         return None
     rows = options.get("max_num_seqs") or _CPU_ROWS
     tokens = max(rows * min(context, _CPU_TOKENS), context + _CPU_PAGE)
@@ -197,10 +197,10 @@ def _cache_bytes(source: str, options: dict[str, Any]) -> int | None:
 
 
 def _refusal(llm: Any, name: str) -> str:
-    """Why attention cannot be steered; "" where it can.
+    """Why attention cannot be steered; "" if it can.
 
     Raises:
-        ModelError: not even tokens can be drawn by their seeds.
+        ModelError: not even the drawing of tokens by seed is possible.
     """
     states = llm.collective_rpc("holdfast_state")
     config = llm.llm_engine.vllm_config

@@ -1,7 +1,7 @@
 """Keys and values of steered rows, gathered from the pages of vLLM's CPU cache.
 
-Its pages hold, per key head, all keys and then all values: keys by size first ([size, token]),
-values by token. `is_readable` checks that by writing some.
+For each key head, a page has all keys and then all values: keys as [size, token], values as
+[token, size]. `is_readable` verifies this layout by writing a few tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vllm import _custom_ops as ops
 def in_order(cache: Tensor, pages: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values [row, group, token, size of a head], of all tokens of the pages.
 
-    The numbers of a head lie side by side: PyTorch's CPU kernel gives wrong log-sum-exps otherwise.
+    Both are contiguous within a head: PyTorch's CPU kernel gives wrong log-sum-exps otherwise.
 
     Args:
         cache: [page, group, token, 2 * size of a head].
@@ -32,7 +32,7 @@ def in_order(cache: Tensor, pages: Tensor) -> tuple[Tensor, Tensor]:
 
 @lru_cache
 def is_readable(isa: str, size: int, head_size: int, dtype: torch.dtype) -> bool:
-    """Whether vLLM's kernels of this instruction set lay pages out so; AMX does not."""
+    """Whether vLLM's kernels for this instruction set use that page layout; AMX does not."""
     tokens = torch.arange(2 * size)
     key = torch.randn(len(tokens), 1, head_size).to(dtype)
     value = torch.randn(len(tokens), 1, head_size).to(dtype)

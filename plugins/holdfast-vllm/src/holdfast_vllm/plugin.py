@@ -1,13 +1,13 @@
-"""The hook that vLLM calls in each of its processes, before it makes an engine."""
+"""The hook that vLLM calls in each of its processes, before it creates an engine."""
 
 from __future__ import annotations
 
 
 def register() -> None:
-    """Puts Holdfast's attention backends and admission into this process's vLLM.
+    """Installs Holdfast's attention backends and admission into this process's vLLM.
 
     Raises:
-        ModelError: this version of vLLM is not known; the server does not start.
+        ModelError: this version of vLLM is not supported; the server does not start.
     """
     import vllm
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend

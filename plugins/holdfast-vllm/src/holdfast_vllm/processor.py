@@ -1,9 +1,9 @@
-"""The "logits processor" through which vLLM tells of requests; it leaves the logits alone, but of
-those that name their draw.
+"""The "logits processor" through which vLLM reports requests. It changes the logits only of
+requests that have a `holdfast_seed`.
 
-One class serves both model runners. The old one makes it with (config, device, pinning) and tells
-what changed in the batch; the new one with (config, request states) and tells of every request and
-its slot.
+One class serves both model runners. The old one constructs it with (config, device, pinning) and
+reports changes of the batch; the new one with (config, request states), and reports every request
+and its slot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast_vllm.wire import ADMITTED, Admitted, read_wish
 
 
 class SteeredRows(LogitsProcessor):
-    """Keeps what each row of the batch asked for, and draws for those that name their draw."""
+    """Records what each row of the batch asked for, and draws for rows with a seed of ours."""
 
     def __init__(self, vllm_config: Any, *_: Any) -> None:
         self._engine = engine_of(vllm_config)
@@ -33,10 +33,10 @@ class SteeredRows(LogitsProcessor):
 
     @classmethod
     def validate_params(cls, sampling_params: SamplingParams) -> None:
-        """Refuses what cannot be read, and every steered request where the frontend is missing.
+        """Refuses malformed requests, and every steered request if the frontend is not installed.
 
         Raises:
-            VLLMValidationError: the sentence becomes the text of an HTTP 400.
+            VLLMValidationError: its message becomes the text of an HTTP 400.
         """
         try:
             wish = read_wish(sampling_params.extra_args)
@@ -49,15 +49,15 @@ class SteeredRows(LogitsProcessor):
             )
 
     def is_argmax_invariant(self) -> bool:
-        """No: where a row names its draw, the token that is drawn."""
+        """False: in a row with a draw, the argmax becomes the drawn token."""
         return False
 
     def apply(self, logits: Tensor, ctx: Any = None) -> Tensor:
-        """The logits, with the drawn token alone in rows that name their draw.
+        """Leaves only the drawn token in the logits of rows that have a draw.
 
         Args:
             logits: [row, vocabulary]; without speculative decoding a row is a request.
-            ctx: of the new runner; the old one has none, and numbers requests by their rows.
+            ctx: from the new runner; the old one passes none, and numbers requests by their rows.
         """
         draws = self._engine.draws
         if not draws.by_number:
@@ -67,7 +67,7 @@ class SteeredRows(LogitsProcessor):
         return draw_rows(logits, draws, ctx.idx_mapping_np, ctx.seq_lens_upper_bound_np)
 
     def update_state(self, batch_update: BatchUpdate | None) -> None:
-        """Takes the old runner's update before a pass."""
+        """Applies the old runner's update before a pass."""
         if batch_update is None:
             return
         admitted = [
@@ -85,7 +85,7 @@ class SteeredRows(LogitsProcessor):
         self._engine.draws.update(removed, draws, moved)
 
     def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:
-        """Takes a request of the new runner; returns whether its logits are changed."""
+        """Records a request of the new runner; returns whether its logits will be changed."""
         admitted = _admitted(sampling_params.extra_args)
         draw = draw_of(admitted)
         self._engine.rows.put(req_idx, admitted)

@@ -1,7 +1,7 @@
-"""The requests of the rows of a batch, by the numbers that the runner gives them.
+"""The requests of a batch's rows, by the numbers that the runner gives them.
 
-The old runner keeps requests in the rows of its batch, and moves them about as others leave; the
-new one gives each a slot for good. `Rows` belongs to one engine.
+The old runner keeps requests in the rows of its batch, and moves them when others leave; the new
+one gives each a permanent slot. A `Rows` belongs to one engine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Known = TypeVar("Known")
 
 @dataclass
 class Rows(Generic[Known]):
-    """The rows of one engine of which something is known; of any other number nothing is."""
+    """The known rows of one engine; nothing is known of a number that is missing."""
 
     by_number: dict[int, Known] = field(default_factory=dict)
 
     def put(self, number: int, known: Known | None) -> None:
-        """A request takes a number; what had it before is gone."""
+        """Assigns a number to a request; replaces the one that had it before."""
         if known is None:
             self.by_number.pop(number, None)
         else:
@@ -32,12 +32,12 @@ class Rows(Generic[Known]):
         added: Iterable[tuple[int, Known | None]],
         moved: Iterable[tuple[int, int, bool]],
     ) -> None:
-        """Takes the old runner's changes between two passes.
+        """Applies the old runner's changes between two passes.
 
         Args:
             removed: numbers whose requests left.
-            added: numbers with what is known of the requests that took them.
-            moved: from, to, and whether the two change places.
+            added: numbers, with what is known of the requests that took them.
+            moved: from, to, and whether the two are swapped.
         """
         for number in removed:
             self.put(number, None)
@@ -49,7 +49,7 @@ class Rows(Generic[Known]):
             self.put(source, there if swapped else None)
 
     def of(self, numbers: Sequence[int]) -> list[Known | None] | None:
-        """The rows of a pass, in its order; None where nothing is known of any."""
+        """The rows of a pass, in its order; None if nothing is known of any."""
         if not self.by_number:
             return None
         rows = [self.by_number.get(int(number)) for number in numbers]

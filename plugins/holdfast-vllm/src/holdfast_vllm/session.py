@@ -1,7 +1,7 @@
 """Requests to a model in vLLM's engine: submitted as they come, and answered as it steps.
 
-The tokens of a dialog are kept as they were generated, as a `LocalSession` keeps them; what is
-computed of them is in the engine's prefix cache, under the salt of their steering.
+A dialog's tokens are kept as they were generated, as in a `LocalSession`; their keys and values are
+in the engine's prefix cache, under the salt of their steering.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _ENDINGS = {"stop": "stop", "length": "length"}
 
 @dataclass(eq=False)
 class _Open:
-    """A request under way.
+    """A request in progress.
 
     Args:
-        job: it, and what follows.
+        job: the request, and what follows it.
         rendered: its tokens.
-        room: tokens of its reply at most.
-        engine_name: what the engine calls it.
-        token_ids: of the reply, as far as they were told.
+        room: maximum tokens of its reply.
+        engine_name: the engine's name for it.
+        token_ids: of the reply, as far as the engine has reported them.
     """
 
     job: Job
@@ -52,15 +52,15 @@ class _Open:
 
     @property
     def traced(self) -> bool:
-        """Whether a mass is noted."""
+        """Whether its mass is noted."""
         return self.rendered.row.trace and any(self.rendered.row.streams[0].span)
 
 
 class VllmSession:
-    """Requests whose threads keep their tokens.
+    """Answers requests, and keeps the tokens of their threads.
 
     Args:
-        model: that answers them.
+        model: the model that answers.
     """
 
     def __init__(self, model: VllmModel):
@@ -71,17 +71,17 @@ class VllmSession:
         """Answers requests in the order given.
 
         Raises:
-            PromptError: a chat cannot be rendered, its system prompt is not found, or it passes the
-                model's context; nothing is generated then.
+            PromptError: a chat cannot be rendered, its system prompt is not found, or it exceeds
+                the model's context; in that case nothing is generated.
             ModelError: a method cannot be applied to this model.
         """
         return answer_all(self._run_whole, requests)
 
     def generate(self, request: Request, drawn: Callable[[int], None] | None = None) -> Reply:
-        """Answers one request; `drawn` takes every token id of the reply as it is drawn.
+        """Answers one request; `drawn` receives every token id of the reply as it is drawn.
 
         Raises:
-            PromptError, ModelError: as `generate_batch`.
+            PromptError, ModelError: as for `generate_batch`.
         """
         return answer_all(self._run_whole, [request], drawn)[0]
 
@@ -89,22 +89,22 @@ class VllmSession:
         """Answers jobs and all that follow from them; requests join and leave at any step.
 
         Raises:
-            HoldfastError: when all others are answered, the error of the first request that failed;
-                a chat that is too long is no error here, as its reply says so.
+            HoldfastError: the error of the first request that failed, raised once all others are
+                answered; a chat that is too long is not an error here, as its reply says so.
         """
         run_jobs(_Jobs(self), jobs)
 
     def forget(self, thread: Hashable) -> None:
-        """Forgets the tokens of a thread that is over; the engine's cache forgets by itself."""
+        """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
         self._threads.pop(thread, None)
 
     def _run_whole(self, jobs: Sequence[Job]) -> None:
-        """Answers jobs once all of them are found to have a prompt and room for a reply."""
+        """Answers jobs after checking that each has a prompt and room for a reply."""
         run_jobs(_Jobs(self, whole=True), jobs)
 
     def render_jobs(self, jobs: Sequence[Job], whole: bool) -> list[Rendered | HoldfastError]:
-        """The requests' tokens, each behind those that its thread has, or its error; if `whole`,
-        the first error is raised, or a chat without room for a reply refused.
+        """The tokens of each request, after those that its thread has, or its error. If `whole`,
+        the first error is raised, and a chat without room for a reply is refused.
         """
         read = render(
             [job.request for job in jobs],
@@ -123,7 +123,7 @@ class VllmSession:
         return read
 
     def submit(self, asked: _Open) -> str:
-        """Gives a request to the engine, which knows it by the name that is returned."""
+        """Submits a request to the engine; returns the name under which outputs report it."""
         row, stream = asked.rendered.row, asked.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
         if stream.attention or asked.traced:
@@ -145,7 +145,7 @@ class VllmSession:
         prompt = tokens_input(list(stream.token_ids))
         try:
             asked.engine_name = self.model.llm.llm_engine.add_request(name, prompt, sampling)
-        except ValueError as error:  # what vLLM refuses
+        except ValueError as error:  # a refusal by vLLM
             raise ModelError(
                 f"{asked.job.name and f'{asked.job.name}: '}vLLM refuses the request ({error});"
                 " ask for what its engine can do."
@@ -153,7 +153,7 @@ class VllmSession:
         return name
 
     def reply(self, asked: _Open, reason: str, output: Any) -> Reply:
-        """The reply that the engine has completed."""
+        """The finished reply to a request."""
         drawn, rendered = asked.token_ids, asked.rendered
         ids = tuple(drawn[:-1] if reason == "stop" else drawn)
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
@@ -173,7 +173,7 @@ class VllmSession:
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
     def room(self, asked: Rendered) -> int:
-        """Tokens that a reply may have; 0 where the context leaves too few, as a local model's."""
+        """Maximum tokens of a reply; 0 if the context leaves too few, as with a local model."""
         row, context = asked.row, self.model.context
         left = context - row.longest
         return min(row.sampling.max_new_tokens, left) if left >= min(row.room, context // 4) else 0
@@ -223,12 +223,12 @@ class _Jobs:
         try:
             return self._engine.step()
         except EngineDeadError as error:
-            self._open.clear()  # there is nothing left that could be stopped
+            self._open.clear()  # nothing is left to stop
             raise ModelError(
                 "vLLM's engine has ended, or has not answered for"
                 f" {envs.VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS} seconds"
                 " (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS), see its log; what was answered is kept:"
-                " repeat the command to go on from there."
+                " repeat the command to continue from there."
             ) from error
 
     def _outcome(self, asked: _Open, reason: str, output: Any) -> Reply | Exception:

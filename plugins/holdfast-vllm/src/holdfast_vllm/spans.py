@@ -1,4 +1,4 @@
-"""Which tokens of a prompt a request holds on to; this module imports neither vLLM nor torch."""
+"""Finds a request's span in its prompt; this module imports neither vLLM nor torch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from holdfast.chat.prompt import system_spans
 from holdfast.errors import PromptError, UsageError
 from holdfast_vllm.wire import SPAN, TEXT, Range
 
-_SHOWN = 60  # characters of a text in a sentence
+_SHOWN = 60  # characters of a text in an error message
 
 
 def joined(ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """In order, those that touch or overlap made one."""
+    """Sorts ranges, and merges those that touch or overlap."""
     apart: list[Range] = []
     for first, last in sorted(ranges):
         if apart and first <= apart[-1][1]:
@@ -25,10 +25,10 @@ def joined(ranges: Sequence[Range]) -> tuple[Range, ...]:
 
 
 def given_span(ranges: Sequence[Range], prompt: int) -> tuple[Range, ...]:
-    """Token ranges as a request gives them.
+    """Checks and merges the token ranges that a request gives.
 
     Raises:
-        UsageError: a range that is empty, or not in a prompt of so many tokens.
+        UsageError: a range is empty, or not inside a prompt of `prompt` tokens.
     """
     for first, last in ranges:
         if not 0 <= first < last <= prompt:
@@ -40,10 +40,10 @@ def given_span(ranges: Sequence[Range], prompt: int) -> tuple[Range, ...]:
 
 
 def text_span(text: str, wanted: str) -> tuple[Span, ...]:
-    """Where the wanted words stand in the rendered prompt, in characters.
+    """Finds a text in the rendered prompt, in characters.
 
     Raises:
-        PromptError: nowhere, or in several places.
+        PromptError: the text is not there, or in several places.
     """
     places = [at for at in range(len(text)) if text.startswith(wanted, at)]
     if len(places) == 1:
@@ -63,12 +63,12 @@ def chat_span(
     template: str,
     write: Callable[[Sequence[dict[str, str]]], str],
 ) -> tuple[Span, ...]:
-    """Where the words of every system prompt stand in a rendered chat, in characters.
+    """Finds the words of every system prompt in a rendered chat, in characters.
 
     Args:
         text: the rendered chat.
         messages: of the chat; contents are text, or lists with one text.
-        template: the chat template, whose own words are no system prompt.
+        template: the chat template, whose own words are not part of a system prompt.
         write: renders other messages the same way.
 
     Raises:
@@ -77,7 +77,7 @@ def chat_span(
     plain = [{"role": str(message["role"]), "content": _words(message)} for message in messages]
     if not any(message["role"] == "system" and message["content"].strip() for message in plain):
         raise PromptError(
-            f"There is no system prompt to hold on to in this chat; add one, or give {TEXT} or"
+            f"There is no system prompt to steer towards in this chat; add one, or give {TEXT} or"
             f" {SPAN}."
         )
     return system_spans(text, plain, template, write)
@@ -96,7 +96,7 @@ def _words(message: dict[str, Any]) -> str:
 
 
 def tokens_of(spans: Sequence[Span], offsets: Sequence[Span]) -> tuple[Range, ...]:
-    """The tokens that hold at least one character of a span.
+    """The tokens that contain at least one character of a span.
 
     Args:
         spans: in characters.

@@ -1,7 +1,7 @@
 """Whether steering is live: the backend, the processor and the frontend, each in its process.
 
-What belongs to one engine hangs on that engine's configuration, which all parts of a worker share;
-a module's global would be shared by two engines of a process.
+An engine's state is attached to its configuration, which all parts of a worker share; a module
+global would be shared by all engines in a process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast_vllm.rows import Rows
 from holdfast_vllm.wire import Admitted
 
 _PLACE = "_holdfast_engine"
-# What is asked of a worker, and in its state why it cannot: to draw tokens; to steer as well.
+# Keys of a worker's state, with the reason why it cannot draw tokens, or cannot steer.
 DRAWS, STEERS = "draws", "refusal"
 
 
@@ -27,11 +27,11 @@ class Engine:
 
     Args:
         rows: what the rows of its batch asked for.
-        draws: of the rows that name their draw.
-        masses: of requests that ask for it.
-        has_processor: whether vLLM made the processor, which tells of requests.
-        backends: the builders of attention metadata, by their class.
-        refusals: of each attention layer, why it cannot be steered; "" where it can.
+        draws: of the rows with a `holdfast_seed`.
+        masses: of requests that ask for them.
+        has_processor: whether vLLM created the processor, which reports requests.
+        backends: names of the backends whose metadata builders were created.
+        refusals: for each attention layer, why it cannot be steered; "" if it can.
     """
 
     rows: Rows[Admitted] = field(default_factory=Rows)
@@ -43,7 +43,7 @@ class Engine:
 
 
 def engine_of(vllm_config: Any) -> Engine:
-    """The engine that a configuration belongs to, made where there is none yet."""
+    """The engine of a configuration, created if there is none yet."""
     # Copies of a configuration share their compilation part, which also knows the model's layers.
     kept = vars(vllm_config.compilation_config)
     if _PLACE not in kept:
@@ -60,7 +60,7 @@ def uses_full_graphs(vllm_config: Any) -> bool:
 
 
 def worker_state(worker: Any) -> dict[str, Any]:
-    """A worker's status, for the frontend; vLLM calls it as `holdfast_state`."""
+    """A worker's status, for the frontend; vLLM calls it under the name `holdfast_state`."""
     engine = engine_of(worker.vllm_config)
     refusals = [refusal for refusal in engine.refusals if refusal]
     if not engine.backends or not engine.refusals:
@@ -79,21 +79,21 @@ def worker_state(worker: Any) -> dict[str, Any]:
 
 
 def worker_mass(worker: Any, name: str) -> dict[str, Any] | None:
-    """The mass of a request, as vLLM's `holdfast_mass`."""
+    """The mass of a request; vLLM calls it under the name `holdfast_mass`."""
     return engine_of(worker.vllm_config).masses.read(name)
 
 
 def worker_heads(worker: Any, name: str) -> list[Any]:
-    """The mass of a request on every head of this rank, once, as vLLM's `holdfast_heads`."""
+    """Removes and returns a request's mass on every head of this rank, as `holdfast_heads`."""
     return engine_of(worker.vllm_config).masses.take(name)
 
 
 def worker_fingerprint(worker: Any, chat_template: str) -> str:
-    """Of the model as this rank has it, as vLLM's `holdfast_fingerprint`."""
+    """The fingerprint of this rank's part of the model, as `holdfast_fingerprint`."""
     tensors = worker.model_runner.get_model().state_dict().items()
     return digest_of(worker.model_config.hf_config, chat_template, tensors)
 
 
 def fingerprint_of(ranks: list[str]) -> str:
-    """Of the model as all ranks have it."""
+    """The fingerprint of the whole model, from those of all ranks."""
     return sha256(" ".join(ranks).encode()).hexdigest()[:32]

@@ -1,8 +1,8 @@
-"""Moved attention by explicit scores: rows of one query together, and the queries of a chunk whose
+"""Moved attention by explicit scores: for batches of single-query rows, and for a chunk whose
 methods disagree on what the span is.
 
-Scores and outputs are a matrix product each, over all rows and heads. What decoding rows have
-gathered is kept from step to step (`kept.py`).
+Scores and outputs are one matrix product each, over all rows and heads. Keys and values gathered
+for decoding rows are kept from step to step (`kept.py`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
 from holdfast_vllm.pages import in_order
 from holdfast_vllm.wire import Admitted
 
-_SCORES = 2**21  # computed at a time; a chunk with more is cut into runs of queries
+_SCORES = 2**21  # computed at a time; a chunk with more is split into runs of queries
 _NEUTRAL = ListRule((), -1, 0)
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """Rows that go together, and what is known of them for many passes.
+    """Rows that are batched, and what stays the same for many passes.
 
     Args:
         rows: what they asked for.
-        methods: of each, on the heads of this rank.
+        methods: of each row, on the heads of this rank.
         groups: bool [group, row, key].
         rules: by layer; None where nothing is moved.
     """
@@ -44,7 +44,7 @@ class Cohort:
     rules: dict[int, LogOddsRule | None] = field(default_factory=dict)
 
     def rule(self, layer: int, heads: int) -> LogOddsRule | None:
-        """The rule of their methods in a layer of so many heads."""
+        """The rule for the rows' methods in a layer of `heads` heads."""
         if layer not in self.rules:
             three = len(self.groups) == 3
             moved = touches(self.methods, layer)
@@ -54,7 +54,7 @@ class Cohort:
 
 @lru_cache(64)
 def cohort(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> Cohort:
-    """Rows with so many keys at most, and the heads that a rank has."""
+    """The cohort of these rows, with at most `keys` keys, on the heads of a rank."""
     three = any(needs_three(admitted) for admitted in rows)
     methods = tuple(on_rank(admitted.methods, first_head, heads) for admitted in rows)
     return Cohort(rows, methods, members(rows, keys, three))
@@ -66,13 +66,13 @@ class Steps:
 
     Args:
         cohort: the rows.
-        moves: the queries of each, equally many.
-        groups: bool [group, row, key], up to the last key that any of them sees.
-        queries: int64 [row, query], in the pass.
-        pages: int64 [row, page], of their keys; as many for each row.
+        moves: the queries of each row, the same number for all.
+        groups: bool [group, row, key], up to the last key that any query sees.
+        queries: int64 [row, query], numbers of the queries in the pass.
+        pages: int64 [row, page], of the keys; the same number for each row.
         positions: int64 [row, query], of the queries in their contexts.
-        seen: what queries see, where there is one per row: the same for all layers.
-        kept: what the engine keeps of decoding rows; None for several queries of one row.
+        seen: the visible keys, the same for all layers; None with several queries per row.
+        kept: the engine's copies for decoding rows; None for several queries of one row.
         shelf: the slots of these rows, in their order.
     """
 
@@ -99,16 +99,16 @@ class Steps:
         """Plans rows once for all layers.
 
         Args:
-            moves: of the rows, equally many queries each.
+            moves: of the rows, with the same number of queries each.
             table: the pages of every row of the batch.
-            size: tokens of a page.
+            size: tokens per page.
             heads: of this rank: the model's number of the first, and how many.
-            kept, shelf: as of the class.
+            kept, shelf: as for the class.
         """
         count = max(-(-moved.length // size) for moved in moves)
         pages = table[[moved.row for moved in moves], :count].long()
         lengths = torch.tensor([moved.length for moved in moves])
-        # Behind a row's last page the table may name pages of others: its first stands in.
+        # After a row's last page the table may have other rows' pages; use the row's first instead.
         beyond = torch.arange(count) >= (-(-lengths // size))[:, None]
         pages = torch.where(beyond, pages[:, :1], pages)
         within = torch.arange(moves[0].count)
@@ -126,7 +126,7 @@ class Steps:
         return self.moves[0].writes
 
     def moves_layer(self, layer: int, heads: int) -> bool:
-        """Whether outputs of this layer are written."""
+        """Whether this layer's outputs are written."""
         return self.cohort.rule(layer, heads) is not None and self.writes
 
     def run(self, states: LayerPass, masses: Masses) -> None:
@@ -152,7 +152,7 @@ class Steps:
                 masses.note(moved.admitted.trace, states.number, mass[row, :, -1])
 
     def _keys_and_values(self, states: LayerPass) -> tuple[Tensor, Tensor]:
-        """Float32 [row, group, key, size of a head] each."""
+        """Keys and values, float32 [row, group, key, size of a head] each."""
         copies, longest = None, self.groups.shape[2]
         if self.kept is not None and self.shelf is not None:
             room = self.kept.room(states.cache)
@@ -173,7 +173,7 @@ class Steps:
 
 
 def _scores(query: Tensor, keys: Tensor, scaling: float) -> Tensor:
-    """[row, head, query, key] of queries [row, query, head, size]."""
+    """Scores [row, head, query, key] of queries [row, query, head, size]."""
     rows, count, heads, size = query.shape
     groups = keys.shape[1]
     packed = query.mul_(scaling).transpose(1, 2).reshape(rows * groups, -1, size)

@@ -1,7 +1,7 @@
 """The versions of vLLM that the plug-in is known to work with.
 
-It reaches into attention metadata, the request path and the renderer, none of which vLLM keeps
-stable between minor versions.
+It relies on attention metadata, the request path and the renderer, none of which vLLM keeps stable
+between minor versions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def check_version(version: str) -> None:
     """Refuses a vLLM that was not tested.
 
     Raises:
-        ModelError: names the version, and the ones that are known.
+        ModelError: names this version and the supported ones.
     """
     if not version.startswith(tuple(f"{minor}." for minor in SUPPORTED)):
         raise ModelError(

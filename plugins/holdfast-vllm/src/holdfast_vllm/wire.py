@@ -1,14 +1,14 @@
-"""The keys of `vllm_xargs`, and what they ask for.
+"""The keys of `vllm_xargs`, and what they request.
 
-    holdfast         methods as they are spelled: "boost:factor=2"
-    holdfast_text    the words to hold on to, which must stand in the rendered prompt exactly once
-    holdfast_span    tokens to hold on to: first, last (exclusive), first, last, ...
+    holdfast         methods as spec strings: "boost:factor=2"
+    holdfast_text    the span as text, which must occur in the rendered prompt exactly once
+    holdfast_span    the span as tokens: first, last (exclusive), first, last, ...
     holdfast_trace   1: note the attention mass on the span
-    holdfast_seed    names the draw of the reply, which is then the one that Holdfast's own engine
-                     makes of it, whatever the batch; a whole number, or its digits as text
+    holdfast_seed    the seed of the reply's draw, which is then made as by Holdfast's own engine,
+                     whatever the batch; a whole number, or its digits as text
 
-Without a text or a span, a chat holds on to its system prompt. This module imports neither vLLM nor
-torch.
+Without a text or a span, the span of a chat is its system prompt. This module imports neither vLLM
+nor torch.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
     "holdfast_trace",
     "holdfast_seed",
 )
-ADMITTED = "holdfast_admitted"  # what the frontend tells the workers; refused from outside
-MOST_PARTS = 8  # of a span, where full CUDA graphs have room for a fixed number
-_NEAR = 0.75  # of a misspelled key; other plug-ins' keys pass
+ADMITTED = "holdfast_admitted"  # passed from the frontend to the workers; refused from outside
+MOST_PARTS = 8  # of a span with full CUDA graphs, which have room for a fixed number
+_NEAR = 0.75  # similarity of a misspelled key; other plug-ins' keys are accepted
 
 _SEEDS = 2**128
-# what vLLM does to logits behind our draw, and the values that do nothing; a model's own
+# parameters by which vLLM changes logits after our draw, and their neutral values; a model's
 # generation_config.json may set some of them
 _SHAPES_DRAWS: dict[str, tuple[float, ...]] = {
     "top_k": (0, -1),
@@ -65,10 +65,10 @@ class Wish:
 
     Args:
         methods: attention methods, in order.
-        text: the words to hold on to; "" where they are not given.
-        span: token ranges as they were given; () where they are not.
+        text: the span as text; "" if not given.
+        span: the span as token ranges; () if not given.
         trace: whether the mass is wanted.
-        seed: names the draw; None leaves it to vLLM.
+        seed: of the draw; None leaves the draw to vLLM.
     """
 
     methods: tuple[ShiftsAttention, ...]
@@ -79,7 +79,7 @@ class Wish:
 
     @property
     def wants_span(self) -> bool:
-        """Whether there is something to do with the tokens to hold on to."""
+        """Whether the request needs a span."""
         return bool(self.methods) or self.trace
 
 
@@ -88,9 +88,9 @@ class Drawing:
     """How the tokens of a reply are drawn, in place of vLLM's own draw.
 
     Args:
-        seed: names the draw.
-        temperature, top_p: as of `holdfast.Sampling`.
-        tokens: of the reply, at most.
+        seed: of the draw.
+        temperature, top_p: as in `holdfast.Sampling`.
+        tokens: maximum length of the reply.
     """
 
     seed: int
@@ -99,15 +99,15 @@ class Drawing:
     tokens: int
 
 
-@dataclass(frozen=True, eq=False)  # equal where they are the same, which is quick to tell
+@dataclass(frozen=True, eq=False)  # compared by identity, which is fast
 class Admitted:
     """The steering of a request's attention, its span found.
 
     Args:
-        methods: attention methods, in order; () where only the mass is wanted.
-        ranges: the tokens to hold on to, in order, apart from each other.
+        methods: attention methods, in order; () if only the mass is wanted.
+        ranges: the span's token ranges, in order and disjoint.
         prompt: how many tokens the prompt has.
-        trace: the name under which the mass is kept; "" where it is not wanted.
+        trace: the name under which the mass is kept; "" if it is not wanted.
         drawing: how tokens are drawn; None: by vLLM.
     """
 
@@ -118,7 +118,7 @@ class Admitted:
     drawing: Drawing | None = None
 
     def packed(self) -> dict[str, Any]:
-        """As plain data, which vLLM carries to its workers."""
+        """Converts to plain data, which vLLM sends to its workers."""
         drawing = None
         if self.drawing is not None:  # its seed may have more digits than the wire's numbers
             drawing = [str(self.drawing.seed), *astuple(self.drawing)[1:]]
@@ -145,11 +145,11 @@ class Admitted:
     def salt(self, given: str | None) -> str | None:
         """The salt of the prefix cache: keys and values differ by method and span.
 
-        Where generated tokens count as the span, they do so by the length of the prompt, so that a
-        reply is computed anew once it is history.
+        If generated tokens count as the span, the prompt's length is part of the salt, so that a
+        reply is recomputed once it is history.
 
         Args:
-            given: the user's own salt, which goes on telling apart what it did.
+            given: the user's own salt, which keeps its effect.
         """
         if not self.methods:
             return given
@@ -159,11 +159,11 @@ class Admitted:
 
 
 def read_wish(given: Mapping[str, Any] | None) -> Wish | None:
-    """The steering in a request's `vllm_xargs`; None where nothing of ours is among them.
+    """Reads the steering from a request's `vllm_xargs`; None if they ask for nothing of ours.
 
     Raises:
-        UsageError: an unknown or misspelled key, a value of another kind, a method that this server
-            cannot apply.
+        UsageError: an unknown or misspelled key, a value of the wrong kind, or a method that this
+            server cannot apply.
     """
     given = given or {}
     for key in given:
@@ -195,7 +195,7 @@ def _check_key(key: str) -> None:
 
 
 def _read_methods(spelled: object) -> tuple[ShiftsAttention, ...]:
-    """Attention methods; the server opens no file that a request names."""
+    """Parses attention methods; the server opens no files that a request names."""
     if not isinstance(spelled, str):
         raise UsageError(
             f"{METHODS} takes methods as they are spelled, as in 'boost:factor=2', not {spelled!r}."
@@ -205,7 +205,7 @@ def _read_methods(spelled: object) -> tuple[ShiftsAttention, ...]:
             f"{METHODS} names a file ({spelled!r}), which the server does not read; spell its"
             " methods out, as in 'boost:factor=2,heads=3.0/3.5'."
         )
-    for part in spelled.split("+"):  # by their names, before anything that they name is looked for
+    for part in spelled.split("+"):  # check names first, before anything they refer to is read
         if (known := BY_NAME.get(part.partition(":")[0].strip())) is not None:
             _check_kind(known)
     methods = parse(spelled, files=False)
@@ -233,7 +233,7 @@ def _read_text(text: object) -> str:
     if text is None:
         return ""
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{TEXT} takes the words to hold on to, not {text!r}.")
+        raise UsageError(f"{TEXT} takes the words to steer towards, not {text!r}.")
     return text.strip()
 
 
@@ -273,13 +273,13 @@ def _read_seed(seed: object) -> int | None:
 
 
 def check_draw(asked: object) -> None:
-    """Refuses a draw by anything but temperature and nucleus.
+    """Refuses a draw with any settings other than temperature and top_p.
 
     Args:
-        asked: has vLLM's names of what shapes a draw; None stands for what is not said.
+        asked: has attributes with vLLM's names of such settings; None means not given.
 
     Raises:
-        UsageError: names the first of them.
+        UsageError: names the first such setting.
     """
     for name, accepted in _SHAPES_DRAWS.items():
         value = getattr(asked, name, None)
@@ -294,7 +294,7 @@ def check_heads(methods: Sequence[ShiftsAttention], layers: int, heads: int) -> 
     """Refuses heads that the model does not have.
 
     Raises:
-        UsageError: names the head, and how many there are.
+        UsageError: names the head, and how many the model has.
     """
     for method in methods:
         for layer, head in sorted(method.heads or ()):

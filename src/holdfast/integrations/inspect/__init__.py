@@ -1,4 +1,4 @@
-"""Names that Inspect loads by the entry point `holdfast`; importing this loads no torch."""
+"""Names that Inspect loads through the entry point `holdfast`; this does not import torch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`holdfast/drift`: the benchmark of Li et al. (2024) on any model of Inspect.
 
-A sample is one conversation: the solver holds the self-chat, asks the probes beside it, and the
-scorer gives stability and adoption in every round. Prompts, pairs and seeds are those of
+A sample is one conversation: the solver runs the self-chat and asks the probes in forks of it, and
+the scorer computes stability and adoption in every round. Prompts, pairs and seeds are those of
 `holdfast drift`, so the same model gives the same numbers.
 """
 
@@ -45,23 +45,23 @@ from holdfast.methods import Method, parse
 from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
 
-RECORD = "holdfast_record"  # where a sample's store keeps the conversation
-USER = "user"  # the role of another model that plays the user
+RECORD = "holdfast_record"  # the key of the conversation in a sample's store
+USER = "user"  # the role of a separate model that plays the user
 _LONGEST = 300  # characters of a reply in the list of probes
 
 
 @task
 def drift(suite: str = "starter", method: str | None = None, **settings: Any) -> Task:
-    """How well a model holds on to its system prompt as a conversation grows.
+    """Measures how well a model keeps to its system prompt as a conversation grows.
 
     Args:
         suite: `starter`, `core`, `li2024:PATH` or FILE.yaml.
-        method: of the agent; the user model is never steered.
+        method: steering of the agent; the user model is never steered.
         settings: fields of `holdfast.drift.Settings` and `holdfast.Sampling`: rounds,
             conversations, seed, user_prompt, temperature, max_new_tokens and so on.
 
     Raises:
-        PrerequisiteError: an argument that there is not, or a value that is not taken.
+        PrerequisiteError: an argument is unknown, or a value is not accepted.
     """
     loaded, protocol, _ = _read(suite, method, settings)
     pairings = [draw_pairing(loaded, protocol, n) for n in range(protocol.conversations)]
@@ -79,7 +79,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
     """Two models talk under different system prompts, and probes fork their dialog at every round;
     arguments are those of `drift`.
 
-    The user is played by the model of the role `user` where there is one, else by the same model,
+    The user is played by the model of the role `user` if there is one, else by the same model,
     unsteered.
     """
     loaded, protocol, methods = _read(suite, method, settings)
@@ -115,7 +115,7 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
 
 
 async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
-    """Asks a job and all that follow, each as soon as it can be; the first error ends all."""
+    """Runs a job and all that follow it, each as soon as possible; the first error ends all."""
     try:
         async with anyio.create_task_group() as group:
 
@@ -138,7 +138,7 @@ async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
 def _read(
     suite: str, method: str | None, settings: dict[str, Any]
 ) -> tuple[Suite, Settings, tuple[Method, ...]]:
-    """The arguments of a task, checked; without a method, () keeps those of the agent's model."""
+    """Checks a task's arguments; without a method, () keeps the steering of the agent's model."""
     with in_one_sentence():
         loaded, protocol = load_suite(as_text(suite)), read_settings(settings)
         protocol = replace(protocol, user_prompt=user_prompt_of(loaded, protocol))
@@ -161,7 +161,7 @@ def _sample(pairing: Pairing) -> Sample:
 
 
 def _of_epoch(settings: Settings, epoch: int) -> Settings:
-    """The protocol of a repetition; the first one's draws are those of `holdfast drift`."""
+    """The protocol of an epoch; the draws of the first are those of `holdfast drift`."""
     if epoch == 1:
         return settings
     return replace(settings, seed=seed_of("epoch", settings.seed, epoch))
@@ -172,7 +172,7 @@ def _speakers(sampling: Sampling) -> tuple[Speaker, Speaker]:
     if USER not in model_roles():
         return agent, Speaker(agent.model, steering="none")
     model = get_model(role=USER)
-    # the task's own configuration is not that of roles
+    # the task's own configuration does not apply to roles
     return agent, Speaker(model, _sampled(sampling).merge(model.config))
 
 
@@ -200,8 +200,8 @@ def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]
 def score_of(record: Mapping[str, Any], rounds: int) -> Score:
     """Stability and adoption of a conversation, in every round of the run and over all of them.
 
-    The values are named `stability`, `stability_round_1` and so on, NaN where nothing was asked;
-    the explanation has every probe with its reply, the measure's reason and the mass.
+    The values are named `stability`, `stability_round_1` and so on, NaN if nothing was asked;
+    the explanation lists every probe with its reply, the measure's reason and the mass.
     """
     values: dict[str, float] = {}
     for kind in KINDS:

@@ -2,9 +2,9 @@
 
     inspect eval arc.py --model holdfast/meta-llama/Llama-3.2-1B-Instruct -M method=boost:factor=2
 
-A call is read as the body of a request to `holdfast serve` would be, so that both take the same,
-refuse the same and draw the same. The fields of such a body that OpenAI lacks (`steering`,
-`emphasis`, `marks`, `system_as`, `trace`) come in `GenerateConfig.extra_body`.
+A call is read like the body of a request to `holdfast serve`, so that both accept, refuse and draw
+the same. The fields of such a body that OpenAI lacks (`steering`, `emphasis`, `marks`, `system_as`,
+`trace`) are given in `GenerateConfig.extra_body`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from holdfast.serve.responses import Details
 from holdfast.serve.service import Limits
 from holdfast.serve.tool_calls import CallParser
 
-# nobody shares this engine, so a request may take what it likes
+# this engine is not shared, so a request may be as large as it likes
 LIMITS = Limits(tokens=1 << 20, messages=1 << 20, choices=1 << 10, emphasis=1 << 10)
-DEFAULT_TOKENS = 2048  # of a reply where the evaluation does not say, as Inspect's providers have
+DEFAULT_TOKENS = 2048  # per reply if the evaluation sets none, as in Inspect's own providers
 
-TOKENS = "holdfast_tokens"  # where the metadata of a message keeps its tokens
+TOKENS = "holdfast_tokens"  # the key of a message's tokens in its metadata
 
-# fields of a configuration by their names in the body of a request
+# fields of a configuration, and their names in the body of a request
 _FIELDS = {
     "max_tokens": "max_tokens",
     "temperature": "temperature",
@@ -72,15 +72,15 @@ _NEUTRAL = {
     "extra_headers": {},
     "fallback_models": [],
 }
-# what Inspect itself uses, or what concerns tools, caches and batch services, of which there are
-# none
+# fields that Inspect itself uses, or that concern tools, caches and batch services, which do not
+# exist here
 _IGNORED = frozenset(
     """max_retries timeout attempt_timeout stream_idle_timeout max_connections
     adaptive_connections system_message parallel_tool_calls internal_tools max_tool_output
     cache_prompt fail_on_refusal reasoning_history cache batch""".split()
 )
 _LOADING = ("device", "dtype", "device_map", "batch_size", "prefix_memory", "trust_remote_code")
-_QUEUE = 1 << 30  # Inspect bounds what is open by its own limits
+_QUEUE = 1 << 30  # Inspect limits the open requests itself
 _ENDS = {"stop": "stop", "length": "max_tokens"}
 
 
@@ -89,8 +89,8 @@ class HoldfastAPI(ModelAPI):
 
     Args:
         model_name: "default", a folder, or a name on the hub.
-        model_args: `method`, the steering of calls that ask for none themselves, and what
-            `holdfast.load` takes.
+        model_args: `method`, the steering of calls that do not specify any, and arguments of
+            `holdfast.load`.
     """
 
     def __init__(
@@ -109,35 +109,35 @@ class HoldfastAPI(ModelAPI):
                     " address; ask a server as openai-api/holdfast/NAME."
                 )
             check_names("argument of holdfast models", model_args, ("method", *_LOADING))
-            logging.disable_progress_bar()  # which would run across Inspect's own display
+            logging.disable_progress_bar()  # it would garble Inspect's own display
             self.methods = parse(as_text(model_args.pop("method", "none")))
             self.model = load(model_name, **model_args)
             if self.methods:
                 self.model.check(self.methods)
-        # Inspect otherwise makes the model once more to learn this
+        # otherwise Inspect creates the model once more to find this out
         set_model_info(f"{PROVIDER}/{model_name}", ModelInfo(context_length=self.model.context))
         self._engine: EngineThread | None = None
 
     def close(self) -> None:
-        """Ends the engine's thread; the next call starts another."""
+        """Stops the engine thread; the next call starts another."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None
 
     def max_tokens(self) -> int:
-        """New tokens of a reply where the evaluation does not say."""
+        """The most new tokens of a reply if the evaluation sets no limit."""
         return DEFAULT_TOKENS
 
     def max_connections(self) -> int:
-        """Calls at a time, all in one batch."""
+        """The number of concurrent calls, all in one batch."""
         return self.model.batch_size
 
     def connection_key(self) -> str:
-        """Each model has an engine of its own, and so a pool."""
+        """A key of its own for each model, as each has its own engine."""
         return f"{self.model_name} {id(self)}"
 
     async def count_text_tokens(self, text: str) -> int:
-        """The tokens of a text by the model's own tokenizer."""
+        """Counts the tokens of a text with the model's own tokenizer."""
         return len(self.model.tokenizer(text, add_special_tokens=False).input_ids)
 
     async def generate(
@@ -147,7 +147,7 @@ class HoldfastAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answers a chat beside all others; `model_length` is one without room for a reply."""
+        """Answers a chat, batched with others; `model_length`: there is no room for a reply."""
         began = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)
         engine, generations = self._running(), list[LiveReply]()
@@ -229,10 +229,10 @@ def read_call(
     default: Sequence[Method],
     model: LocalModel,
 ) -> Submission:
-    """The requests that a call of `generate` makes.
+    """Converts a call of `generate` to requests.
 
-    Fields of `config` that would change a reply in a way that the engine does not do are refused by
-    their names in Inspect; `default` steers calls that ask for nothing in `extra_body`.
+    Fields of `config` that would change a reply in a way that the engine does not support are
+    refused by their names in Inspect; `default` steers calls without `steering` in `extra_body`.
     """
     body = _fields(config) | {"messages": [_plain(message) for message in messages]}
     try:
@@ -245,7 +245,7 @@ def read_call(
         submission = read_chat(chat, default, LIMITS, CallParser(model.name, model))
     except Refusal as refusal:
         raise UsageError(refusal.message) from None
-    # seeds name draws here, one for each call; what a method repeats is decided once per dialog
+    # a seed names the draws of one call here; a method's edits are decided once per dialog
     identity: dict[str, Any] = {
         "conversation_seed": dialog_seed(chat.chat),
         "reply_token_ids": _token_ids_of(messages, model),
@@ -255,14 +255,14 @@ def read_call(
 
 
 def tokens_of(token_ids: Sequence[int], text: str, model: LocalModel) -> dict[str, Any]:
-    """The token ids of a message as metadata; {} where they spell another text."""
+    """The token ids of a message as metadata; {} if they decode to another text."""
     if model.tokenizer.decode(list(token_ids), skip_special_tokens=True) != text:
         return {}
     return {TOKENS: {"model": model.fingerprint, "ids": list(token_ids)}}
 
 
 def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[ReplyTokens, ...]:
-    """The tokens of replies that this model has written, and nobody changed since."""
+    """The tokens of replies that this model wrote and that are unchanged since."""
     token_ids = list[ReplyTokens]()
     for index, message in enumerate(messages):
         kept = (message.metadata or {}).get(TOKENS)
@@ -292,6 +292,6 @@ def _plain(message: ChatMessage) -> Message:
     for part in message.content if isinstance(message.content, list) else ():
         if part.type != "text":
             raise UsageError(
-                f"holdfast models read text alone, and a message holds {part.type!r}; leave it out."
+                f"holdfast models read only text, and a message has {part.type!r}; leave it out."
             )
     return {"role": message.role, "content": message.text}

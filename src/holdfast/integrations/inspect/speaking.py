@@ -1,4 +1,4 @@
-"""Any model of Inspect as one side of a self-chat: requests of the benchmark, asked of it."""
+"""Any Inspect model as one side of a self-chat, which answers the benchmark's requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.models.requests import Reply, Request
 
 PROVIDER = "holdfast"
 _SAMPLING = tuple(field.name for field in fields(Sampling))
-# conversations side by side are Inspect's own --max-samples
+# Inspect's own --max-samples sets the conversations side by side
 _SETTINGS = tuple(
     field.name for field in fields(Settings) if field.name not in ("sampling", "batch")
 )
@@ -45,12 +45,12 @@ def in_one_sentence() -> Iterator[None]:
 
 
 def as_text(value: object) -> str:
-    """A spec string, which Inspect's command line has split at its commas."""
+    """Rejoins a spec string that Inspect's command line has split at its commas."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def check_names(kind: str, given: Collection[str], known: Collection[str]) -> None:
-    """Refuses a name that is not known with an `UnknownName`."""
+    """Raises `UnknownName` for a name that is not known."""
     for name in given:
         if name not in known:
             raise UnknownName(kind, name, known)
@@ -63,7 +63,7 @@ def read_settings(given: Mapping[str, Any]) -> Settings:
     return Settings(sampling=sampling, **{name: given[name] for name in given if name in _SETTINGS})
 
 
-_SEEDS = 2**31  # below it, a seed that every provider can read
+_SEEDS = 2**31  # every provider can read seeds below this
 _MESSAGES = {
     "system": ChatMessageSystem,
     "user": ChatMessageUser,
@@ -73,24 +73,24 @@ _MESSAGES = {
 
 @dataclass
 class Speaker:
-    """A model as one side of one conversation, and how it is asked."""
+    """A model as one side of one conversation, and the settings of its calls."""
 
     model: Model  # of Inspect
-    # of every call; what the evaluation says holds where it is silent
+    # for every call; the evaluation's values apply to fields that it does not set
     config: GenerateConfig = field(default_factory=GenerateConfig)
-    # of every call to a model of Holdfast's; None: what the model was made with
+    # of calls to a Holdfast model whose request has no methods; None: the model's own default
     steering: str | None = None
-    # that it has spoken, as its model gave them; they are sent back as they are, since they may say
-    # more than their text, such as the tokens that they were written in
+    # its turns so far, as the model returned them; they are sent back unchanged, since they may
+    # carry more than their text, such as their token ids
     turns: list[ChatMessageAssistant] = field(default_factory=list)
 
     @property
     def steers(self) -> bool:
-        """Whether the model takes steering with a call, whole seeds, and reports the mass."""
+        """Whether the model takes steering per call and seeds of any size, and reports the mass."""
         return ModelName(self.model).api == PROVIDER
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that the model cannot be asked for with a `ModelError`."""
+        """Raises `ModelError` for methods that the model cannot apply."""
         others = [method for method in methods if kind_of(method) is not Kind.MESSAGES]
         if others and not self.steers:
             raise ModelError(
@@ -114,7 +114,7 @@ class Speaker:
         chat: list[ChatMessage] = []
         for message in placed:
             made = _MESSAGES[message["role"]](content=message["content"])
-            # a turn is sent as it was given, where it has the same text
+            # a turn with the same text is sent back as the model returned it
             turn = next(spoken, None) if message["role"] == "assistant" else None
             chat.append(turn if turn is not None and turn.content == made.content else made)
         return chat
@@ -131,7 +131,7 @@ class Speaker:
 
 
 def _reply(output: ModelOutput) -> Reply:
-    """A reply, with the reason of its end as the benchmark records it."""
+    """Converts an output to a reply, with its stop reason as the benchmark records it."""
     if output.empty:
         return Reply("", None, "empty")
     if output.stop_reason == "content_filter":

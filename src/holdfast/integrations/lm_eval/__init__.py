@@ -14,7 +14,7 @@ _MODEL = "holdfast.integrations.lm_eval.model:HoldfastLM"
 
 
 def register() -> None:
-    """Makes `--model holdfast` known to the harness of this process; torch is not imported yet."""
+    """Makes `--model holdfast` known to the harness in this process, without importing torch."""
     from lm_eval.api.registry import model_registry
 
     if NAME not in model_registry:

@@ -1,7 +1,7 @@
 """Holdfast's engine as a model of lm-evaluation-harness.
 
-Contexts are plain texts, or, with `--apply_chat_template`, chats, whose system prompt can be held
-on to. The harness asks for a class that inherits from `TemplateLM`.
+Contexts are plain texts or, with `--apply_chat_template`, chats, which can be steered towards their
+system prompt. The harness requires a subclass of `TemplateLM`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from holdfast.models.requests import Request
 
 _LOADING = ("device", "dtype", "device_map", "prefix_memory", "trust_remote_code", "batch_size")
 _ARGUMENTS = ("pretrained", "method", "seed", *_LOADING)
-_MOST = 2_048  # tokens that a model sees where its configuration does not say, as the harness's own
+_MOST = 2_048  # context length if the configuration gives none, as in the harness's own models
 
-# The harness knows contexts as strings. A chat that went through a template as such a string would
-# lose its roles, and with them the words to hold on to; so it travels as JSON until it is rendered.
+# The harness passes contexts as strings. A chat rendered to such a string would lose its roles, and
+# with them its span, so it is passed as JSON until it is rendered here.
 _KEY = "holdfast_chat"
 _BEGINNING = f'{{"{_KEY}": '
 
@@ -40,19 +40,19 @@ Encoded = tuple[tuple[str, str] | None, list[int], list[int]]
 
 
 class HoldfastLM(TemplateLM):
-    """A model in this process, whose attention can be steered where contexts are chats.
+    """A model in this process, whose attention can be steered if contexts are chats.
 
     Args:
         pretrained: "default", a folder, or a name on the hub.
-        method: the spec string of the methods of every chat.
-        seed: of the draws of tasks that ask for a temperature.
-        batch_size: rows forwarded together at most; "auto" is `holdfast.load`'s default.
-        max_batch_size: nothing; the harness gives it to every model.
-        arguments: others of `holdfast.load`.
+        method: spec string of the methods that steer every chat.
+        seed: seed of the draws in tasks that set a temperature.
+        batch_size: the most rows forwarded together; "auto" is `holdfast.load`'s default.
+        max_batch_size: ignored; the harness gives it to every model.
+        arguments: further arguments of `holdfast.load`.
 
     Raises:
-        UsageError: an argument or a method that there is not.
-        ModelError: the model cannot be loaded, or the method not applied to it.
+        UsageError: an argument or a method is unknown.
+        ModelError: the model cannot be loaded, or cannot apply the method.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class HoldfastLM(TemplateLM):
         self.holdfast_model = load(pretrained, **arguments)
         self.holdfast_model.check(self.methods)
         self.tokenizer = self.holdfast_model.tokenizer
-        # contexts share their beginnings
+        # contexts share prefixes
         self.session = self.holdfast_model.session(long_lived=True)
         self._draws = itertools.count()
 
@@ -84,7 +84,7 @@ class HoldfastLM(TemplateLM):
 
     @property
     def prefix_token_id(self) -> int:
-        """The token before a text without a context."""
+        """The token that precedes a text without a context."""
         first = self.tokenizer.bos_token_id
         return self.eot_token_id if first is None else int(first)
 
@@ -108,14 +108,14 @@ class HoldfastLM(TemplateLM):
     def apply_chat_template(
         self, chat_history: list[Message], add_generation_prompt: bool = True
     ) -> str:
-        """A chat that keeps its roles; the template is applied when it is read."""
+        """Writes a chat as JSON, which keeps its roles; the template is applied when it is read."""
         return write_chat(chat_history, ends_open=add_generation_prompt)
 
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **_: Any
     ) -> list[int]:
-        """A text's tokens, behind the one that this tokenizer begins every text with, which stands
-        there once.
+        """A text's tokens, after the one with which this tokenizer begins every text; it is not
+        repeated if the text already has it.
         """
         if add_special_tokens is None:
             first = str(self.tokenizer.decode(self.prefix_token_id))
@@ -152,7 +152,7 @@ class HoldfastLM(TemplateLM):
     def _loglikelihood_tokens(
         self, requests: list[Encoded], disable_tqdm: bool = False, **options: Any
     ) -> list[tuple[float, bool]]:
-        """The same of plain texts, whose tokens the harness has chosen."""
+        """As `loglikelihood`, for plain texts that the harness has tokenized."""
         scores = list[tuple[float, bool]]()
         progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
         for group in chunks(progress, self.holdfast_model.batch_size):
@@ -173,7 +173,7 @@ class HoldfastLM(TemplateLM):
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
-        """The log-probability of whole texts, cut into windows that the model can see; texts have
+        """The log-probabilities of whole texts, cut into windows that fit the context; texts have
         no system prompt, so a method is refused.
         """
         windows = [list(self._windows(*request.args)) for request in requests]
@@ -184,7 +184,7 @@ class HoldfastLM(TemplateLM):
         return scores
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Replies, each as far as its first stop text."""
+        """Generates replies, each up to its first stop string."""
         wanted = [self._wanted(request) for request in requests]
         replies = write(self.session, wanted, self.tokenizer, disable_tqdm)
         for request, reply in zip(requests, replies, strict=True):
@@ -247,7 +247,7 @@ def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
 
 
 def read_chat(context: str) -> tuple[Message, ...] | None:
-    """The messages of a context that `write_chat` wrote; None of any other text."""
+    """The messages of a context that `write_chat` wrote; None for any other text."""
     if not context.startswith(_BEGINNING):
         return None
     return tuple(json.loads(context)[_KEY])

@@ -1,4 +1,4 @@
-"""Replies that end at stop texts, all in one batch."""
+"""Generates replies that end at stop strings, all in one batch."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from holdfast.serve.generation import Speech, Token
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_DEFAULT_TOKENS = 256  # of a reply, as the harness's own models have
+_DEFAULT_TOKENS = 256  # per reply, as in the harness's own models
 _KNOWN = ("until", "max_gen_toks", "do_sample", "temperature", "top_p")
-_WAITING = 64  # requests beside those that are forwarded, so that none waits for tokenizing
+_WAITING = 64  # requests beyond those in the batch, so that no row waits for tokenizing
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A reply that a task asks for, and the texts that end it and are no part of it."""
+    """A reply that a task asks for, and the stop strings that end it, which it excludes."""
 
     request: Request
     stops: tuple[str, ...]
 
 
 def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wanted:
-    """A request with the sampling and stop texts of a task's `generation_kwargs`.
+    """Applies the sampling and stop strings of a task's `generation_kwargs` to a request.
 
-    `end` is the text of the token that ends a reply. An option that would change replies, and is
-    not known here, is refused.
+    `end` is the text of the token that ends a reply. An option that would change replies and is
+    not known here is refused.
     """
     given = normalize_gen_kwargs(dict(options), _DEFAULT_TOKENS)
     for name, value in given.items():
@@ -57,14 +57,14 @@ def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wante
 
 @dataclass
 class _Writing:
-    """A reply on its way: the number of its request, and its text so far."""
+    """A reply in progress: the number of its request, and its text so far."""
 
     number: int
     speech: Speech
     text: str = ""
 
     def take(self, answer: Answer) -> None:
-        """Takes the tokens drawn; none once a stop text has ended the reply."""
+        """Adds the tokens drawn; none once a stop string has ended the reply."""
         spoken = list[Token]()
         for token_id in answer.take():
             if not self.speech.stopped:
@@ -80,7 +80,7 @@ def write(
     tokenizer: PreTrainedTokenizerFast,
     quiet: bool = False,
 ) -> list[str]:
-    """Writes replies, in the order given; each leaves the batch at its stop text."""
+    """Generates replies, in the order given; each leaves the batch at its stop string."""
     texts: dict[int, str] = {}
     running: dict[Answer, _Writing] = {}
     waiting = iter(enumerate(wanted))

@@ -1,4 +1,4 @@
-"""Replicas of a model on a Ray cluster, an actor each; this process alone writes records."""
+"""Replicas of a model as actors of a Ray cluster; only this process writes records."""
 
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.connecting import connect

@@ -1,4 +1,4 @@
-"""An actor: one replica of the model, on some machine of the cluster."""
+"""A Ray actor: one replica of the model, on a machine of the cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Event = tuple[str, tuple[Any, ...]]  # the name of a field of `Listener`, or "er
 
 @dataclass(frozen=True)
 class Specification:
-    """Which model an actor loads, from its own cache; the arguments of `holdfast.load`."""
+    """The model that an actor loads, from its own cache: arguments of `holdfast.load`."""
 
     name: str = "default"
     device: str | None = None
@@ -40,7 +40,7 @@ class Specification:
 
 @dataclass(frozen=True)
 class Description:
-    """The properties of `ChatModel` of the model that an actor has loaded."""
+    """The `ChatModel` properties of the model that an actor has loaded."""
 
     name: str
     fingerprint: str
@@ -49,13 +49,13 @@ class Description:
 
 
 def versions() -> dict[str, str]:
-    """Versions that have to be the same on every machine of a run."""
+    """Versions that must be the same on every machine of a run."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"python": python} | {name: metadata.version(name).split("+")[0] for name in _PACKAGES}
 
 
 class Actor:
-    """One replica of the model, which computes with so many threads on the CPU."""
+    """One replica of the model, which uses `processors` threads on the CPU."""
 
     def __init__(self, processors: int):
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -78,7 +78,7 @@ class Actor:
             model = load(given.pop("name"), **given)
         except HoldfastError as error:
             raise ModelError(f"On {platform.node()}: {error}") from None
-        if model.hf_model.device.type == "cpu":  # whose memory it shares with others
+        if model.hf_model.device.type == "cpu":  # its memory is shared with others
             share = min(1.0, self._processors / (os.cpu_count() or 1))
             model = replace(model, prefix_memory=int(share * model.prefix_bytes))
         self._model = model
@@ -87,7 +87,7 @@ class Actor:
     def compute(
         self, function: Callable[..., Any], arguments: Sequence[Any]
     ) -> tuple[Any, Exception | None]:
-        """The result of a function of the model and further arguments, or its error."""
+        """Calls a function with the model and further arguments; returns its result or error."""
         try:
             return function(self._loaded, *arguments), None
         except Exception as error:
@@ -96,7 +96,7 @@ class Actor:
     def work(
         self, work: Work, units: Sequence[tuple[int, Any]], replicas: int
     ) -> Iterator[list[Event]]:
-        """Does units of work; yields what a `Listener` would hear, as it happens."""
+        """Does units of work; yields the events for a `Listener` as they happen."""
         events: SimpleQueue[Event | None] = SimpleQueue()
         model = self._loaded
 
@@ -106,7 +106,7 @@ class Actor:
         def do() -> None:
             import torch
 
-            torch.set_num_threads(self._processors)  # holds for this thread alone
+            torch.set_num_threads(self._processors)  # applies only to this thread
             try:
                 listener = Listener(send("outcome"), send("over"), send("progress"))
                 work.do(model, iter(units), replicas, listener)
@@ -116,7 +116,7 @@ class Actor:
 
         threading.Thread(target=do, name="holdfast-work", daemon=True).start()
         more = True
-        while more:  # one event, and those that are there already
+        while more:  # the next event, and those already there
             batch = [events.get(), *(events.get() for _ in range(events.qsize()))]
             more = batch[-1] is not None
             yield [event for event in batch if event is not None]
@@ -127,17 +127,17 @@ class Actor:
         return self._model
 
 
-_TOGETHER = 2  # actors that a unit may be lost with among others, before it is tried alone
+_TOGETHER = 2  # losses beside other units after which a unit is tried alone
 
 
 class Shares:
-    """Units of work, by number, handed out in shares to so many actors.
+    """Hands out units of work, by number, in shares to `actors` actors.
 
     A share is half of an even split of the units that are left, so that the last shares are small
-    and all actors end at about the same time; none is less than half of the `together` units that
-    an actor does side by side. What an actor was lost with is handed out again. A unit that was
-    under way on two actors that were lost is then done alone, so that nothing else is blamed for
-    what it does; if that actor is lost too, it is given up.
+    and all actors finish at about the same time; none is less than half of the `together` units
+    that an actor does side by side. The units of a lost actor are handed out again. A unit that was
+    in progress on two lost actors is then done alone, so that no other unit is blamed for it; if
+    that actor is lost too, the unit is given up.
     """
 
     def __init__(self, numbers: Iterable[int], together: int, actors: int):
@@ -150,7 +150,7 @@ class Shares:
         return bool(self._left or self._suspects)
 
     def next(self) -> list[int]:
-        """The next share; [] where none is left."""
+        """The next share; [] if none is left."""
         if not self._left and self._suspects:
             return [self._suspects.popleft()]
         even = math.ceil(len(self._left) / self._actors)

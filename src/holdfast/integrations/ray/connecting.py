@@ -1,4 +1,4 @@
-"""Reaching a Ray cluster, or starting one on this machine, and finding room for actors in it."""
+"""Connects to a Ray cluster, or starts one on this machine, and finds room for actors in it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.model import RayModel, Resources
 
-LOCAL = "local"  # the address of a cluster of this machine alone, which ends with the command
-_PATIENCE = 10.0  # seconds in which a head answers
+LOCAL = "local"  # the address of a cluster of only this machine, which ends with the command
+_PATIENCE = 10.0  # seconds to wait for a head node to answer
 
 
 def connect(
@@ -25,23 +25,23 @@ def connect(
     *,
     processors: int | None = None,
 ) -> RayModel:
-    """Starts actors that hold a model; used in a `with`, ends them.
+    """Starts actors that each load a model; a `with` statement ends them.
 
-    Where the cluster has GPUs, each actor has one of them to itself, unless the specification names
-    another device; else the processors are shared out evenly.
+    If the cluster has GPUs, each actor has one of them to itself, unless the specification names
+    another device; otherwise the processors are divided evenly.
 
     Args:
         specification: the model, which every actor loads itself.
         address: HOST:PORT of the cluster's head; "auto" for the cluster that this machine belongs
-            to; "local" for one of this machine alone, started here. "": what the environment
-            variable RAY_ADDRESS says, else "local". A program that is connected already stays so.
-        replicas: how many actors; None: one for each GPU, or for each node without any.
-        processors: of each actor; None: an even share of all.
+            to; "local" for one of only this machine, started here; "" for the environment variable
+            RAY_ADDRESS, else "local". A program that is already connected stays connected.
+        replicas: number of actors; None: one per GPU, or per node if no GPUs are used.
+        processors: processors per actor; None: an even share of all.
 
     Raises:
-        UsageError: Ray is not installed, or an address that cannot be read.
+        UsageError: Ray is not installed, or the address is malformed.
         ModelError: the cluster cannot be reached, or has no room; an actor cannot load the model,
-            or has other versions of the software than there are here.
+            or its software versions differ from those here.
     """
     if importlib.util.find_spec("ray") is None:
         raise UsageError(
@@ -73,7 +73,7 @@ def connect(
 
 
 def _open(address: str) -> None:
-    """Connects this process, without Ray's own messages, pages and statistics."""
+    """Connects this process to Ray, without Ray's messages, dashboard and usage statistics."""
     if address.startswith("ray://"):
         raise UsageError(
             f"{address} is the address of Ray's client, which runs no driver here; give --ray"
@@ -88,7 +88,7 @@ def _open(address: str) -> None:
     started: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
     try:
         ray.init(address, logging_level=logging.ERROR, log_to_driver=False, **started)
-    except Exception as error:  # of several kinds, some of which are Ray's private ones
+    except Exception as error:  # of several types, some of them private to Ray
         reason = " ".join(str(error).split())[:300].rstrip(".")
         if address == LOCAL:
             raise ModelError(
@@ -102,7 +102,7 @@ def _open(address: str) -> None:
 
 
 def _check_answers(address: str) -> None:
-    """Refuses an address where nothing listens, for which Ray waits long and says little."""
+    """Refuses an address where nothing listens; Ray would wait long and say little."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdigit()):
         raise UsageError(
@@ -119,7 +119,7 @@ def _check_answers(address: str) -> None:
 
 
 def _silence() -> None:
-    """Keeps Ray from printing that a worker died, which we report; Ray has no setting for that."""
+    """Keeps Ray from printing that a worker died, as we report it; Ray has no setting for that."""
     from ray._private import worker
 
     if hasattr(worker, "print_to_stdstream"):

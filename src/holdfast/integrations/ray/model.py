@@ -20,8 +20,8 @@ from holdfast.models.protocol import Generates, Session
 from holdfast.models.replicas import Listener, Work
 from holdfast.models.requests import Reply, Request
 
-_PATIENCE = 120.0  # seconds in which a cluster provides an actor's resources
-_MOST_STARTS = 3  # actors in a row that are lost before they have loaded the model
+_PATIENCE = 120.0  # seconds for a cluster to provide an actor's resources
+_MOST_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails
 _POLL = 1.0  # seconds
 
 
@@ -43,11 +43,11 @@ class Replica:
     """An actor, as this process sees it."""
 
     handle: Any
-    waits_for: Any  # the result of its latest call, or the stream of its share; None while idle
+    waits_for: Any  # the future of its latest call, or the stream of its share; None while idle
     since: float = field(default_factory=time.monotonic)  # when it was requested
     node: str = ""  # the machine's name, once the actor runs
     description: Description | None = None  # once it has loaded the model
-    share: list[int] = field(default_factory=list)  # the units that it has not finished
+    share: list[int] = field(default_factory=list)  # the units it has not finished
 
     @property
     def is_working(self) -> bool:
@@ -58,18 +58,18 @@ class Replica:
 class Round:
     """One call of `RayModel.work`."""
 
-    work: Any  # as Ray stores it
+    work: Any  # a reference into Ray's object store
     units: Mapping[int, Any]
     shares: Shares
     listener: Listener
-    lost_in_a_row: int = 0  # units given up since one was last finished
+    lost_in_a_row: int = 0  # units given up since the last one finished
 
 
 class RayModel(Generates):
     """A chat model whose replicas are actors; see `holdfast.integrations.ray.connect`.
 
-    An actor that is lost is replaced. `resources` are those of each of `count` actors; `ours` says
-    whether the connection to the cluster ends with this.
+    An actor that is lost is replaced. Each of `count` actors has `resources`; `ours` says whether
+    closing the model also closes the connection to the cluster.
     """
 
     independent: ClassVar[bool] = False
@@ -85,7 +85,7 @@ class RayModel(Generates):
         self._specification, self._resources = specification, resources
         self._count, self._address = count, address
         self._replicas: list[Replica] = []
-        self._first: Replica | None = None  # to load the model; all others have to be like it
+        self._first: Replica | None = None  # to load the model; all others must match it
         self._failed_starts = 0
         self._has_warned = False
         self.close: Callable[[], object] = weakref.finalize(self, _end, self._replicas, ours)
@@ -109,13 +109,13 @@ class RayModel(Generates):
 
     @property
     def description(self) -> Description:
-        """Of the first actor that loaded the model; the others have the same."""
+        """The description of the first actor that loaded the model; the others must match it."""
         assert self._first is not None and self._first.description is not None
         return self._first.description
 
     @property
     def about(self) -> dict[str, Any]:
-        """For the manifest: where the replicas are; no result depends on it."""
+        """Where the replicas are, for the manifest; no result depends on it."""
         per_actor = {"processors": self._resources.processors, "gpus": self._resources.gpus}
         return {"ray": {"address": self._address, "replicas": self._count, "each": per_actor}}
 
@@ -127,18 +127,18 @@ class RayModel(Generates):
         self.ask(operator.methodcaller("check", tuple(methods)))
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, by one of the actors."""
+        """Answers many chats on one of the actors."""
         return self.ask(operator.methodcaller("generate_batch", list(requests)))
 
     def session(self) -> Session:
-        """Raises a `ModelError`: actors do whole units of work."""
+        """Raises `ModelError`, as actors only do whole units of work."""
         raise ModelError(
             f"{self.name} has replicas on Ray, which do whole conversations and batches of samples;"
             " load it with holdfast.load() for anything else."
         )
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function with an actor's model and further arguments, and raises its error."""
+        """Calls a function with an actor's model and further arguments, or raises its error."""
         import ray
 
         while True:
@@ -157,10 +157,10 @@ class RayModel(Generates):
             self._wait()
 
     def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
-        """Has every unit done once.
+        """Runs every unit once.
 
-        A unit whose actor is lost is begun again by another. Once it was lost with three actors,
-        the last time alone, it is reported as lost.
+        A unit whose actor is lost is started again on another. A unit that was lost with three
+        actors, the last time on its own, is reported as lost.
         """
         import ray
 
@@ -197,7 +197,7 @@ class RayModel(Generates):
             self._replicas.append(Replica(handle, handle.about.remote()))
 
     def _wait(self, round_: Round | None = None) -> None:
-        """Takes what actors have answered, for a second at most."""
+        """Handles what actors have answered, waiting for at most a second."""
         import ray
 
         waiting = {r.waits_for: r for r in self._replicas if r.waits_for is not None}
@@ -219,7 +219,7 @@ class RayModel(Generates):
         self._check_places()
 
     def _take_start(self, replica: Replica, answer: Any) -> None:
-        """Takes the answers of an actor that starts: its machine, then its model."""
+        """Handles the answers of a starting actor: its machine, then its model."""
         if not replica.node:
             replica.node, installed = answer
             check_versions(installed, replica.node)
@@ -248,7 +248,7 @@ class RayModel(Generates):
     def _lose(self, replica: Replica, error: Exception, round_: Round | None) -> None:
         import ray
 
-        ray.kill(replica.handle)  # which may only have been out of reach
+        ray.kill(replica.handle)  # it may only have been unreachable
         self._replicas.remove(replica)
         why = reason_of(error)
         if replica.description is None:
@@ -263,7 +263,7 @@ class RayModel(Generates):
             give_up(round_, replica.share, why)
 
     def _check_places(self) -> None:
-        """Warns of actors that the cluster provides no resources for."""
+        """Warns of actors that the cluster has no resources for; raises if it has for none."""
         late = [
             replica
             for replica in self._replicas
@@ -278,10 +278,10 @@ class RayModel(Generates):
         if len(late) == len(self._replicas):
             raise ModelError(f"{message}; free some (`ray status` shows usage), or add nodes.")
         self._has_warned = True
-        warnings.warn(f"{message}; the others go on without them.", stacklevel=2)
+        warnings.warn(f"{message}; the others continue without them.", stacklevel=2)
 
     def _end_those_at_work(self) -> None:
-        """Ends actors whose units nobody waits for any longer; the next work starts others."""
+        """Kills actors whose units nobody waits for any longer; the next work starts others."""
         import ray
 
         for replica in [replica for replica in self._replicas if replica.is_working]:
@@ -291,20 +291,21 @@ class RayModel(Generates):
 
 
 def give_up(round_: Round, unfinished: Sequence[int], why: str) -> None:
-    """Hands lost units out again; too many given up in a row are a `ModelError`."""
+    """Hands lost units out again; raises `ModelError` if too many are given up in a row."""
     for number in round_.shares.lose(unfinished):
         round_.lost_in_a_row += 1
         if round_.lost_in_a_row >= MOST_IN_A_ROW:
             raise ModelError(
                 f"Stopped, as {round_.lost_in_a_row} units of work in a row each lost three actors"
-                f" ({why}); look into the logs of the Ray cluster, and repeat the command to go on."
+                f" ({why}); look at the logs of the Ray cluster, and repeat the command to"
+                " continue."
             )
         reason = f"Three actors were lost while they worked on it ({why})."
         round_.listener.lost(number, RequestFailed(reason))
 
 
 def check_versions(installed: dict[str, str], node: str) -> None:
-    """Refuses a machine with other software than this one's."""
+    """Refuses a machine whose software versions differ from this one's."""
     for name, version in versions().items():
         if installed.get(name) != version:
             raise ModelError(
@@ -314,7 +315,7 @@ def check_versions(installed: dict[str, str], node: str) -> None:
 
 
 def check_alike(first: Description, first_node: str, other: Description, node: str) -> None:
-    """Refuses an actor whose model would give other replies than the first one's."""
+    """Refuses an actor whose model would give different replies from the first one's."""
     for name in ("fingerprint", "runtime"):
         expected, actual = getattr(first, name), getattr(other, name)
         if expected != actual:
@@ -338,7 +339,7 @@ def cause_of(error: Any, node: str) -> Exception:
 
 
 def reason_of(error: Exception) -> str:
-    """Why an actor was lost, in a few words of Ray's."""
+    """Why an actor was lost, in a few words from Ray's message."""
     text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
     if missing := re.findall(r"ModuleNotFoundError: (No module named '[^']+')", text):
         return f"{missing[-1]} there; install the same on every machine"

@@ -7,7 +7,7 @@ from holdfast.papers.li2024.figures import SCALES, Li2024Setup, check, make_figu
 
 
 def reproduce(setup: Li2024Setup) -> Path:
-    """Runs every figure, resuming what is there, and writes the page; returns its path."""
+    """Makes every figure, resuming earlier runs, and writes the page; returns its path."""
     check(setup)
     facts = [
         f"model {setup.model.name}",

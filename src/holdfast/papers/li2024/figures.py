@@ -1,4 +1,4 @@
-"""Figures 3 to 9 of Li et al. 2024, in the order of their runs, and the scales of these."""
+"""Figures 3 to 9 of Li et al. 2024, in the order of their runs, and the scales of the runs."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Li2024Scale:
-    """How much is run."""
+    """The size of a reproduction."""
 
     conversations: int  # of Figures 3 and 9
     traced: int  # conversations of Figures 4 and 8
-    rounds: int  # of all of them
-    # of Figures 5 and 6, whose ordered pairs all talk; the paper has 5, one of each category
+    rounds: int  # of all conversations
+    # of Figures 5 and 6, where every ordered pair talks; the paper has 5, one of each category
     prompts: int
-    draws: int  # conversations of each of these pairs, per setting
+    draws: int  # conversations of each such pair, per setting
     questions: int  # of the capability, per setting
-    # of Figures 5 and 6: split-softmax, repetition and guidance, as `holdfast calibrate --sweep`
-    # takes them; () leaves out both figures, which cost the most
+    # of Figures 5 and 6: split-softmax, repetition and guidance, in the form of `holdfast calibrate
+    # --sweep`; () skips both figures, which cost the most
     sweeps: tuple[str, ...]
     max_new_tokens: int = 400  # of a reply; Figures 5 and 6 keep the paper's 400
 
@@ -80,18 +80,18 @@ class Li2024Setup:
     """The model, the scale and the folder of a reproduction."""
 
     model: LocalModel
-    suite: drift.Suite  # its prompts
+    suite: drift.Suite  # supplies the prompts
     out: Path  # the folder of all runs, figures and the page
     scale: Li2024Scale
     seed: int = 0
-    # what Figures 5 and 6 ask, as `holdfast calibrate --capability` takes it
+    # the capability of Figures 5 and 6, as for `holdfast calibrate --capability`
     capability: str = "knowledge"
     # the model before its chat training, for Figure 8; None leaves that figure undecided
     base: LocalModel | None = None
     # the model of Figure 9, an endpoint as in the paper, or None for `model` itself
     other: ChatModel | None = None
-    tell: Callable[[str], None] = lambda line: None  # takes one line per step
-    watch: Watch = unwatched  # told of every step that takes long, in rounds
+    tell: Callable[[str], None] = lambda line: None  # receives one line per step
+    watch: Watch = unwatched  # notified of every long step, in rounds
 
     def figures(self, number: str) -> Path:
         return self.out / "figures" / number
@@ -101,7 +101,7 @@ class Li2024Setup:
         return Sampling(max_new_tokens=self.scale.max_new_tokens)
 
     def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:
-        """Self-chats in a folder named after the step, with some fields of the settings changed."""
+        """Runs self-chats in a folder named after the step, with some of the settings changed."""
         settings = drift.Settings(
             rounds=self.scale.rounds,
             conversations=self.scale.conversations,
@@ -225,8 +225,8 @@ def _decay_claims(who: str, changes: dict[str, Any]) -> tuple[Claim, Claim]:
     )
 
 
-# coefficient of variation of norms: up to the first we call them concentrated, from the second on
-# not
+# coefficients of variation of the norms: up to the first, we call them concentrated; from the
+# second on, not concentrated
 _NARROW, _WIDE = 0.2, 0.5
 
 
@@ -276,8 +276,8 @@ def _figure_8(setup: Li2024Setup) -> Figure:
     )
 
 
-# points at which Figure 6 compares; the paper's 0.5 of MMLU is finer than a few hundred questions
-# can tell
+# points lost at which Figure 6 compares methods; a few hundred questions cannot resolve the paper's
+# 0.5 points of MMLU
 _BUDGET = 5.0
 _FIGURE_5 = "5", "stability against the capability lost"
 _FIGURE_6 = "6", f"stability by round at about {_BUDGET:g} points lost"

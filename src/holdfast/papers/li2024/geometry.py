@@ -1,4 +1,4 @@
-"""The quantities of the theory of drift in a real model (Li et al. 2024, section 5)."""
+"""Measures the quantities of the theory of drift in a real model (Li et al. 2024, section 5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 _SPEAKERS = ("user", "agent")
-_ALIKE = ("system", *_SPEAKERS)  # compared by equally many tokens
+_ALIKE = ("system", *_SPEAKERS)  # compared on equally many tokens
 _ROLES = {"user": "user", "agent": "assistant"}
 _DRAWS = 20  # subsamples of equally many tokens
 
@@ -34,7 +34,7 @@ def effective_dimension(vectors: np.ndarray) -> float:
 
 
 def opening_angle(vectors: np.ndarray, share: float = 0.95) -> float:
-    """The angle in radians around the mean of vectors [n, D] that holds this share of them."""
+    """The angle in radians around the mean of vectors [n, D] that contains this share of them."""
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     mean = unit.mean(0)
     return float(np.quantile(np.arccos(np.clip(unit @ mean / np.linalg.norm(mean), -1, 1)), share))
@@ -44,7 +44,7 @@ _MEASURES = {"dimension": effective_dimension, "angle": opening_angle}
 
 
 class Owner(NamedTuple):
-    """The owner of a token: a speaker, the system prompt or the template; round 0 for others."""
+    """The owner of a token: a speaker, the system prompt or the template; round 0 if no speaker."""
 
     round: int
     speaker: str
@@ -75,7 +75,7 @@ def read_dialogs(
 
 
 def _measure(model: LocalModel, record: dict[str, Any], seed: int) -> Iterator[tuple[_Key, float]]:
-    """The quantities of one dialog; none where a group of round 1 has fewer than two tokens."""
+    """The quantities of one dialog; none if a group in round 1 has fewer than two tokens."""
     hidden, owners = _read_dialog(model, record)
     rng = np.random.default_rng([seed, record["conversation"]])
     least = min(len(_tokens_of(owners, 1, group)) for group in _ALIKE)
@@ -86,7 +86,7 @@ def _measure(model: LocalModel, record: dict[str, Any], seed: int) -> Iterator[t
         for layer in hidden:
             for group, tokens in groups.items():
                 draws = [tokens]
-                if group != "all":  # so many tokens of each; one draw where there are no more
+                if group != "all":  # `least` tokens of each; one draw if there are no more
                     times = _DRAWS if len(tokens) > least else 1
                     draws = [rng.choice(tokens, least, replace=False) for _ in range(times)]
                 for quantity, measure in _MEASURES.items():
@@ -95,14 +95,14 @@ def _measure(model: LocalModel, record: dict[str, Any], seed: int) -> Iterator[t
 
 
 def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
-    """The indices of a group's tokens up to round `last`; "all" leaves out the template's."""
+    """The indices of a group's tokens up to round `last`; "all" excludes the template's."""
     speakers = _ALIKE if group == "all" else (group,)
     owned = [owner.round <= last and owner.speaker in speakers for owner in owners]
     return np.flatnonzero(owned)
 
 
 def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray, list[Owner]]:
-    """Hidden states [layer, token, size] behind every layer, and whose each token is."""
+    """Hidden states [layer, token, size] after every layer, and the owner of each token."""
     import torch
 
     system = record["agent"]["system_prompt"]
@@ -123,7 +123,7 @@ def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray,
 
 def _owners(prompt: Prompt, turns: Sequence[dict[str, Any]]) -> list[Owner]:
     owners = [Owner(0, "system" if inside else "template") for inside in prompt.span_mask]
-    end = 0  # of the text before
+    end = 0  # of the previous turn's text
     for turn in turns:
         text = turn["text"].strip()
         start = prompt.text.find(text, end) if text else -1
@@ -144,7 +144,7 @@ def study(
     watch: Watch = unwatched,
     command: str = "",
 ) -> dict[str, Any]:
-    """Reads the model's geometry and writes it into the folder `out`; its dialogs are resumed."""
+    """Measures the model's geometry and writes it to the folder `out`; dialogs are resumed."""
     require_layers(model, "embeddings and hidden states")
     out = Path(out)
     record = {
@@ -159,7 +159,7 @@ def study(
 
 
 def lines(geometry: dict[str, Any], dialogs: int) -> list[str]:
-    """The results of `study` of so many dialogs, a line each."""
+    """The results of `study` on this many dialogs, one per line."""
     norms, rows = geometry["embedding_norms"], geometry["hidden_states"]
     first, last = rows[0]["dimension"], rows[-1]["dimension"]
     return [
@@ -188,7 +188,7 @@ def hidden_geometry(
     command: str = "",
 ) -> list[dict[str, Any]]:
     """Per round, effective dimension and opening angle of hidden states, averaged over layers and
-    dialogs; "all" takes every token so far, others equally many, as both grow with their number.
+    dialogs; "all" uses every token so far, others equally many, as both grow with the number.
     """
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress, command=command)

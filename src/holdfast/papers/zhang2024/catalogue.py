@@ -1,15 +1,15 @@
 """The four tasks of Zhang et al. 2024, sections 4 and A.1, in the paper's words, and their scores.
 
-Where the released code differs from the paper, the docstring says what is done here.
+Where the released code differs from the paper, the docstrings say what is done here.
 
 - json: name a person's occupation as a JSON object. Emphasised: the instruction.
 - pronouns: rewrite a biography with "they". Emphasised: the instruction.
-- bios (Bias in Bios): which of 28 occupations is likeliest behind a biography. Emphasised: its
+- bios (Bias in Bios): which of 28 occupations is likeliest for a biography. Emphasised: its
   first sentence. A candidate's probability is that of all its tokens as the beginning of the reply
-  (the released code takes the first token's alone, which tells apart only candidates that begin
-  differently).
+  (the released code uses only the first token, which cannot distinguish candidates that begin
+  alike).
 - counterfact (CounterFact): does a new fact outweigh the old one. Emphasised: the sentence with the
-  new fact. Efficacy: the new target is likelier than the old one behind the question; paraphrase:
+  new fact. Efficacy: the new target is likelier than the old one after the question; paraphrase:
   the share of rephrased questions for which it is. Probabilities are of all tokens of a target, as
   in Meng et al. 2022.
 """
@@ -33,14 +33,14 @@ from holdfast.papers.zhang2024.data import (
 
 SUBJECTS = frozenset(("she", "he"))
 SINGULAR = SUBJECTS | {"her", "him", "hers", "his", "herself", "himself"}
-_SHORTEST = 10  # words; with fewer, no text reaches 3.0, so its fluency says nothing
+_SHORTEST = 10  # tokens; with fewer, no text reaches 3.0, so its fluency is meaningless
 _N_GRAMS = {2: 2 / 3, 3: 4 / 3}  # n -> weight, as ROME's code weights them
 
 
 def first_object(reply: str) -> dict[str, Any] | None:
     """The first JSON object anywhere in the reply; None if there is none.
 
-    Strict JSON: double quotes, no trailing comma, no NaN; objects nested deeper than Python reads
+    Strict JSON: double quotes, no trailing comma, no NaN; objects nested too deeply for Python
     count as none.
     """
     decoder = json.JSONDecoder(parse_constant=_no_constant)
@@ -59,10 +59,10 @@ def _no_constant(name: str) -> None:
 
 
 def holds_target(item: Mapping[str, Any], target: str) -> bool:
-    """Whether a JSON object's occupation (or any value but the name) holds `target` as whole words.
+    """Whether a JSON object's occupation (or any value but the name) has `target` as whole words.
 
-    Case is ignored. The released code looks for the letters in every value, so that "dj" is found
-    in "adjunct", and an occupation in a name.
+    Case is ignored. The released code searches every value for the substring, so it finds "dj" in
+    "adjunct", and an occupation in a name.
     """
     lower = {key.lower(): value for key, value in item.items()}
     others = [value for key, value in item.items() if key.lower() != "name"]
@@ -84,14 +84,14 @@ def _strings(value: Any) -> Iterable[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words in lower case; apostrophes and "_" divide words: "they're" is "they" and "re"."""
+    """The words in lower case; apostrophes and "_" separate words: "they're" is "they" and "re"."""
     return re.findall(r"[^\W_]+", text.lower())
 
 
 def pronouns_changed(reply: str) -> bool:
-    """Whether no "she" or "he" is left in the reply, and a "they" stands there.
+    """Whether the reply contains "they" and no "she" or "he".
 
-    The released code asks for the first alone, by which an empty reply has changed them all.
+    The released code only checks that "she" and "he" are gone, so an empty reply passes.
     """
     words = set(words_of(reply))
     return not words & SUBJECTS and "they" in words
@@ -103,7 +103,7 @@ def all_pronouns_changed(reply: str) -> bool:
 
 
 def likeliest(log_probabilities: Sequence[float]) -> int:
-    """The place of the highest log-probability; the first of equal ones."""
+    """The index of the highest log-probability; the first one in a tie."""
     return max(range(len(log_probabilities)), key=lambda index: log_probabilities[index])
 
 
@@ -123,8 +123,8 @@ def _entropy(tokens: Sequence[str], n: int) -> float:
     return -sum(count / total * math.log2(count / total) for count in counts.values())
 
 
-# The strings that define the task, from appendix A.1; "{context}" divides what stands before it
-# from what stands behind it.
+# The strings that define the task, from appendix A.1: for each wording, the texts before and after
+# the biography.
 _ANSWER = "Answer the occupation of {person} and generate the answer as json format."
 _EXAMPLE = _ANSWER + ' Here is an example: {"name": , "occupation": , }.'
 _JSON_WORDINGS = {
@@ -135,7 +135,7 @@ _JSON_WORDINGS = {
 
 
 def ask_json(biography: Biography, instruction: str, candidates: Sequence[str] = ()) -> Sample:
-    """The biography with the instruction of that wording."""
+    """The biography with the instruction in that wording."""
     before, behind = (
         part.replace("{person}", biography.name) for part in _JSON_WORDINGS[instruction]
     )
@@ -147,7 +147,7 @@ def ask_json(biography: Biography, instruction: str, candidates: Sequence[str] =
 
 
 def score_json(sample: Sample, reply: str) -> dict[str, float]:
-    """Whether the reply holds a JSON object, and whether the first one holds the occupation."""
+    """Whether the reply has a JSON object, and whether the first one has the occupation."""
     answer = first_object(reply)
     return {
         "format": float(answer is not None),
@@ -177,7 +177,7 @@ _PRONOUN_WORDINGS = {
 
 
 def ask_pronouns(biography: Biography, instruction: str, candidates: Sequence[str] = ()) -> Sample:
-    """The biography with the instruction of that wording behind it."""
+    """The biography followed by the instruction in that wording."""
     behind = _PRONOUN_WORDINGS[instruction].replace("{person}", biography.name)
     prompt, answer = f"{biography.text} {behind}", biography.occupation
     return Sample((prompt,), (behind,), answer, biography.changed)
@@ -204,7 +204,7 @@ PRONOUNS = Task(
 
 
 def ask_bios(biography: Biography, instruction: str, candidates: Sequence[str]) -> Sample:
-    """The biography with the question behind it, and the occupations to choose from."""
+    """The biography followed by the question, and the occupations to choose from."""
     prompt = f"{biography.text} {biography.name} has the occupation of"
     answer = biography.occupation
     return Sample((prompt,), (biography.first,), answer, answer, tuple(candidates))
@@ -220,13 +220,13 @@ BIOS = Task(
     ("accuracy",),
     ask_bios,
     score_bios,
-    fits=lambda person: person.text.count(person.first) == 1,  # else it cannot be emphasised
+    fits=lambda person: person.text.count(person.first) == 1,  # otherwise it cannot be emphasised
     chooses=True,
 )
 
 
 def ask_counterfact(fact: ChangedFact, instruction: str, candidates: Sequence[str] = ()) -> Sample:
-    """Both facts, what stands between them and the question, and each way to ask."""
+    """Both facts, the text between them and the question, and each phrasing of the question."""
     previous = f"Previously, {_inside(fact, fact.old)}."
     current = f"Currently, {_inside(fact, fact.new)}."
     facts = " ".join(part for part in (previous, current, fact.aside) if part)
@@ -235,7 +235,7 @@ def ask_counterfact(fact: ChangedFact, instruction: str, candidates: Sequence[st
 
 
 def _inside(fact: ChangedFact, target: str) -> str:
-    """A statement as it goes on behind a comma; a name keeps its capital."""
+    """A statement as it continues after a comma; a name keeps its capital."""
     statement = fact.statement(target)
     return "the " + statement[4:] if fact.relation.startswith("The ") else statement
 
@@ -243,7 +243,7 @@ def _inside(fact: ChangedFact, target: str) -> str:
 def score_counterfact(
     sample: Sample, log_probabilities: Sequence[Sequence[float]]
 ) -> dict[str, float]:
-    """Whether the new target is likelier than the old one; for which share of the paraphrases."""
+    """Whether the new target is likelier than the old one, and for which share of paraphrases."""
     wins = [float(new > old) for new, old in log_probabilities]
     scores = {"efficacy": wins[0]}
     return scores | {"paraphrase": sum(wins[1:]) / len(wins[1:])} if wins[1:] else scores

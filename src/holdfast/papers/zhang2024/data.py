@@ -1,4 +1,4 @@
-"""Tasks, their samples, and the biographies and changed facts that samples are made of."""
+"""Tasks, their samples, and the biographies and changed facts that samples are made from."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,21 +21,21 @@ surgeon teacher yoga_teacher""".split()
 class Biography:
     """A person and a text about them."""
 
-    name: str  # by which the questions call the person
+    name: str  # the name that questions use for the person
     occupation: str  # the right answer
     first: str  # the sentence that names the occupation
-    text: str  # all of it, `first` included
-    changed: str  # the text with she and he, and what goes with them, changed to they
+    text: str  # the whole text, including `first`
+    changed: str  # the text with she, he and their other forms changed to they
 
 
 @dataclass(frozen=True)
 class ChangedFact:
-    """A fact that was true and another that is.
+    """A fact that was true and the one that replaces it.
 
     Args:
-        relation: with "{}" where the subject stands; the target follows it ("{} plays the").
+        relation: with "{}" in place of the subject; the target follows it ("{} plays the").
         old, new: the targets.
-        paraphrases: questions in other words, subject included, to be continued by the target.
+        paraphrases: rephrased questions with the subject, to be continued by the target.
         aside: text between the facts and the question.
     """
 
@@ -58,16 +58,16 @@ class ChangedFact:
 
 @dataclass(frozen=True)
 class Data:
-    """Biographies and changed facts by kind (BIOGRAPHIES, FACTS) and split, in their order."""
+    """Biographies and changed facts by kind (BIOGRAPHIES, FACTS) and split, in order."""
 
     name: str
-    fingerprint: str  # another one when the samples differ
+    fingerprint: str  # differs when the samples differ
     items: Mapping[str, Mapping[str, Sequence[Any]]]
     candidates: tuple[str, ...] = ()  # the occupations to choose from
 
 
 def change_pronouns(text: str) -> str:
-    """A text with she and he, and what goes with them, changed to they; "her" by its next word."""
+    """Changes she, he and their other forms to they; the next word decides the form of "her"."""
 
     def change(match: re.Match[str]) -> str:
         word = match[0].lower()
@@ -105,13 +105,13 @@ BIOGRAPHIES, FACTS = "biographies", "changed facts"
 class Sample:
     """One question of a task."""
 
-    # the user's message; where there are several, the first is the question and the others ask it
-    # in other words
+    # the user's message; if there are several, the first is the question and the others rephrase
+    # it
     prompts: tuple[str, ...]
-    emphasis: tuple[str, ...]  # the parts to stress, each standing exactly once in every prompt
+    emphasis: tuple[str, ...]  # the parts to emphasise, each exactly once in every prompt
     target: str  # the right answer, as a word or name
     reply: str  # a right reply to the first prompt, for demonstrations
-    # continuations whose probabilities are compared; () where the reply is generated
+    # continuations whose probabilities are compared; () if the reply is generated
     options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -124,35 +124,35 @@ class Task:
     """A task of Zhang et al. 2024, section 4."""
 
     name: str
-    requires: str  # what its samples are made of, BIOGRAPHIES or FACTS
+    requires: str  # what its samples are made from, BIOGRAPHIES or FACTS
     metrics: tuple[str, ...]  # names of its scores, the main one first
-    # makes a sample of a biography or a changed fact, the wording, and the candidates
+    # makes a sample from a biography or a changed fact, the wording, and the candidates
     ask: Callable[[Any, str, Sequence[str]], Sample]
     # takes a sample and either the reply or the log-probabilities of its options, [prompt][option];
-    # gives one number in [0, 1] per metric that the sample has prompts for
+    # returns one number in [0, 1] per metric that the sample has prompts for
     score: Callable[[Sample, Any], dict[str, float]]
-    instructions: tuple[str, ...] = INSTRUCTIONS[:1]  # the wordings of the paper it has
+    instructions: tuple[str, ...] = INSTRUCTIONS[:1]  # its wordings in the paper
     # whether a biography or a changed fact can be asked about
     fits: Callable[[Any], bool] = lambda item: True
     fluent: bool = True  # whether the paper measures the fluency of its replies
     max_new_tokens: int = 64
-    # whether continuations are compared by their probability, instead of a reply being read
+    # whether continuations are compared by probability, instead of scoring a reply
     chooses: bool = False
 
 
 def spans_of(prompt: str, emphasis: Sequence[str]) -> list[tuple[int, int]]:
-    """First and last character (exclusive) of each emphasised part, each to occur exactly once."""
+    """Start and end (exclusive) of each emphasised part, which must occur exactly once."""
     for part in emphasis:
         if not part or prompt.count(part) != 1:
             raise PromptError(
                 f"The emphasised part {part[:80]!r} stands {prompt.count(part) if part else 0}"
-                f" times in {prompt[:80]!r}...; it has to stand there once."
+                f" times in {prompt[:80]!r}...; it has to occur there once."
             )
     return sorted((prompt.index(part), prompt.index(part) + len(part)) for part in emphasis)
 
 
 def mark(prompt: str, emphasis: Sequence[str], sign: str) -> str:
-    """The prompt with `sign` before and behind each emphasised part (marked prompting)."""
+    """The prompt with `sign` before and after each emphasised part (marked prompting)."""
     for start, stop in reversed(spans_of(prompt, emphasis)):
         prompt = f"{prompt[:start]}{sign}{prompt[start:stop]}{sign}{prompt[stop:]}"
     return prompt

@@ -39,7 +39,7 @@ _SIGNS = {"marked": "*", "quoted": '"'}
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Samples, by number, of one task that are asked in one way behind the same demonstrations."""
+    """Samples of a task, by number, asked under one variant after the same demonstrations."""
 
     task: str
     variant: Variant
@@ -48,7 +48,7 @@ class TaskBatch:
 
 
 def _ask(generate: bool, model: Any, batch: TaskBatch, failures: Failures, keep: Keep) -> None:
-    """Asks the samples of a batch; one that is not answered has no record, but a failure."""
+    """Asks the samples of a batch; an unanswered one gets a failure instead of a record."""
     task = CATALOGUE[batch.task]
     last = time.monotonic()
 
@@ -115,7 +115,7 @@ def _request(batch: TaskBatch, sample: Sample, prompt: str) -> Request:
     variant, tokens = batch.variant, CATALOGUE[batch.task].max_new_tokens
     signed = variant.name in _SIGNS
     shown = mark(prompt, sample.emphasis, _SIGNS[variant.name]) if signed else prompt
-    emphasis = sample.emphasis if variant.methods else ()  # which an endpoint could not serve
+    emphasis = sample.emphasis if variant.methods else ()  # an endpoint could not serve it
     sampling = Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens)
     return request_of(
         [*batch.before, user_message(shown)], emphasis, variant.methods, sampling, seed=0
@@ -148,22 +148,22 @@ def run(
     running: Running = Running(),
 ) -> records.RunData:
     """Asks every sample under every baseline and method and records the answers in the folder
-    `out`; resumes what is there.
+    `out`; resumes an earlier run.
 
     Args:
-        model: local where a task compares continuations.
+        model: local if a task compares continuations.
         data: from `load_data`.
-        out: a new folder, or that of the same run, which may have other tasks, baselines, methods
-            and draws.
+        out: a new folder, or that of the same run, even with other tasks, baselines, methods and
+            draws.
         settings: how samples are asked.
         methods: each one a list, a method or a spec string, applied to the zero-shot prompt with
             the emphasised part as its span; () is the zero-shot baseline.
         running: how the run is carried out.
 
     Raises:
-        UsageError: methods that tasks cannot use, or the same twice; data that does not fit.
-        ModelError: a task that compares continuations, of a model that does not tell their
-            probability; or several requests failed in a row. One alone is asked again next time.
+        UsageError: methods that tasks cannot use, or a repeated one; data that does not fit.
+        ModelError: a task compares continuations, and the model does not report probabilities; or
+            several requests failed in a row. A single failed one is asked again next time.
         RecordsError: `out` holds another run, or cannot be written.
     """
     if isinstance(methods, str):
@@ -212,7 +212,7 @@ def _check(
     choosing = [task.name for task in tasks if task.chooses]
     if choosing and not supports(model, Ability.REPLY_SCORES):
         raise ModelError(
-            f"{model.name} does not tell the probability of a given reply, which the task"
+            f"{model.name} does not report the probability of a given reply, which the task"
             f" {choosing[0]} needs; use a local model, or --task json and pronouns."
         )
     for variant in variants:
@@ -224,7 +224,7 @@ def _check(
 
 
 def check_folder(data: Data, out: Path | str, settings: TaskSettings, command: str = "") -> None:
-    """Refuses a folder that holds something other than `run` would write, before any loading."""
+    """Refuses a folder with other contents than `run` would write, before anything is loaded."""
     about = {"command": "tasks", "argv": command}
     records.refuse_early(out, _identity(data, settings), about, COMPATIBILITY)
 

@@ -1,8 +1,8 @@
-"""Biographies and changed facts from files: Bias in Bios, CounterFact as ROME has it and its core.
+"""Biographies and changed facts from files: Bias in Bios, CounterFact in ROME's form or its core.
 
 Rows have the field names of Bias in Bios's release (https://github.com/microsoft/biosbias): `raw`,
-`title`, `start_pos` and, if present, `name`. The release is a pickle, which may run any code when
-it is read; here its records are read from JSON, JSON lines or CSV.
+`title`, `start_pos` and, if present, `name`. The release is a pickle, which can run any code when
+read; here, records are read from JSON, JSON lines or CSV.
 """
 
 import csv
@@ -24,13 +24,13 @@ from holdfast.papers.zhang2024 import data
 
 @dataclass(frozen=True)
 class DataRow:
-    """A row of a file, which knows where it stands."""
+    """A row of a file, with its location for messages."""
 
     values: Any
     where: str
 
     def text(self, name: str) -> str:
-        """The text of this name in the row; a dot goes down into an object."""
+        """The text of a field; a dot in the name descends into an object."""
         value = self.get(name)
         if not isinstance(value, str) or not value.strip():
             raise UsageError(
@@ -58,7 +58,7 @@ class DataRow:
 
 
 def format_of(row: Any, path: Path) -> tuple[str, Callable[[DataRow], Iterable[tuple[str, Any]]]]:
-    """The kind of items in a file, by the fields of its first row, and the reader of a row."""
+    """The kind of items in a file, by the fields of its first row, and the parser of a row."""
     fields = set(row) if isinstance(row, Mapping) else set()
     if "requested_rewrite" in fields:
         return data.FACTS, _rome
@@ -116,7 +116,7 @@ def _biography(row: DataRow) -> Iterable[tuple[str, data.Biography]]:
     occupation, name, first = _occupation(row), row.values.get("name"), text[:start]
     if isinstance(name, list):
         name = next((part for part in name if part), None)
-    # the release takes texts that begin with the name
+    # the release has only texts that begin with the name
     name = str(name).strip() if name else text.split()[0].strip(",.")
     whole = text.strip()
     yield text, data.Biography(name, occupation, first.strip(), whole, data.change_pronouns(whole))
@@ -134,7 +134,7 @@ def _occupation(row: DataRow) -> str:
 
 
 def refuse_surrogates(row: Any, where: str) -> None:
-    """Half a surrogate pair ("\\ud800") is no text: no tokenizer takes it and no file holds it."""
+    """Refuses half a surrogate pair ("\\ud800"), which tokenizers and files cannot represent."""
     try:
         json.dumps(row, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:
@@ -151,10 +151,10 @@ _SPLIT_NAMES = {"train": "train", **_VALIDATION, "test": "test"}
 
 
 def load_files(where: str, seed: int = 0) -> data.Data:
-    """Reads a file or a folder of files; `seed` draws the order of each split.
+    """Reads a file or a folder of files; `seed` shuffles each split.
 
-    Files whose names say train, dev, valid or test are those splits; the rows of others are divided
-    1 : 1 : 5 by whom they are about (the paper's proportions, Table 6).
+    Files with train, dev, valid or test in their names are those splits; the rows of other files
+    are divided 1 : 1 : 5 by a hash of their subject or text (the paper's proportions, Table 6).
     """
     items: dict[str, list[Any]] = {split: [] for split in data.SPLITS}
     kind, digest = "", hashlib.sha256()
@@ -176,7 +176,7 @@ def load_files(where: str, seed: int = 0) -> data.Data:
             at = f"{path}, row {number}"
             refuse_surrogates(row, at)
             for key, item in parse(DataRow(row, at)):
-                # where the file does not say, by whom the row is about
+                # if the file name does not say, by a hash of the subject or text
                 items[split or data.SPLITS[min(seed_of("split", key) % 7, 2)]].append(item)
         digest.update(path.read_bytes())
     for split in data.SPLITS:

@@ -35,24 +35,24 @@ class TaskSettings:
     """The samples of a run, and how they are asked.
 
     Args:
-        tasks: names of `CATALOGUE`.
+        tasks: names from `CATALOGUE`.
         samples: per task.
         split: one of `SPLITS`.
-        instruction: one of `INSTRUCTIONS` (Table 4); Bias in Bios and CounterFact have the original
-            alone.
-        baselines: prompts for the unsteered model (the paper's section 4), of `BASELINES`.
+        instruction: one of `INSTRUCTIONS` (Table 4); Bias in Bios and CounterFact have only the
+            original.
+        baselines: prompts for the unsteered model (the paper's section 4), from `BASELINES`.
         demonstrations: in a few-shot prompt.
-        draws: of demonstrations; each is a result of its own, for few-shot prompting varies with
-            them (Table 11).
+        draws: of demonstrations; each is a separate result, as few-shot prompting varies with them
+            (Table 11).
         seed: of samples and demonstrations.
-        batch: samples that run side by side. A fixed number, so that repeated runs do the same
+        batch: samples that run side by side; a fixed number, so that repeated runs do the same
             arithmetic.
-        generate: whether a reply is also generated where continuations are compared, for its
+        generate: whether tasks that compare continuations also generate a reply, to measure its
             fluency.
 
     Raises:
         ParameterOutOfRange: a number outside its range.
-        UsageError: an unknown or doubled choice, or an instruction that a task does not have.
+        UsageError: an unknown or repeated choice, or an instruction that a task does not have.
     """
 
     tasks: tuple[str, ...] = tuple(CATALOGUE)
@@ -98,7 +98,7 @@ class Variant:
 
     name: str  # a baseline, or the spec string of the methods
     methods: tuple[Method, ...] = ()
-    draw: int = 0  # of the demonstrations, counted from 1; 0 where there are none
+    draw: int = 0  # of the demonstrations, counted from 1; 0 without any
 
     def key(self, task: str) -> str:
         """The name of this row in records."""
@@ -106,14 +106,14 @@ class Variant:
 
 
 def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()) -> list[Variant]:
-    """The rows of the table, none twice: baselines, each draw of demonstrations, then methods."""
+    """The distinct rows of the table: baselines, each draw of demonstrations, then methods."""
     variants = [
         Variant(name, draw=draw)
         for name in settings.baselines
         for draw in (range(1, settings.draws + 1) if name == "few-shot" else (0,))
     ]
     variants += [Variant(steering.spell(chosen), tuple(chosen)) for chosen in methods if chosen]
-    # no methods are the zero-shot baseline by another name
+    # an empty list of methods is the zero-shot baseline by another name
     if not all(methods) and "zero-shot" not in settings.baselines:
         variants.insert(0, Variant("zero-shot"))
     names = [(variant.name, variant.draw) for variant in variants]
@@ -141,13 +141,13 @@ def request_of(
                 f"{method.name} works on a system prompt, and tasks have none; give an attention"
                 " method."
             )
-    last = len(messages) - 1  # by its place, for a demonstration may hold the same words
+    last = len(messages) - 1  # by position, as a demonstration may contain the same words
     ranges = tuple((last, *span) for span in spans_of(messages[last]["content"], emphasis))
     return Request(tuple(messages), tuple(methods), sampling, seed, emphasis=ranges)
 
 
 def user_message(content: str) -> Message:
-    """A message of the user's."""
+    """A message with the role user."""
     return {"role": "user", "content": content}
 
 
@@ -157,7 +157,7 @@ SYNTHETIC = "synthetic"
 def load_data(
     wheres: Sequence[str], settings: TaskSettings, shape: TextShape = TextShape()
 ) -> Data:
-    """Loads what the samples are made of, from paths; "synthetic" supplies what they lack."""
+    """Loads the data for samples from paths; "synthetic" supplies the kinds they lack."""
     if wheres.count(SYNTHETIC) > 1:
         raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")
     files = [where for where in wheres if where != SYNTHETIC]
@@ -187,7 +187,7 @@ def load_data(
 
 
 def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]:
-    """The samples of a task, the same for every row; a `UsageError` where data lacks them."""
+    """The samples of a task, the same for every row; too few raise `UsageError`."""
     chosen = list(itertools.islice(fitting(data, task, settings.split), settings.samples))
     if len(chosen) < settings.samples:
         raise UsageError(
@@ -199,7 +199,7 @@ def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]
 
 def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) -> list[Message]:
     """Training samples with right replies as turns of a chat (section 4: three of them)."""
-    # training samples that are asked about are not shown
+    # training samples that are asked are not also shown
     skipped = settings.samples if settings.split == "train" else 0
     pool = list(itertools.islice(fitting(data, task, "train"), skipped, None))
     if len(pool) < settings.demonstrations:

@@ -1,9 +1,9 @@
-"""Biographies and changed facts of our own, so that every task runs offline; the default model
+"""Generates biographies and changed facts, so that every task runs offline; the default model
 learns the tasks from the same generator.
 
-Names are divided among the splits, so no text is in two of them. What training draws elsewhere
-(cities, foods, ...) leaves out the values that the rest of the default model's training holds out;
-validation and test draw from all of them, and each has sentences of its own."""
+Names are divided among the splits, so no text is in two of them. Other values in training (cities,
+foods, ...) exclude those that the rest of the default model's training holds out; validation and
+test draw from all values, and each has its own sentences."""
 
 import hashlib
 import random
@@ -32,7 +32,7 @@ PRONOUNS = {
 }
 RELATIONS = tuple((kind, pool, tuple(others)) for kind, pool, *others in _TEXTS["relations"])
 _SYLLABLES = tuple("bre dal fi gor ka lo ma nel po ra sti ta vu zen".split())
-_INVENTED = 0.5  # of the names in training: they can be copied, not learned by heart
+_INVENTED = 0.5  # share of the names in training, which can be copied but not memorised
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class TextShape:
     """How long and how distracting texts are.
 
     Args:
-        sentences: least and most behind the first one of a biography.
+        sentences: minimum and maximum after the first one of a biography.
         distraction: share of them that name another occupation.
-        asides: most sentences about others between a changed fact and its question, drawn from 0
-            upwards.
+        asides: maximum of sentences about others between a changed fact and its question; the
+            number is drawn from 0 to this.
     """
 
     sentences: tuple[int, int] = (5, 10)
@@ -66,7 +66,7 @@ def part_of(value: str) -> str:
 
 
 def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) -> Biography:
-    """A person of the split: an occupation, then sentences, some of which name another."""
+    """A person of the split: an occupation, then sentences, some of which name others."""
     pronoun = rng.choice(("she", "he"))
     name, job = _name(rng, split, pronoun), rng.choice(OCCUPATIONS)
     count = rng.randint(*shape.sentences)
@@ -105,7 +105,7 @@ def changed_fact(rng: random.Random, split: str, shape: TextShape = TextShape())
 
 
 def make_data(seed: int, split: str, count: int, shape: TextShape = TextShape()) -> Data:
-    """Biographies and changed facts, drawn by seed and number: more of them begin like fewer."""
+    """Biographies and changed facts by seed and number: a larger set extends a smaller one."""
     sizes = {"train": 256, split: count} if split != "train" else {"train": 256 + count}
     makers: dict[str, Callable[..., Any]] = {BIOGRAPHIES: biography, FACTS: changed_fact}
     items: dict[str, dict[str, list[Any]]] = {kind: {} for kind in makers}
@@ -131,7 +131,7 @@ def _name(rng: random.Random, split: str, pronoun: str) -> str:
 
 
 def _values(pool: str, split: str) -> list[str]:
-    """The values that a split draws from; training has no held-out ones, but all occupations."""
+    """The values that a split draws from; training excludes held-out ones, except occupations."""
     return [
         value
         for value in POOLS[pool]

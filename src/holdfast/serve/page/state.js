@@ -3,7 +3,7 @@
 export const MAX_COLUMNS = 4;
 export const LETTERS = "ABCD";
 
-/** A text and the parts of it to hold on to: [first, last) in UTF-16 units, apart, in order. */
+/** A text and the parts of it to steer towards: [first, last) in UTF-16 units, apart, in order. */
 export const passage = (text = "", emphasis = []) => ({ text, emphasis });
 
 /** A column: how its replies are steered and drawn. `key` is its position among the letters. */
@@ -31,7 +31,7 @@ export function firstOpen(state, key) {
   return open < 0 ? state.turns.length : open;
 }
 
-/** Whether a chat has anything to hold on to. */
+/** Whether a chat has anything to steer towards. */
 export const holdsOn = ({ messages, emphasis = [] }) =>
   messages[0].role === "system" || emphasis.length > 0;
 
@@ -78,7 +78,7 @@ function meanOver(reply, name) {
 export const massOf = (reply) => meanOver(reply, "mass");
 export const uniformOf = (reply) => meanOver(reply, "uniform");
 
-/** Everything to hold on to on the page: [{name, passage, part}], by the names of passages. */
+/** Everything to steer towards on the page: [{name, passage, part}], by the names of passages. */
 export function allEmphasis(state) {
   const passages = [["system", state.system]];
   for (const [index, turn] of state.turns.entries()) {

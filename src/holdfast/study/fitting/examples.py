@@ -1,4 +1,4 @@
-"""Examples that a method learns from, files of one's own, and the result."""
+"""Examples that a method learns from, files of custom examples, and the result."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ class Triplet:
     """A text with a part that one question asks for and another does not."""
 
     context: str
-    answer: str  # the part of it whose keys are compared; where it stands last, if several times
-    relevant: str  # the questions, which are put in front of the text
+    answer: str  # the part of the context whose keys are compared, in its last occurrence
+    relevant: str  # the questions, which are put before the text
     irrelevant: str
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class Triplet:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two chats, the first of which asks for what a reply is to show, as by a system prompt."""
+    """Two chats; the first asks for what a reply should show, for example by a system prompt."""
 
     prompted: tuple[Message, ...]
     plain: tuple[Message, ...]
@@ -75,10 +75,10 @@ def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
 
 @dataclass(frozen=True)
 class Learned:
-    """Tensors learned for a method on a model, float32, the first dimension that of `layers`."""
+    """Tensors learned for a method on a model, float32; their first dimension is `layers`."""
 
     tensors: Mapping[str, Tensor]
     layers: tuple[int, ...]
     chosen: tuple[int, ...]  # the layers that are steered unless others are named
-    of_keys: bool = False  # whether heads of keys are in it
-    facts: Mapping[str, Any] = field(default_factory=dict)  # what else there is to say of it
+    of_keys: bool = False  # whether the tensors are per key head
+    facts: Mapping[str, Any] = field(default_factory=dict)  # further facts to write to the file

@@ -1,8 +1,8 @@
-"""Directions of keys: singular vectors of covariances of the keys of relevant and other tokens.
+"""Directions of keys: singular vectors of key covariances after relevant and irrelevant questions.
 
-Li et al. (2026, arXiv 2603.01281): the keys H of the same tokens in a neutral prompt, H+ behind a
-relevant question and H- behind an irrelevant one give Omega+ = H^T H+ / n and Omega- = H^T H- / n.
-PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, of values too.
+Li et al. (2026, arXiv 2603.01281): the keys H of the same tokens in a neutral prompt, H+ after a
+relevant question and H- after an irrelevant one give Omega+ = H^T H+ / n and Omega- = H^T H- / n.
+PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, for values too.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class _Sums:
     tokens: int = 0
 
     def add(self, alone: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
-        """Adds those of the same tokens in three prompts, each [layer, token, head, size]."""
+        """Adds the keys of the same tokens in three prompts, each [layer, token, head, size]."""
         h, plus, minus = (keys.double() for keys in (alone, relevant, irrelevant))
         self.positive = self.positive + torch.einsum("lthi,lthj->lhij", h, plus)
         self.negative = self.negative + torch.einsum("lthi,lthj->lhij", h, minus)
@@ -42,14 +42,14 @@ class _Sums:
         self.tokens += h.shape[1]
 
     def directions(self, covariance: Tensor | float) -> tuple[Tensor, Tensor]:
-        """Left singular vectors, in columns, and values of a covariance, as float32."""
+        """Left singular vectors, as columns, and singular values of a covariance, in float32."""
         assert isinstance(covariance, Tensor)
         vectors, values, _ = torch.linalg.svd(covariance / self.tokens)
         return vectors.float(), values.float()
 
     @property
     def mean_distance(self) -> Tensor:
-        """Per token, float32 [layer, head]."""
+        """The mean distance per token, float32 [layer, head]."""
         assert isinstance(self.distance, Tensor)
         return (self.distance / self.tokens).float()
 
@@ -99,7 +99,7 @@ def _read(
         done(1)
     if not sums[Site.KEYS].tokens:
         raise ModelError(
-            "No example has its answer in the same tokens behind both questions; give others with"
+            "No example has its answer in the same tokens after both questions; give others with"
             " --data."
         )
     return layers, sums
@@ -109,7 +109,7 @@ def _read(
 def _span_states(
     model: LocalModel, example: Triplet, question: str | None, layers: Sequence[int]
 ) -> dict[Site, Tensor]:
-    """Keys and values of the answer, [layer, token, head, size], behind a question or none."""
+    """Keys and values of the answer, [layer, token, head, size], after a question or none."""
     before = "" if question is None else f"Question: {question}\n"
     text = f"{before}Context: {example.context}"
     start = text.rindex(example.answer)

@@ -1,8 +1,8 @@
-"""Contrastive data that ship: made from a few lists, the same every time, ours.
+"""The contrastive data that Holdfast ships: our own, generated from a few lists, always the same.
 
 Triplets are for methods that edit keys: a note of two sentences, one of which answers the relevant
-question and none the irrelevant one. Contrasts are for methods that edit hidden
-states: a question under a system prompt, and without.
+question, and neither the irrelevant one. Contrasts are for methods that edit hidden states: a
+question with and without a system prompt.
 """
 
 import itertools
@@ -48,7 +48,7 @@ _QUESTIONS = (
 
 
 def triplets() -> tuple[Triplet, ...]:
-    """The notes, of four kinds, six of each kind and each turn of its lists."""
+    """Notes of four kinds: six of each kind for every rotation of the lists."""
     made: list[Triplet] = []
     for turn in range(len(_NAMES)):
         for name, index in zip(_NAMES, itertools.count(turn), strict=False):
@@ -69,7 +69,7 @@ def triplets() -> tuple[Triplet, ...]:
 
 
 def contrasts() -> tuple[Contrast, ...]:
-    """Every question under every system prompt, and without."""
+    """Every question with every system prompt, and without one."""
     return tuple(
         Contrast(
             ({"role": "system", "content": prompt}, {"role": "user", "content": question}),

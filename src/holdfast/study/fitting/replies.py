@@ -1,8 +1,8 @@
 """Directions of hidden states: means over replies.
 
-Replies are drawn under each prompt and without, and read by the model that drew them. Persona
+Replies are sampled with and without each prompt, and read by the model that wrote them. Persona
 vectors (arXiv 2507.21509): the difference of the means. Capping (arXiv 2601.10387): its unit
-vector, and percentiles of projections on it.
+vector, and percentiles of projections onto it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watched
 from holdfast.study.fitting.examples import Contrast, Learned
 
-_TOKENS = 48  # of a reply at most
+_TOKENS = 48  # the most per reply
 _TEMPERATURE, _TOP_P = 1.0, 0.9
 _CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64
 
@@ -34,9 +34,9 @@ class _ReadChat:
 
 
 def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
-    """The difference of the means, [layer, size], and the layer that tells both sides apart best.
+    """The difference of the means, [layer, size], and the layer that separates both sides best.
 
-    That is judged on pairs that the direction was not learned on: every other one.
+    The layer is chosen on pairs that the direction was not learned on: every other one.
     """
     layers, prompted, plain = _hidden(model, examples, done)
     first = _means(prompted[::2]) - _means(plain[::2])
@@ -48,8 +48,8 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress
 
 
 def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
-    """The unit vector that leads away from prompted replies, [layer, size], and percentiles 0 to
-    100 of their tokens' projections on it, [layer, 101].
+    """The unit vector that points away from prompted replies, [layer, size], and percentiles 0 to
+    100 of their tokens' projections onto it, [layer, 101].
     """
     layers, prompted, plain = _hidden(model, examples, done)
     away = _means(plain) - _means(prompted)
@@ -71,7 +71,7 @@ def _deep(layers: Sequence[int]) -> tuple[int, ...]:
 def _hidden(
     model: LocalModel, examples: Sequence[Contrast], done: Progress
 ) -> tuple[tuple[int, ...], list[Tensor], list[Tensor]]:
-    """The layers, and per prompted and plain reply its hidden states, [layer, token, size]."""
+    """The layers, and each prompted and plain reply's hidden states, [layer, token, size]."""
     layers = tuple(sorted(sites_of(model.hf_model).places[Site.HIDDEN]))
     if not layers:
         raise ModelError(
@@ -94,7 +94,7 @@ def _hidden(
 
 
 def _without_prompt(chat: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A chat in which a template inserts no system prompt of its own."""
+    """The chat, with an empty system message if it has none, so that no default is inserted."""
     prompted = any(message["role"] == "system" for message in chat)
     return chat if prompted else ({"role": "system", "content": ""}, *chat)
 
@@ -105,7 +105,7 @@ def _means(replies: Sequence[Tensor]) -> Tensor:
 
 
 def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[Tensor]) -> Tensor:
-    """How far apart replies of both sides lie along a direction, in their own spread, [layer]."""
+    """How far apart both sides' replies lie along a direction, in units of spread, [layer]."""
     sides = [
         torch.stack([(states.mean(1) * directions).sum(-1) for states in side])
         for side in (prompted, plain)
@@ -115,7 +115,7 @@ def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[
 
 
 def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator[_ReadChat]:
-    """The chats that got a reply of at least one token, each with it; the same every time."""
+    """The chats that got a reply of at least one token, with that reply; the same every time."""
     sampling = Sampling(_TEMPERATURE, _TOP_P, _TOKENS)
     requests = [
         Request(chat, (), sampling, seed)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""One method fitted on one model."""
+"""Fits one method on one model."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from holdfast.study.fitting.replies import learn_capping, learn_vector
 
 @dataclass(frozen=True)
 class _Learning:
-    """How a method learns: the function, examples (shipped, or of a file), reports of each."""
+    """How a method learns: its function, examples (shipped or from a file), steps per example."""
 
     learn: Callable[[LocalModel, Any, Progress], Learned]
     ships: Callable[[], Sequence[Any]]
@@ -49,7 +49,7 @@ def fit(
     *,
     watch: Watch = unwatched,
 ) -> Fitted:
-    """Learns what a method needs from examples, the shipped or a file, into a .safetensors."""
+    """Fits a method on the shipped examples or a file of them, and writes a .safetensors file."""
     if method not in _LEARNING:
         raise UnknownName("method that is fitted", method, _LEARNING)
     require_layers(model, f"hidden states and weights, on which {method} is fitted")
@@ -58,7 +58,7 @@ def fit(
     with watch(method, learning.steps * len(examples)) as progress:
         learned = learning.learn(model, examples, progress)
     source = {"recipe": recipe.NAME}
-    if data is not None:  # a file is named by its content, wherever it lies
+    if data is not None:  # a file is identified by its name and content, not its folder
         content = Path(data).read_bytes()
         source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
     sites, config = sites_of(model.hf_model), model.hf_model.config.get_text_config()
@@ -82,14 +82,14 @@ def fit(
 
 
 def write_control_vector(fitted: Fitted, out: Path) -> None:
-    """Writes a fitted vector for llama.cpp, where scale 1 does as `vector:file=FILE` does here."""
+    """Writes a fitted vector for llama.cpp, where scale 1 equals `vector:file=FILE` here."""
     from gguf import GGUFWriter
 
     vector = Vector(fitted)
     if 0 in vector.touched_layers:
         raise UsageError(
-            f"{fitted.path} was fitted for layer 0, and llama.cpp adds control vectors behind later"
-            " layers only; fit it on other --data."
+            f"{fitted.path} was fitted for layer 0, and llama.cpp adds control vectors only after"
+            " later layers; fit it on other --data."
         )
     writer = GGUFWriter(out, "controlvector")
     writer.add_string("controlvector.model_hint", fitted.on.model)

@@ -1,9 +1,9 @@
-"""Which heads to steer: every head steered alone, scored on samples of a task, and ranked (Zhang et
-al. 2024, Algorithm 1).
+"""Ranks heads for steering: every head is steered on its own and scored on samples of a task (Zhang
+et al. 2024, Algorithm 1).
 
 A task is a list of samples, all `Choice` (continuations compared by their log-probability) or all
-`Question` (a reply is written greedily and scored). A run folder has one record per sample, so it
-can be killed and repeated at any moment; analysis/profile.py ranks the heads by them.
+`Question` (a reply is decoded greedily and scored). A run folder has one record per sample, so a
+run can be interrupted and repeated at any time; analysis/profile.py ranks the heads from them.
 """
 
 from holdfast.papers.zhang2024.profiling.run import check_folder, profile

@@ -1,12 +1,11 @@
-"""Every head steered alone, for far less than a pass per head: what steering a head cannot change
-is computed once.
+"""Scores every head steered on its own, at far less cost than a full pass per head: whatever
+steering a head cannot change is computed once.
 
-Steering a head of layer l changes nothing below layer l, and nothing for tokens in front of the
-span, which cannot see it. So prompts are forwarded once unsteered, and what enters each layer is
-kept, with all keys and values. Then the heads of layer l, in rows of one batch, are forwarded from
-layer l on and from the first token of the span on; of the last layer, only from the first token on
-whose logits are read. Continuations stand behind their prompt in the same pass, hidden from each
-other.
+Steering a head of layer l changes nothing below layer l, and nothing for tokens before the span,
+which cannot attend to it. So prompts are forwarded once unsteered, keeping the input of each layer
+and all keys and values. Then the heads of layer l, as rows of one batch, are forwarded from layer l
+on, starting at the first token of the span; in the last layer, starting at the first token whose
+logits are read. Continuations follow their prompt in the same pass, masked from each other.
 """
 
 from __future__ import annotations
@@ -30,39 +29,39 @@ from holdfast.errors import ModelError
 from holdfast.methods import ShiftsAttention
 from holdfast.methods.heads import Head
 
-# tokens of padding that cost about as much as another group's passes do beside their tokens
+# tokens of padding that cost about as much as the fixed overhead of another group's passes
 _PASS = 256
-_LOGITS = 2**25  # computed at a time, as far as rows can be fewer
-MOST_TOKENS = 4_096  # of one pass, padding included, unless the heads of one prompt have more
+_LOGITS = 2**25  # most logits of a group, unless it has only one prompt
+MOST_TOKENS = 4_096  # most in one pass, including padding, unless a single row has more
 
 
 @dataclass(frozen=True)
 class ScoredPrompt:
-    """A prompt, and the continuations to score behind it."""
+    """A prompt, and the continuations to score after it."""
 
     token_ids: tuple[int, ...]  # of the prompt
-    span: tuple[bool, ...]  # True on the tokens to hold on to, at least one
+    span: tuple[bool, ...]  # True on the tokens to steer to, at least one
     continuations: tuple[tuple[int, ...], ...]  # token ids, at least one each
 
     @property
     def before_span(self) -> int:
-        """Tokens in front of the span, which no steering changes."""
+        """Number of tokens before the span, which steering does not change."""
         return self.span.index(True)
 
     @property
     def behind(self) -> int:
-        """Tokens of all continuations but the last of each, whose logits nobody reads."""
+        """Number of continuation tokens without the last of each, whose logits are not read."""
         return sum(len(tokens) - 1 for tokens in self.continuations)
 
     @property
     def changing(self) -> int:
-        """Tokens that a steered pass forwards."""
+        """Number of tokens that a steered pass forwards."""
         return len(self.token_ids) - self.before_span + self.behind
 
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """The columns of prompts: their common end, how many, and the first that steering changes."""
+    """The columns of prompts: their common end, the count, and the first that steering changes."""
 
     end: int
     columns: int
@@ -70,13 +69,13 @@ class ColumnRange:
 
     @property
     def read(self) -> int:
-        """How many columns, the last ones, have logits that are read."""
+        """How many of the last columns have logits that are read."""
         return self.columns - self.end + 1
 
 
 @dataclass(frozen=True)
 class Group:
-    """Prompts side by side that end at one column, their continuations behind, apart."""
+    """A batch of prompts that end at the same column, followed by their continuations."""
 
     ids: Tensor
     positions: Tensor
@@ -85,7 +84,7 @@ class Group:
     extent: ColumnRange
 
     def spread(self, copies: int) -> Group:
-        """The same with a run of so many copies of each row."""
+        """The group with this many adjacent copies of each row."""
         states = {name: getattr(self, name) for name in ("ids", "positions", "mask", "span")}
         copied = {name: state.repeat_interleave(copies, 0) for name, state in states.items()}
         return replace(self, **copied)
@@ -98,7 +97,7 @@ def _extent_of(prompts: Sequence[ScoredPrompt]) -> ColumnRange:
 
 
 def group_prompts(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> list[list[int]]:
-    """Which prompts share passes: those of similar length, with room for a row per head."""
+    """Decides which prompts share passes: those of similar length, with room for a row per head."""
     groups: list[list[int]] = []
     order = [(prompt.changing, len(prompt.token_ids), i) for i, prompt in enumerate(prompts)]
     for *_, index in sorted(order):
@@ -122,7 +121,7 @@ def _fit(prompts: Sequence[ScoredPrompt], heads: int, vocabulary: int) -> bool:
 
 
 def lay_out(prompts: Sequence[ScoredPrompt], device: torch.device) -> Group:
-    """Puts prompts and their continuations into columns."""
+    """Lays out prompts and their continuations in columns."""
     extent = _extent_of(prompts)
     ids, positions = torch.zeros(2, len(prompts), extent.columns, dtype=torch.long)
     span = torch.zeros(len(prompts), extent.columns, dtype=torch.bool)
@@ -148,7 +147,7 @@ def lay_out(prompts: Sequence[ScoredPrompt], device: torch.device) -> Group:
 
 
 def _mask(owner: Tensor) -> Tensor:
-    """Who sees whom, bool [row, 1, query, key]; padding sees itself, to have some output."""
+    """The attention mask, bool [row, 1, query, key]; padding sees itself, to avoid empty rows."""
     columns = owner.shape[1]
     same = (owner[:, None, :] == owner[:, :, None]) & (owner[:, None, :] > 0)
     sees = (owner[:, None, :] == 0) | same
@@ -175,7 +174,7 @@ def read_scores(
 
 
 def _targets(prompt: ScoredPrompt) -> tuple[list[int], list[int], list[int]]:
-    """Of each continuation token: its column of logits, the token, its continuation's number."""
+    """For each continuation token: its column of logits, the token, and the continuation."""
     columns, tokens, owners = list[int](), list[int](), list[int]()
     column = 1
     for number, continuation in enumerate(prompt.continuations):
@@ -192,7 +191,7 @@ KeysValues = tuple[Tensor, Tensor]  # of a layer, [row, group, column, size]
 
 
 class HeadPasses:
-    """Passes over the layers of a copy that shares weights; `forwarded` counts their tokens."""
+    """Passes through a copy of the model that shares its weights; `forwarded` counts tokens."""
 
     def __init__(self, hf_model: Any):
         config = hf_model.config.get_text_config()
@@ -214,7 +213,7 @@ class HeadPasses:
         self._layers: list[Module] = list(lists[path])
 
     def groups(self, prompts: Sequence[ScoredPrompt]) -> list[list[int]]:
-        """Which prompts go together in `scores`."""
+        """Which prompts to pass to `scores` together."""
         return group_prompts(prompts, self.heads, self.vocabulary)
 
     @torch.inference_mode()
@@ -224,7 +223,7 @@ class HeadPasses:
         """Log-probabilities of each prompt's continuations, unsteered (None), then by head."""
         group = lay_out(prompts, self.device)
         caches: list[Any] = [DynamicLayer() for _ in self._layers]
-        entering: list[Tensor] = []  # each layer
+        entering: list[Tensor] = []  # the input of each layer
 
         def note(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             entering.append(args[0] if args else kwargs["hidden_states"])
@@ -259,7 +258,7 @@ class HeadPasses:
         caches: Sequence[Any],
         inputs: Mapping[str, Tensor],
     ) -> Tensor:
-        """A pass through this layer and all above: the logits read, [row, column, vocabulary]."""
+        """Runs this layer and all above; returns the logits read, [row, column, vocabulary]."""
         layers, positions = self._layers[layer:], group.positions[:, first:]
         self.forwarded += positions.numel() * len(layers) / len(self._layers)
         setattr(self._parent, self._list_name, ModuleList(layers))
@@ -281,7 +280,7 @@ def copy_modules(model: Module) -> Module:
 
 
 def _rebound(value: Any, copies: Mapping[Module, Module]) -> Any:
-    """An attribute for a module's copy; what accelerate binds to the module it binds to that."""
+    """An attribute for a module's copy; rebinds what accelerate bound to the original module."""
     if isinstance(value, dict):
         return copy.copy(value)
     if isinstance(value, MethodType) and isinstance(value.__self__, Module):
@@ -295,7 +294,7 @@ def _rebound(value: Any, copies: Mapping[Module, Module]) -> Any:
 
 @contextmanager
 def _hooked(layers: Sequence[Module], hook: Callable[..., Any]) -> Iterator[None]:
-    """Inside, the hook is called before each of the layers."""
+    """A context in which the hook is called before each of the layers."""
     handles = [layer.register_forward_pre_hook(hook, with_kwargs=True) for layer in layers]
     try:
         yield
@@ -305,7 +304,7 @@ def _hooked(layers: Sequence[Module], hook: Callable[..., Any]) -> Iterator[None
 
 
 def _entering(hidden: Tensor) -> Callable[..., Any]:
-    """A hook by which these hidden states enter a layer, whatever the model hands to it."""
+    """A hook that replaces the input of a layer with these hidden states."""
 
     def put(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return ((hidden, *args[1:]), kwargs) if args else ((), {**kwargs, "hidden_states": hidden})
@@ -314,7 +313,7 @@ def _entering(hidden: Tensor) -> Callable[..., Any]:
 
 
 class _Rows(DynamicLayer):
-    """Keys and values of rows that share `computed`, those of their prompt before `first`."""
+    """Keys and values of rows that share their prompt's, in `computed`, before column `first`."""
 
     def __init__(self, computed: KeysValues, copies: int, first: int):
         super().__init__()

@@ -27,13 +27,13 @@ from holdfast.papers.zhang2024.profiling.scoring import Scorer, scorer_of
 from holdfast.records import RunData, open_run, read_run, refuse_early, resume
 
 _NAME = "stage 1"  # of the batches in records
-# in every identity, since version 0.2 could drop the worse half of the heads, in an order by seed
+# in every identity, as version 0.2 could drop the worse half of the heads, in a seeded order
 _UNHALVED = {"halving": False, "seed": 0}
 
 
 @dataclass
 class Scoring:
-    """Scores samples, by number, under heads; keeps its scorer, but not in pickles."""
+    """Scores samples, by number, under heads; caches its scorer, but does not pickle it."""
 
     samples: Samples
     plan: ProfilingPlan
@@ -44,7 +44,7 @@ class Scoring:
         return {**vars(self), "_scorer": None}
 
     def scorer(self, model: LocalModel) -> Scorer:
-        """The fastest way that gives this model's own scores."""
+        """The fastest scorer that gives this model's own scores."""
         if self._scorer is None or self._scorer.material.model is not model:
             self._scorer = scorer_of(read_material(model, self.samples, self.plan))
         return self._scorer
@@ -69,7 +69,7 @@ def profile(
     plan: ProfilingPlan = ProfilingPlan(),
     running: drift.Running = drift.Running(),
 ) -> Profile:
-    """Steers every head of a model alone on every sample, and ranks the heads.
+    """Steers every head of a model on its own on every sample, and ranks the heads.
 
     Finished samples in the folder `out` are not scored again. Errors name the sample, what the
     model lacks, or the other run in `out`.
@@ -128,14 +128,14 @@ def _steerable_heads(model: LocalModel) -> list[Head]:
     layers = [layer for layer in range(model.shape.layers) if known is None or layer in known]
     if not layers:
         raise ModelError(
-            f"The layers of {model.name} share an attention that does not tell its layer, so no"
+            f"The layers of {model.name} share an attention that does not expose its layer, so no"
             " head can be steered alone; steer all."
         )
     return [(layer, head) for layer in layers for head in range(model.shape.heads)]
 
 
 def _check_scores(run: RunData, samples: Samples) -> None:
-    """Refuses to go on with replies that the samples now score otherwise."""
+    """Refuses to continue with replies that the samples now score differently."""
     for record in run.records:
         number = record["conversation"]
         question = samples[number]

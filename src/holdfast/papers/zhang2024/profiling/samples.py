@@ -33,7 +33,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Question:
-    """A sample whose reply is written greedily, and scored."""
+    """A sample whose reply is decoded greedily and scored."""
 
     messages: tuple[Message, ...]
     emphasis: tuple[Part, ...]  # as `holdfast.Request` takes it; () for the system prompt
@@ -44,10 +44,10 @@ Samples: TypeAlias = Sequence[Choice] | Sequence[Question]
 
 
 def read_samples(path: Path | str) -> list[Choice]:
-    """Reads choices from a JSONL file, and names the line and field that is wrong or missing.
+    """Reads choices from a JSONL file; errors name the line and field that is wrong or missing.
 
     Each line is an object with messages, continuations, right, and emphasis: texts,
-    [text, occurrence] or [message, first, last]. Without emphasis, asterisks are marks.
+    [text, occurrence] or [message, first, last]. Without emphasis, asterisks mark it.
     """
     samples = [
         _read_sample(row, f"Line {number} of {path}") for number, row in read_json_lines(path)
@@ -121,7 +121,7 @@ def _check_choice(sample: Choice, number: int, compared: bool) -> None:
 
 
 def task_samples(data: Data, task: Task, settings: Settings) -> list[Choice] | list[Question]:
-    """A task's zero-shot prompts: choices where continuations are compared, else questions."""
+    """A task's zero-shot prompts: choices if continuations are compared, else questions."""
     samples = draw_samples(data, task, settings)
     if task.chooses:
         return [
@@ -152,7 +152,7 @@ class ProfilingPlan:
     """How heads are profiled.
 
     Args:
-        method: what a head is steered by, or its spelling; its own heads play no part.
+        method: the steering method, or its spec string; heads set in it are ignored.
         by: choices are scored by the log-probability of the right continuation ("probability"), or
             by whether it is the likeliest ("accuracy").
         max_new_tokens: of a reply.
@@ -177,13 +177,13 @@ class ProfilingPlan:
         ranges.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
 
     def steering(self, head: Head) -> tuple[ShiftsAttention, ...]:
-        """The method on one head alone."""
+        """The method on this head only."""
         return (with_heads(self.method, HeadSet([head])),)
 
 
 @dataclass(frozen=True)
 class Material:
-    """Samples of one kind, and the requests and prompts that a model makes of them."""
+    """Samples of one kind, and the requests and prompts that a model makes from them."""
 
     model: LocalModel
     plan: ProfilingPlan
@@ -193,7 +193,7 @@ class Material:
 
     @property
     def fingerprint(self) -> str:
-        """Another one where the model reads anything else, or another reply is right."""
+        """Differs if the model reads anything else, or if another reply is right."""
         targets = [sample.right if isinstance(sample, Choice) else None for sample in self.samples]
         content = [
             (prompt.token_ids, prompt.span, prompt.continuations, right)
@@ -202,23 +202,23 @@ class Material:
         return f"{seed_of(content):x}"
 
     def methods(self, heads: Iterable[Head]) -> dict[Head | None, tuple[ShiftsAttention, ...]]:
-        """The steering of rows: none first (None), then each head alone."""
+        """The steering of rows: none first (None), then each head on its own."""
         return {None: (), **{head: self.plan.steering(head) for head in heads}}
 
     def by_rows(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Samples whose heads are rows of about two batches."""
+        """Groups of samples whose heads fill about two batches of rows."""
         shape = self.model.shape
         size = max(1, 2 * self.model.batch_size // (shape.layers * shape.heads))
         return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
 
 def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Material:
-    """Has a model read samples; refuses one that has nothing to steer to."""
+    """Renders and tokenizes samples for a model; refuses one that has nothing to steer to."""
     requests = [
         Request(sample.messages, emphasis=sample.emphasis, system_as=plan.system_as)
         for sample in samples
     ]
-    # a question has no continuation to compare; any stands for the reply that is to come
+    # a question has no continuation to compare; any text stands for the reply to come
     replies = [sample.continuations if isinstance(sample, Choice) else ("a",) for sample in samples]
     prompts = []
     for number, (stream, tokens) in enumerate(model.session().spell(requests, replies), 1):

@@ -17,11 +17,11 @@ from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
 from holdfast.papers.zhang2024.profiling.samples import Choice, Material, Question
 
-# of log-probabilities: what a model that computes something else between its layers would exceed by
-# far
+# largest difference in log-probabilities; a model that computes something else between its layers
+# far exceeds it
 _APART = 1e-3
-_APART_IN_HALF = 0.1  # where numbers have two bytes
-# what a model's own code may raise when it is handed layers and caches that it does not know
+_APART_IN_HALF = 0.1  # for two-byte dtypes
+# what a model's own code may raise when given layers and caches that it does not know
 _UNFIT = (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError)
 _Options = tuple[float, ...]  # log-probabilities of a sample's continuations
 _Ticket = tuple[int, Head | None]  # the index of a sample in its group, and the head
@@ -35,19 +35,19 @@ class SampleScores:
     replies: dict[str, str] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """As the record holds it: each distinct reply once, with the names that it belongs to."""
+        """The fields of a record: each distinct reply once, with the names it belongs to."""
         names: dict[str, list[str]] = {}
         for name, text in self.replies.items():
             names.setdefault(text, []).append(name)
         return {"scores": self.scores, **({"replies": names} if names else {})}
 
 
-_Scored = tuple[list[SampleScores], int]  # of samples, and the tokens forwarded
+_Scored = tuple[list[SampleScores], int]  # scores of samples, and the tokens forwarded
 
 
 @dataclass(frozen=True)
 class SharedPasses:
-    """Choices whose heads share what steering one of them cannot change."""
+    """Scores choices; heads share the computation that steering one of them cannot change."""
 
     material: Material
     passes: HeadPasses
@@ -66,7 +66,7 @@ class SharedPasses:
 
 @dataclass(frozen=True)
 class PlainPasses:
-    """Choices of a model whose layers cannot be forwarded apart: one head at a time."""
+    """Scores choices one head at a time, if the model's layers cannot be forwarded separately."""
 
     material: Material
 
@@ -84,7 +84,7 @@ class PlainPasses:
 
 
 def _find_passes(material: Material) -> HeadPasses | None:
-    """Head passes, where they give this model's scores of its shortest sample; else None."""
+    """Head passes if they give this model's scores of the shortest sample; otherwise None."""
     model = material.model
     if not (model.reuses_cache and model.runner.sees_all):
         return None
@@ -103,7 +103,7 @@ def _find_passes(material: Material) -> HeadPasses | None:
         return None
     limit = _APART if model.hf_model.dtype.itemsize >= 4 else _APART_IN_HALF
     apart = max(
-        abs(value - other) / max(1.0, abs(other))  # relative where numbers are greater than 1
+        abs(value - other) / max(1.0, abs(other))  # relative for values above 1
         for head in plain
         for value, other in zip(shared[head][0], plain[head][0], strict=True)
     )
@@ -143,7 +143,7 @@ def _choice(material: Material, number: int) -> Choice:
 
 @dataclass(frozen=True)
 class Replies:
-    """Questions: the replies under all heads are one batch, forwarded from the span on."""
+    """Scores questions: replies under all heads are one batch, forwarded from the span on."""
 
     material: Material
 
@@ -167,7 +167,7 @@ class Replies:
         return scored, tokens
 
     def _rows(self, numbers: Sequence[int], heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
-        """Every sample under every head, a sample's heads in a run."""
+        """Every sample under every head; the rows of a sample are adjacent."""
         sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
         methods = self.material.methods(heads)
         for position, number in enumerate(numbers):
@@ -178,7 +178,7 @@ class Replies:
                 yield (position, head), Row((stream,), sampling=sampling)
 
     def _before_span(self, number: int) -> Prefix | None:
-        """The tokens in front of the span, which no head changes, computed once."""
+        """The tokens before the span, which no head changes, computed once."""
         model, prompt = self.material.model, self.material.prompts[number]
         count = prompt.before_span
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
@@ -194,7 +194,7 @@ Scorer: TypeAlias = SharedPasses | PlainPasses | Replies
 
 
 def scorer_of(material: Material) -> Scorer:
-    """The fastest way that gives this model's own scores."""
+    """The fastest scorer that gives this model's own scores."""
     if isinstance(material.samples[0], Question):
         return Replies(material)
     passes = _find_passes(material)

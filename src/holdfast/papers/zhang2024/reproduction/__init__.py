@@ -17,7 +17,7 @@ from holdfast.report.tasks import write_profile
 
 
 def reproduce(setup: Setup) -> Path:
-    """Profiles heads, makes every table and figure, resuming; returns the page's path."""
+    """Profiles heads and makes every table and figure, resuming; returns the page's path."""
     check(setup)
     study = Study(setup)
     for name in study.rankings:

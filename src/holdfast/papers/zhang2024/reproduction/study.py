@@ -37,17 +37,17 @@ ALPHA = 0.01
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run."""
+    """The size of a reproduction."""
 
     profiled: int  # training samples of each task that heads are ranked on; the paper has 1,000
-    fewer: int  # of Table 14; the paper has 200
+    fewer: int  # the fewer samples of Table 14; the paper has 200
     validated: int  # validation samples of each task that heads and parameters are chosen on
     tested: int  # test samples of each task; the paper has 5,000
     draws: int  # of few-shot demonstrations
-    shares: tuple[float, ...]  # of all heads, the k of the rankings
+    shares: tuple[float, ...]  # the k of the rankings, as shares of all heads
     alphas: tuple[float, ...] = (0.05, 0.01, 0.002, 1e-3, 1e-4)  # of Figure 3
-    # as many times `profiled` for the tasks that compare continuations, which costs far less than
-    # writing replies
+    # factor on `profiled` for the tasks that compare continuations, which costs far less than
+    # generating replies
     times: int = 1
 
     def profiled_of(self, task: str) -> int:
@@ -72,13 +72,13 @@ class Setup:
     scale: Scale
     seed: int = 0  # of samples and demonstrations
     data: tuple[str, ...] = (tasks.SYNTHETIC,)  # as `holdfast tasks --data` takes it
-    tell: Callable[[str], None] = lambda line: None  # takes one line per step
-    watch: Watch = unwatched  # told of every step that takes long, in samples
+    tell: Callable[[str], None] = lambda line: None  # receives one line per step
+    watch: Watch = unwatched  # notified of every long step, in samples
     tasks: tuple[str, ...] = TASKS  # those to run
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """The ways to choose heads; of one task, whose heads are all that is shared, two."""
+        """The ways to choose heads; two for a single task, which shares heads with no other."""
         return STRATEGIES if len(self.tasks) > 1 else ("multi-task", "task-specific")
 
     @property
@@ -89,7 +89,7 @@ class Setup:
 
 def check(setup: Setup) -> None:
     """Refuses what cannot be reproduced, before anything runs."""
-    tasks.Settings(setup.tasks)  # which refuses unknown tasks
+    tasks.Settings(setup.tasks)  # refuses unknown tasks
     require_layers(setup.model, "layers, whose heads are to be steered one by one")
     setup.model.check([pasta_on(None)])
     counts = {
@@ -116,9 +116,9 @@ _PROMPTS = {
     "quoted": "“”-marked",
     "few-shot": "few-shot",
 }
-BOOST, _SPOTLIGHT = "Boost, all heads", "Spotlight, all heads"  # with no profiling
+BOOST, _SPOTLIGHT = "Boost, all heads", "Spotlight, all heads"  # without profiling
 _SPLIT_SOFTMAX = "split-softmax, the same heads"
-CHOSEN_BOOST = {  # the strategy whose heads it has
+CHOSEN_BOOST = {  # the strategy whose heads it uses
     "Boost, multi-task heads": "multi-task",
     "Boost, task-specific heads": "task-specific",
 }
@@ -138,7 +138,7 @@ class Study:
 
     @cached_property
     def rankings(self) -> dict[str, Ranking]:
-        """Of each task, by steering every head alone (Algorithm 1)."""
+        """The ranking for each task, from steering every head on its own (Algorithm 1)."""
         rankings = {}
         for name in self.setup.tasks:
             samples, plan = self.profiling_of(name)
@@ -166,7 +166,7 @@ class Study:
         return sorted({max(1, round(share * count)) for share in self.setup.scale.shares})
 
     def candidates(self, strategy: str, name: str) -> list[HeadSet]:
-        """The distinct head sets of a strategy, one per k, or of the least k that gives any."""
+        """The distinct head sets of a strategy, one per k, or for the least k that gives any."""
         names = [name] if strategy == "task-specific" else self._others(strategy, name)
         ranked = [self.rankings[other] for other in names]
         combined = union if strategy == "union" else intersection
@@ -176,7 +176,7 @@ class Study:
                 break
             try:
                 heads = combined(ranked, k)
-            except UsageError:  # none in common among the best k
+            except UsageError:  # the best k have none in common
                 continue
             if heads not in sets:
                 sets.append(heads)
@@ -229,7 +229,7 @@ class Study:
         return chosen
 
     def methods(self, name: str) -> dict[str, Method]:
-        """By row of Table 1, what steers a task."""
+        """The methods that steer a task, by row of Table 1."""
         rows: dict[str, Method] = {
             f"PASTA, {strategy}": pasta_on(self.heads[strategy, name])
             for strategy in self.setup.strategies
@@ -276,7 +276,7 @@ class Study:
     def _validate(
         self, folder: str, name: str, methods: Sequence[Method]
     ) -> dict[Method, np.ndarray]:
-        """[validation sample]; what is excluded for its fluency stands behind all others."""
+        """Scores, [validation sample]; methods excluded for their fluency rank below all others."""
         by_method = self.ask(f"validation-{folder}", name, methods, "validation")
         results = {method: by_method[spell([method])] for method in methods}
         return {

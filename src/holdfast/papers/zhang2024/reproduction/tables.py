@@ -31,14 +31,14 @@ from holdfast.report.wording import with_interval
 
 
 def beyond_reach(task: str, *scores: np.ndarray) -> str:
-    """Why a task cannot be judged: enough samples, and every score is 0; "" where it can."""
+    """Why a task cannot be judged: enough samples, but every score is 0; "" if it can."""
     if any(len(values) < MIN_SAMPLES or np.nan_to_num(values).any() for values in scores):
         return ""
     return f"Not judged: the model scores 0 on {task} in every row."
 
 
 def average(study: Study, row: str) -> np.ndarray | None:
-    """[sample number]: the mean over the tasks; None where one lacks the row or excludes it."""
+    """[sample number]: the mean over the tasks; None if one lacks the row or excludes it."""
     values = []
     for results in study.tested.values():
         result = results.get(row)
@@ -82,7 +82,7 @@ def _exclusions(study: Study, *rows: str) -> str:
 
 
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """A table in the paper's form: metrics in percent, their average, and what zero-shot lacks."""
+    """A table in the paper's form: metrics in percent, their average, the gain over zero-shot."""
     heads = map(head_of, study.setup.tasks)
     rows = [("", *heads, "average", "less zero-shot [95 % interval]")]
     for row in names:
@@ -94,7 +94,7 @@ def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def head_of(name: str) -> str:
-    """A task's name with its metrics, as the head of a column."""
+    """A task's name with its metrics, as a column header."""
     return f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}"
 
 
@@ -112,7 +112,7 @@ def points(value: Estimate) -> str:
 
 
 def share_of_best(values: np.ndarray, sizes: Sequence[int], count: int) -> Estimate:
-    """The share of `count` that the best option of [sample, option] has; resamples choose anew."""
+    """The size of the best option of [sample, option] over `count`; resamples choose anew."""
     shares = np.array(sizes) / count
     low, high = bounds_of(shares[resampled_means(values).argmax(1)])
     return Estimate(len(values), float(shares[values.mean(0).argmax()]), None, low, high)
@@ -122,7 +122,7 @@ HALVES = "Best less worst, both picked on one half of the samples and compared o
 
 
 def best_less_worst(values: np.ndarray) -> Estimate:
-    """Of [sample, option], without the bias of picking extremes where they are measured."""
+    """Best less worst of [sample, option], picked and measured on different halves."""
     half = len(values) // 2
     means = values[:half].mean(0)
     return estimate(values[half:, means.argmax()] - values[half:, means.argmin()])
@@ -271,7 +271,7 @@ def _ask_tasks(
 
 
 def _mean_gain(by_row: Mapping[str, Sequence[Result]], row: str) -> Estimate:
-    """The mean over tasks of what a row has more than zero-shot, sample by sample."""
+    """The gain of a row over zero-shot by sample, averaged over tasks."""
     pairs = zip(by_row[row], by_row["zero-shot"], strict=True)
     return estimate(
         np.mean([values_of(ours) - values_of(theirs) for ours, theirs in pairs], axis=0)
