@@ -284,7 +284,7 @@ def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
 
 def test_a_conversation_that_nobody_judges_is_refused():
     dialog = Dialog(draw_pairing(suite(), QUICK, 0))
-    with pytest.raises(UsageError, match=r"Is the reply polite\?.*`holdfast drift` alone"):
+    with pytest.raises(UsageError, match=r"Is the reply polite\?.*asked only by `holdfast drift`"):
         opening(dialog, (), QUICK)
 
 

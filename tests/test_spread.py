@@ -138,7 +138,7 @@ DIFFERENT = (
 @pytest.mark.parametrize(("others", "told"), DIFFERENT)
 def test_servers_of_different_models_are_refused(serve, others, told):
     servers = serve(replies, told=[steering("abc")]) + serve(replies, told=[others][: bool(others)])
-    with pytest.raises(ModelError, match=f"{told}.*same model alone"):
+    with pytest.raises(ModelError, match=f"{told}.*servers of the same model"):
         connected(servers)
 
 

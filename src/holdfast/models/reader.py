@@ -132,8 +132,8 @@ def rehearsal_of(request: Request) -> Request:
     emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
     if request.emphasis and not emphasis:
         raise PromptError(
-            f"{first.name} reads the mass on a span in the reply to the first turn, and what is"
-            " emphasised stands behind it; emphasise a text of the first turn, or use boost."
+            f"{first.name} reads the mass on a span in the reply to the first turn, and the"
+            " emphasised text comes after it; emphasise a text of the first turn, or use boost."
         )
     return replace(
         without_rehearsed(request),
