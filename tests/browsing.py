@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages: as a reader uses it, by keyboard, at desk and phone width."""
+"""A real browser for page tests: driven by keyboard, at desktop and phone widths."""
 
 import base64
 import json
@@ -19,11 +19,11 @@ FLAGS = (
     " --disable-background-networking --disable-component-update --disable-sync"
     " --disable-dev-shm-usage --hide-scrollbars"
 ).split()
-PATIENCE = 20.0  # seconds; for machines that do other work at the same time
+PATIENCE = 20.0  # seconds; long enough for busy machines
 
 
 def open_browser(tmp_path_factory):
-    """A browser, to be made a fixture of a module."""
+    """Yields a browser; meant to become a module-scoped fixture."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -40,7 +40,7 @@ def open_browser(tmp_path_factory):
 
 
 def set_screen(browser, width, dark=False):
-    """The window's width, and which colours the reader prefers."""
+    """Sets the window's width and the preferred colour scheme."""
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -48,7 +48,7 @@ def set_screen(browser, width, dark=False):
 
 
 def js(browser, expression):
-    """The value of an expression on the page."""
+    """Evaluates an expression on the page."""
     return browser.execute_script(f"return {expression}")
 
 
@@ -69,12 +69,12 @@ def focus(browser, selector):
 
 
 def open_details(browser):
-    """Unfolds whatever is folded."""
+    """Opens every `<details>` element."""
     browser.execute_script("document.querySelectorAll('details').forEach((d) => d.open = true)")
 
 
 def keys(browser, *pressed):
-    """Press keys in the focused element, as a reader would."""
+    """Presses keys in the focused element, as a reader would."""
     from selenium.webdriver import ActionChains
 
     for key in pressed:
@@ -82,7 +82,7 @@ def keys(browser, *pressed):
 
 
 def wait(browser, script):
-    """The value of a script as soon as it is true."""
+    """Waits until the value of a script is true, and returns it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         value = browser.execute_script(f"return {script}")
@@ -93,14 +93,14 @@ def wait(browser, script):
 
 
 def requests(browser):
-    """Every address the page asked for since `visit`."""
+    """Every URL the page has requested since the log was last read."""
     events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
     sent = [event for event in events if event["method"] == "Network.requestWillBeSent"]
     return [event["params"]["request"]["url"] for event in sent]
 
 
 def look(browser, name):
-    """Keep a picture where HOLDFAST_SCREENSHOTS names a folder."""
+    """Saves a screenshot if HOLDFAST_SCREENSHOTS names a folder."""
     folder = os.environ.get("HOLDFAST_SCREENSHOTS")
     if folder:
         height = "Math.min(9000, document.documentElement.scrollHeight)"

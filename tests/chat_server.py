@@ -14,8 +14,8 @@ class Server:
     """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the
     number-th request.
 
-    `steering(number)` answers the number-th question whether it steers, which is not counted among
-    the requests; an ordinary endpoint knows no such address.
+    `steering(number)` answers the number-th question whether it steers, which does not count as a
+    request; an ordinary endpoint has no such address.
     """
 
     def __init__(self, answer, steering=lambda number: NO_SUCH_ADDRESS):
@@ -100,7 +100,7 @@ def completion(text="Arr.", reason="stop", usage=None, **message):
 
 
 def streamed(text):
-    """A completion as server-sent events, word by word; what is none stays as it is."""
+    """A completion as server-sent events, word by word; any other text is returned unchanged."""
     try:
         answer = json.loads(text)
         (choice,) = answer["choices"]

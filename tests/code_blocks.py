@@ -15,7 +15,7 @@ _SHELL = ("", "sh", "bash")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language ("" where it has none), its text, and the text's first line."""
+    """A fenced block: its language ("" if none), its text, and the line where the text starts."""
 
     language: str
     text: str
@@ -23,7 +23,7 @@ class Block:
 
 
 def blocks_of(page: Path, *languages: str) -> list[Block]:
-    """The blocks of a page in these languages, in order; all of them where none is named."""
+    """The blocks of a page in these languages, in order; all blocks if no language is named."""
     text = page.read_text()
     return [
         Block(match[1], match[2], text[: match.start(2)].count("\n") + 1)
@@ -50,7 +50,7 @@ def _calls(line: str) -> Iterator[list[str]]:
 
 
 def _piped(words: list[str]) -> Iterator[list[str]]:
-    """The words of each command of a pipe."""
+    """Yields the words of each command in a pipeline."""
     while "|" in words:
         end = words.index("|")
         yield words[:end]

@@ -1,4 +1,4 @@
-"""The order in which files are run: the slowest first (`make test`)."""
+"""Shared fixtures, and the order of test files: the slowest first (`make test`)."""
 
 import contextlib
 
@@ -9,14 +9,14 @@ SLOWEST = ("test_zhang2024.py", "test_drift.py")
 
 
 def pytest_collection_modifyitems(items):
-    """Puts the slowest files first; the others stay in their order."""
+    """Puts the slowest files first; the others keep their order."""
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """The tiny chat model on disk, which nobody changes."""
+    """The tiny chat model on disk, which no test may change."""
     from tiny import model, tokenizer
 
     path = tmp_path_factory.mktemp("model")

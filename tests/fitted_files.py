@@ -1,4 +1,4 @@
-"""Files as `holdfast fit` writes them, with random content, for models of tests."""
+"""Files in the format of `holdfast fit`, with random content, for test models."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ METHODS = ("seka", "prism", "capping", "vector")
 def write_random(
     path: Path, method: str, on: FittedOn, layers=(0, 1, 2), chosen=(1, 2), seed: int = 0
 ) -> Fitted:
-    """A file for a method whose directions are drawn at random."""
+    """Writes a file for a method, with directions drawn at random."""
     draw = torch.Generator().manual_seed(seed)
     count, heads, size, hidden = len(layers), on.key_heads or 1, on.head_size or 4, on.hidden_size
 
@@ -45,7 +45,7 @@ def write_random(
 
 
 def write_for(model, path: Path, method: str, seed: int = 0, **more) -> Fitted:
-    """The same for a loaded model, of all layers that have what the method edits."""
+    """The same for a loaded model, with its name, fingerprint and shape."""
     sites, config = sites_of(model.hf_model), model.hf_model.config
     shape = config.num_hidden_layers, sites.hidden_size, sites.key_heads, sites.head_size
     on = FittedOn(model.name, model.fingerprint, *shape)
@@ -53,7 +53,7 @@ def write_for(model, path: Path, method: str, seed: int = 0, **more) -> Fitted:
 
 
 def write_all(folder: Path) -> None:
-    """A file for every method under the name of its example, for a model that there is not."""
+    """Writes a file for every method, named as in its example, for a model that does not exist."""
     on = FittedOn("nobody", "0", 3, 48, 2, 12)
     for method in METHODS:
         write_random(folder / f"{method}.safetensors", method, on)

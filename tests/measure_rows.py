@@ -1,4 +1,4 @@
-"""The tables of replies in tests/data, which measures are tested on."""
+"""The tables of replies in tests/data that measures are tested on."""
 
 import json
 from pathlib import Path

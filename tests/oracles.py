@@ -1,4 +1,4 @@
-"""Slow, literal formulas from the papers, in float64 or wider; they may not import the package."""
+"""Slow, literal formulas from the papers, in float64 or wider; they must not import the package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def split_softmax(weights: list[float], span: list[bool], exponent: float) -> li
 
 
 def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
-    """The log-odds of pi**exponent, with 120 digits because pi may be as near to 0 or 1 as
+    """The log-odds of pi**exponent, with 120 digits because pi may be as close to 0 or 1 as
     e**-80.
     """
     with decimal.localcontext(prec=120):
@@ -52,8 +52,8 @@ def guidance(
 
 
 def adacad(with_prompt: list[float], without: list[float], strength: float) -> list[float]:
-    """Wang et al. (2024): softmax of (1 + a) f - a g of the logits with the prompt and without, a
-    the Jensen-Shannon divergence of their distributions, to base 2, times the strength.
+    """Wang et al. (2024): softmax of (1 + a) f - a g, f and g the logits with and without the
+    prompt, a the strength times the Jensen-Shannon divergence (base 2) of their distributions.
     """
     p, q = softmax(with_prompt), softmax(without)
     m = [(one + other) / 2 for one, other in zip(p, q, strict=True)]
@@ -79,7 +79,7 @@ def pasta(
     scale_generated: bool = False,
 ) -> list[float]:
     """Zhang et al. (2024), equation 2: weights outside the span are scaled by alpha, generated
-    tokens only on request; then all by their sum.
+    tokens only on request; then all are divided by their sum.
     """
     scaled = [
         weight if held or (said and not scale_generated) else alpha * weight
@@ -89,7 +89,7 @@ def pasta(
 
 
 def boost(weights: list[float], span: list[bool], factor: float) -> list[float]:
-    """InstABoost: weights on the span times M, then all by their sum."""
+    """InstABoost: weights on the span are multiplied by M, then all divided by their sum."""
     scaled = [
         factor * weight if held else weight for weight, held in zip(weights, span, strict=True)
     ]
@@ -104,8 +104,8 @@ def guide(scores: list[float], span: list[bool], delta: float) -> list[float]:
 
 
 def spotlight(weights: list[float], span: list[bool], target: float) -> list[float]:
-    """Spotlight with its target reached: the span is scaled to the target mass where it has less,
-    the rest to what is left.
+    """Spotlight with its target reached: a span with less than the target mass is scaled up to
+    it, and the rest down to what remains.
     """
     pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
     if pi >= target:
@@ -117,9 +117,7 @@ def spotlight(weights: list[float], span: list[bool], target: float) -> list[flo
 
 
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
-    """The exact 95 % interval of a proportion: each end, by bisection, is where its tail is 2.5
-    %.
-    """
+    """The exact 95 % interval of a proportion: each end leaves a tail of 2.5 % (by bisection)."""
 
     def at_least(count: int, share: float) -> float:
         return math.fsum(
@@ -187,7 +185,7 @@ def prism(
 
 
 def rank(values: list[float], coverage: float) -> int:
-    """The least number of first singular values whose sum is `coverage` of all."""
+    """The smallest number of leading singular values with `coverage` or more of the total."""
     for count in range(1, len(values) + 1):
         if math.fsum(values[:count]) >= coverage * math.fsum(values):
             return count
@@ -197,6 +195,6 @@ def rank(values: list[float], coverage: float) -> int:
 def capping(
     hidden: list[float], direction: list[float], cap: float, strength: float
 ) -> list[float]:
-    """Lu et al. (2026): h - v max(<h, v> - tau, 0), `strength` of it."""
+    """Lu et al. (2026): h - s v max(<h, v> - tau, 0), s the strength."""
     excess = max(dot(hidden, direction) - cap, 0.0)
     return [h - strength * excess * v for h, v in zip(hidden, direction, strict=True)]

@@ -1,11 +1,11 @@
-"""What a browser would load, run or jump to on a page, for the tests of every page."""
+"""Reads what a browser would load, run or jump to on a page, for the tests of all pages."""
 
 import html.parser
 import re
 
 
 class Outline(html.parser.HTMLParser):
-    """Ids, links, scripts, tags and sources of a page; a handler in its markup is an error."""
+    """Ids, links, scripts, tags and sources of a page; event handlers in the markup are errors."""
 
     def __init__(self, text):
         super().__init__()
@@ -27,7 +27,7 @@ class Outline(html.parser.HTMLParser):
 
 
 def read_page(path):
-    """The outline of a page that is whole, loads nothing, runs one script and has no dead link."""
+    """The outline of a page; it must be whole, load nothing, run one script, have no dead link."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
     assert "default-src 'none'; script-src 'sha256-" in text

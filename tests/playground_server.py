@@ -1,4 +1,4 @@
-"""A server for the playground that answers at once, and goes wrong when it is told to."""
+"""A server for the playground that answers at once, and misbehaves on request."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ WORDS = [f" word{number}" for number in range(30)]
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Message texts steer it: `slow`, `refuse`, `break`; with `locked` it wants the key."""
+    """Obeys `slow`, `refuse` and `break` in a message; while `locked`, it requires the key."""
 
     protocol_version = "HTTP/1.1"
 
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class QuickServer(ThreadingHTTPServer):
-    """A server: its request bodies, whether a client `left`, and its layers and heads."""
+    """Records request bodies and whether a client `left`; `shape` is its layers and heads."""
 
     daemon_threads = True
 
@@ -108,7 +108,7 @@ class QuickServer(ThreadingHTTPServer):
 
 @contextmanager
 def quick_server():
-    """The server while it runs."""
+    """Runs the server inside the block."""
     server = QuickServer()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

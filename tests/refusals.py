@@ -1,8 +1,8 @@
-"""What commands say when they refuse something."""
+"""The error messages of commands."""
 
 import re
 
 
 def refusal_in(capsys) -> str:
-    """What a command told on the error output, but for lines on what loads or is asked."""
+    """A command's error output, without the lines on loading or connecting to a model."""
     return re.sub(r"holdfast: (loading|connecting to) .* \.\.\.\n", "", capsys.readouterr().err)

@@ -1,4 +1,4 @@
-"""A model without weights for tests of protocols: what it answers is written in the test."""
+"""A model without weights for protocol tests: each test scripts its answers."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,19 @@ from holdfast.models.requests import Reply
 
 
 class ScriptedModel:
-    """A chat model and its own session; a subclass says what it answers."""
+    """A chat model that is its own session; subclasses provide the answers."""
 
     name = fingerprint = "scripted"
     independent, runtime = True, {}
 
     def check(self, methods) -> None:
-        """Takes every method."""
+        """Accepts every method."""
 
     def session(self):
         return self
 
     def forget(self, thread) -> None:
-        """Keeps nothing of a thread."""
+        """Does nothing: threads have no state."""
 
     def run(self, jobs: Sequence[Job]) -> None:
         waiting = list(jobs)
@@ -27,7 +27,7 @@ class ScriptedModel:
             waiting += self.answered(waiting.pop(0))
 
     def answered(self, job: Job) -> Sequence[Job]:
-        """The jobs that follow a job's answer."""
+        """Answers a job; returns the jobs that follow."""
         return job.then(Reply(self.text(job), None, "stop"))
 
     def text(self, job: Job) -> str:

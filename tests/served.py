@@ -1,4 +1,4 @@
-"""A real server on a free port of loopback, in a thread of the test's own process."""
+"""A real server on a free loopback port, in a thread of the test's own process."""
 
 import contextlib
 import threading

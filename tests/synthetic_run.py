@@ -95,7 +95,7 @@ METHODS = tuple(DECAY)[:2]
 def conversation(
     number: int, method: str, rounds: int, seed: int, empty_user: bool, nasty: bool, prompts: int
 ) -> dict:
-    """One record; its pair of prompts depends on the number alone, so that methods are paired."""
+    """One record; its pair of prompts depends only on seed and number, so methods are paired."""
     pairs = random.Random(f"pair {seed} {number}")
     agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
     strength = pairs.gauss(0, 0.6)
@@ -152,7 +152,7 @@ def conversation(
 
 
 def many_prompts(count: int) -> list[tuple[str, str, str, str]]:
-    """As many unlike prompts of the same kinds."""
+    """This many distinct prompts of the same kinds."""
     base = [PROMPTS[number % len(PROMPTS)] for number in range(count)]
     return [
         (f"{name}-{number}", category, f"{text} ({number})", question)
@@ -182,7 +182,7 @@ def write_run(
     probe_at: str = "in-place",
     prompts: int = 0,
 ) -> Path:
-    """A finished run folder, of so many prompts where a number is given; returns it."""
+    """Writes a finished run folder, with this many prompts if `prompts` is given; returns it."""
     settings = {
         "rounds": rounds,
         "conversations": conversations,

@@ -1,4 +1,4 @@
-"""What the Python API is given in another form than meant works or raises one sentence."""
+"""Unusual input to the Python API either works or raises an error of one sentence."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,7 +17,7 @@ SETTINGS = drift.Settings(rounds=1, conversations=1, sampling=SHORT)
 
 
 class Plain:
-    """A method of one's own as a plain class."""
+    """A custom method as a plain class."""
 
     name, heads, span_includes_generated = "plain", None, False
 
@@ -62,11 +62,11 @@ FORMS = ("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)], (Boost(2), 
 
 
 @pytest.mark.parametrize("given", (*FORMS, iter([Boost(2)])))
-def test_methods_are_taken_in_every_form(given):
+def test_methods_are_accepted_in_every_form(given):
     assert Request(TALK, given).methods == (Boost(2),)
 
 
-def test_spellings_are_taken_wherever_methods_are(tmp_path):
+def test_spellings_are_accepted_wherever_methods_are(tmp_path):
     tiny = model()
     expected = tiny.generate(TALK, [SplitSoftmax(0.2)], SHORT)
     assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
@@ -83,14 +83,14 @@ def test_spellings_are_taken_wherever_methods_are(tmp_path):
     assert ProfilingPlan("boost:factor=2").method == Boost(2)
 
 
-def test_a_suite_is_taken_by_its_name(tmp_path):
+def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
     with pytest.raises(UnknownName, match=r"'cor'.*'core'"):
         drift.run(model(), "cor", tmp_path, SETTINGS)
     with pytest.raises(UsageError, match="not from int"):
         drift.run(model(), 7, tmp_path, SETTINGS)
 
 
-def test_a_plain_class_is_a_method_everywhere(tmp_path):
+def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
     tiny = model()
     both = Plain(), Boost(2.718281828459045**2)
     replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in both]
@@ -111,7 +111,7 @@ def test_a_plain_class_is_a_method_everywhere(tmp_path):
         ({"boost": 2}, "{'boost': 2} is no method"),
     ),
 )
-def test_what_is_no_method_is_refused_in_one_sentence_everywhere(wrong, says, tmp_path):
+def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, says, tmp_path):
     tiny = model()
     calls = (
         lambda: tiny.generate(TALK, [wrong], SHORT),
@@ -127,13 +127,13 @@ def test_what_is_no_method_is_refused_in_one_sentence_everywhere(wrong, says, tm
         assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_list_of_settings_is_no_text(tmp_path):
+def test_a_string_is_refused_as_a_list_of_settings(tmp_path):
     with pytest.raises(UsageError, match="methods is a list of settings, not 'none'"):
         drift.run(model(), "starter", tmp_path, SETTINGS, "none")
 
 
 @pytest.mark.parametrize("wrong", ("default", None, 7))
-def test_a_model_is_what_load_gives(wrong, tmp_path):
+def test_only_a_loaded_model_is_accepted(wrong, tmp_path):
     with pytest.raises(HoldfastError, match=r"holdfast\.load"):
         drift.run(wrong, "starter", tmp_path, SETTINGS)
     with pytest.raises(UsageError, match="LlamaForCausalLM"):

@@ -11,10 +11,10 @@ from holdfast import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
 from holdfast.attention import SteeringSpec, holdfast_attention, install, kernels, layers, steered
 from holdfast.errors import ModelError, UsageError
 
-FLOAT32 = 1e-5  # of outputs and masses
-# of outputs: two groups, each rounded by the kernel, and their merge, of values up to about 3
+FLOAT32 = 1e-5  # tolerance of outputs and masses
+# tolerance of outputs up to about 3: two groups, each rounded by the kernel, are merged
 BFLOAT16 = 2e-2
-ROUNDING = 2e-5  # logits of three layers of large random weights
+ROUNDING = 2e-5  # tolerance of logits: three layers of large random weights
 SPLIT, KEEP, SCALE = SplitSoftmax(0.3), Pasta(0.05), Pasta(0.05, None, "scale")
 BOOST, SPOT = Boost(5), Spotlight(0.4)
 SOME = Pasta(0.01, {(0, 1), (0, 2), (3, 0)})
@@ -111,12 +111,12 @@ def spans(kind, keys):
 @pytest.mark.parametrize("kind", ["first", "even", "ragged", "some empty", "whole"])
 @pytest.mark.parametrize("shape", ["step", "prefill", "more"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-def test_outputs_and_masses_are_those_of_the_papers(methods, kind, shape, dtype):
+def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
     queries, keys = {"step": (1, 14), "prefill": (14, 14), "more": (3, 14)}[shape]
     rounding = FLOAT32 if dtype == torch.float32 else BFLOAT16
     for masked in ("not", "left", "nothing seen"):
         if masked == "not" and shape == "more":
-            continue  # transformers gives such a pass a mask
+            continue  # transformers passes a mask here
         q, k, v = drawn(queries, keys, 2, dtype)
         seen = causal(queries, keys).clone()
         if masked != "not":
@@ -150,7 +150,7 @@ def test_grouped_and_multi_query_attention(groups, queries):
     "extra", ["softcap", "s_aux", "both", "narrow", "heads", "additive", "gradients", "float64"]
 )
 @pytest.mark.parametrize("queries", [1, 14])
-def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
+def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
     q, k, v = drawn(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
     seen = causal(queries, 14)
     given, kwargs, methods = None, {}, [(SPLIT,), (BOOST, KEEP), (SPOT,)]
@@ -182,7 +182,7 @@ def test_what_the_fused_kernels_lack_is_right_too(extra, queries):
 @pytest.mark.parametrize("queries", [1, 14])
 @pytest.mark.parametrize("toward", [-1, 1])
 def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
-    """Of scores 70 below or above the others, float32 can hold the log-odds alone."""
+    """For scores 70 below or above the others, float32 can hold only the log-odds."""
     q, k = torch.ones(3, 4, queries, 16), torch.randn(3, 2, 14, 16) * 1e-3
     v = torch.randn(3, 2, 14, 16)
     k[:, :, 3:8] += toward * 70 / 4
@@ -205,7 +205,7 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
 @pytest.mark.parametrize(
     "method", [SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)], ids=lambda method: method.name
 )
-def test_the_neutral_knob_is_unsteered_attention(method, queries):
+def test_neutral_settings_give_unsteered_attention(method, queries):
     q, k, v = drawn(queries, 14, 2, torch.float32)
     with torch.inference_mode():
         with steered(None):
@@ -220,7 +220,7 @@ def test_the_neutral_knob_is_unsteered_attention(method, queries):
 
 
 class Largest(TorchDispatchMode):
-    """Notes the largest tensor that any operation makes."""
+    """Records the size of the largest tensor that any operation creates."""
 
     numbers = 0
 
@@ -370,7 +370,7 @@ def test_bad_input_is_refused_on_entering(span, methods, says):
 
 
 @torch.inference_mode()
-def test_a_mask_beyond_the_prompt_or_of_another_batch_is_refused():
+def test_a_mask_longer_than_the_prompt_or_of_another_batch_size_is_refused():
     model, (ids, _, span) = hugging_face(), prompts()
     with pytest.raises(UsageError, match=r"20 tokens.*15"), holdfast.steering(model, span, [SPLIT]):
         model(ids[:, :15])
@@ -380,7 +380,7 @@ def test_a_mask_beyond_the_prompt_or_of_another_batch_is_refused():
     assert model.config._attn_implementation == "sdpa"
 
 
-def test_dropout_is_refused_rather_than_left_out():
+def test_dropout_is_refused_rather_than_ignored():
     model, (ids, _, span) = hugging_face(attention_dropout=0.1).train(), prompts()
     with pytest.raises(ModelError, match=r"0\.1.*eval"), holdfast.steering(model, span, [SPLIT]):
         model(ids)
@@ -389,7 +389,7 @@ def test_dropout_is_refused_rather_than_left_out():
 
 @pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "llama"])
 @torch.inference_mode()
-def test_unsteered_an_adopted_model_runs_the_attention_that_it_had(kind, monkeypatch):
+def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, monkeypatch):
     options = dict(ZOO[3][2] if kind == "gemma2" else ZOO[5][2] if kind == "gpt_oss" else {})
     model, (ids, mask, span) = hugging_face(kind, "eager", **options), prompts()
     given = {"attention_mask": mask, "max_new_tokens": 4, "do_sample": False}
@@ -411,7 +411,7 @@ def test_unsteered_an_adopted_model_runs_the_attention_that_it_had(kind, monkeyp
 
 
 class CudaKernels:
-    """Stands in for the kernels of a GPU: computes on the CPU, and refuses what those refuse."""
+    """Replaces the kernels of a GPU: computes on the CPU, and refuses what they refuse."""
 
     def __init__(self):
         self.called = []
@@ -448,7 +448,7 @@ class CudaKernels:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("queries", [1, 9])
-def test_what_kernels_of_a_gpu_are_called_with(monkeypatch, dtype, queries):
+def test_gpu_kernels_get_valid_arguments_and_give_the_same_outputs(monkeypatch, dtype, queries):
     draw = torch.Generator().manual_seed(queries)
     query = torch.randn(2, 4, queries, 16, generator=draw).to(dtype)
     key, value = torch.randn(2, 2, 2, 9, 16, generator=draw).to(dtype)
@@ -470,7 +470,7 @@ def test_what_kernels_of_a_gpu_are_called_with(monkeypatch, dtype, queries):
     monkeypatch.setattr(kernels, "_on_cpu", lambda query: False)
     after = [steer(*case) for case in cases]
     close = {"atol": BFLOAT16 if dtype == torch.bfloat16 else FLOAT32, "rtol": 0}
-    seeing = mask.any(-1)[:, 0, :, None, None]  # a query that sees nothing gives anything
+    seeing = mask.any(-1)[:, 0, :, None, None]  # a query that sees nothing has an arbitrary output
     for case, one, other in zip(cases, before, after, strict=True):
         outputs = (one[0], other[0]) if case[0] is None else (one[0] * seeing, other[0] * seeing)
         torch.testing.assert_close(*outputs, **close)

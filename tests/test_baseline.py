@@ -1,4 +1,4 @@
-"""The probes without a system prompt: asked beside the run, and what they say of its measures."""
+"""The probes without a system prompt: asked beside a run, and what they say about its measures."""
 
 import copy
 import html
@@ -36,7 +36,7 @@ SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
 
 
 class Shop(Scripted):
-    """Signs where it is told to, and never speaks of discounts anyway."""
+    """Signs when told to, and never mentions discounts anyway."""
 
     def text(self, job):
         signs = job.request.messages[0]["content"].startswith("Sign")
@@ -75,7 +75,7 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
     assert len({request.seed for request in shop.requests}) == 60
 
 
-def test_a_baseline_resumes_and_takes_more_conversations(tmp_path):
+def test_a_baseline_resumes_and_can_be_extended(tmp_path):
     folder = asked(tmp_path / "run", 20)
     path = folder / "baseline" / "records.jsonl"
     kept = path.read_bytes().splitlines(keepends=True)
@@ -130,8 +130,8 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     assert 'id="baseline"' in page and "<strong>uninformative</strong>" in page
 
 
-def test_a_rule_that_tells_nothing_is_not_counted_as_lost(tmp_path):
-    """Both rules are broken from round 2 on, also with the fix; one is kept without a prompt."""
+def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
+    """Both rules are broken from round 2 on, even with the fix; one is kept without a prompt."""
 
     class Losing(Shop):
         def text(self, job):
@@ -162,7 +162,7 @@ def test_a_rule_that_tells_nothing_is_not_counted_as_lost(tmp_path):
     [
         ([0, 0, 0, 0], [0, 0, 0, 0], "never followed"),
         ([0, 0, 0, 0], [1, 1, 1, 1], "never followed"),
-        ([0.4, 0.4, 0.4, 0.4], [0.4, 0.4, 0.4, 0.4], "never followed"),  # below what keeps a rule
+        ([0.4, 0.4, 0.4, 0.4], [0.4, 0.4, 0.4, 0.4], "never followed"),  # too low to keep a rule
         ([1, 1, 1, 1], [1, 1, 1, 1], "uninformative"),
         ([0.9, 0.9, 0.9, 0.9], [1, 1, 1, 1], "uninformative"),
         ([0.6, 0.6, 0.6, 0.6], [0.6, 0.65, 0.6, 0.6], "uninformative"),
@@ -179,7 +179,7 @@ def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, ve
     assert told(16) == "cannot tell"
 
 
-def test_the_summary_of_a_run_holds_its_baseline(tmp_path):
+def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
     run = read_run(asked(tmp_path / "run"))
     rows = baseline_beside(run, read_series(run)[0])
     (method,) = json.loads(report.write_summary(tmp_path / "run").read_text())["results"]
@@ -193,7 +193,7 @@ def test_the_summary_of_a_run_holds_its_baseline(tmp_path):
     assert useless["difference"]["why"].startswith("none of ")
 
 
-def test_few_conversations_do_not_tell_which_measures_discriminate(tmp_path):
+def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):
     run = read_run(asked(tmp_path / "run", 12))
     found = baseline_beside(run, read_series(run)[0])
     assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
@@ -201,7 +201,7 @@ def test_few_conversations_do_not_tell_which_measures_discriminate(tmp_path):
     assert line.endswith("with it 1.00 (all alike): too few conversations to compare.")
 
 
-def test_each_rule_of_a_prompt_has_its_own(tmp_path):
+def test_each_rule_of_a_prompt_has_its_own_verdict(tmp_path):
     one_bot = Suite("bot", (BOTH,), ("Hello.",))
     settings = drift.Settings(rounds=1, conversations=24)
     run = drift.run(Shop(), one_bot, tmp_path / "run", settings)
@@ -212,7 +212,7 @@ def test_each_rule_of_a_prompt_has_its_own(tmp_path):
     assert {row.n for row in found.cases} == {24}
 
 
-def test_a_run_without_a_baseline_says_nothing_of_it(tmp_path):
+def test_a_run_without_a_baseline_does_not_mention_it(tmp_path):
     run = drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=2))
     assert baseline_beside(run, read_series(run)[0]) is None
     assert "discriminate" not in report.table(run)
@@ -220,7 +220,7 @@ def test_a_run_without_a_baseline_says_nothing_of_it(tmp_path):
     assert 'id="baseline"' not in page
 
 
-def test_the_command_asks_it_with_an_option(tmp_path, capsys):
+def test_the_command_measures_a_baseline_only_on_request(tmp_path, capsys):
     command = "drift --conversations 2 --rounds 1 --max-new-tokens 8 --out".split()
     command.append(str(tmp_path / "run"))
     assert main(command) == 0

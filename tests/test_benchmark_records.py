@@ -1,4 +1,4 @@
-"""The records that the documents quote: of the weights that ship, each made by a command."""
+"""The records that the documents quote: of the shipped weights, each made by a command."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ def load(name: str):
 records = load("records")
 
 
-def test_every_file_of_results_has_a_command():
+def test_every_results_file_has_a_command():
     paths = [path.relative_to(RESULTS) for path in RESULTS.rglob("*.json")]
     names = {record.name for record in records.RECORDS}
     assert {path.with_suffix("").as_posix() for path in paths} == names
@@ -46,7 +46,7 @@ def test_a_record_names_what_it_was_measured_on(record):
         )
 
 
-def test_changes_are_those_beyond_the_intervals():
+def test_only_differences_beyond_the_intervals_are_changes():
     def record(mean: float, verdict: str, ratios: tuple[float, ...]) -> dict:
         claim = {"text": "it falls.", "verdict": verdict}
         return {
@@ -65,7 +65,7 @@ def test_changes_are_those_beyond_the_intervals():
     ]
 
 
-def test_the_page_of_changes_tells_the_records_as_they_are():
+def test_the_page_of_changes_matches_the_records():
     page = records.PAGE.read_text().partition(records.MARKERS[0])[2]
     parts = re.split(r"^### (.+)$", page, flags=re.MULTILINE)[1:]
     told = dict(zip(parts[::2], parts[1::2], strict=True))

@@ -72,7 +72,7 @@ def test_all_pairs_talk_in_turn():
     alike = drift.Settings(conversations=14)
     starters = [draw_pairing(SUITE, alike, number).starter for number in range(14)]
     assert [one.starter for one in drawn] == starters and len(set(starters)) == 2
-    for number, pairs in itertools.product(range(40), (1, 2, 3, 4, 20)):  # every pair in both
+    for number, pairs in itertools.product(range(40), (1, 2, 3, 4, 20)):  # each pair in both halves
         assert half_of(number, pairs) != half_of(number + pairs, pairs)
     assert sum(half_of(number, 20) for number in range(20)) == 10
 
@@ -111,7 +111,7 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
         history = history_of(record, record["turns"])
         for probe in record["probes"]:
             if record["method"] == "repetition:probability=0.5":
-                continue  # its draws belong to the conversation
+                continue  # its draws depend on the conversation
             item = ITEMS.items[probe["probe"]]
             chat = [*history, {"role": "user", "content": item.question}]
             alone = tiny.score(chat, item.replies, methods.parse(record["method"]))
@@ -123,7 +123,7 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
 
 
 def history_of(record, turns):
-    """The messages of a dialog of these turns."""
+    """The messages of a dialog with these turns."""
     roles = {"user": "user", "agent": "assistant"}
     history = [{"role": "system", "content": record["agent"]["system_prompt"]}]
     return history + [{"role": roles[t["speaker"]], "content": t["text"]} for t in turns]
@@ -136,7 +136,7 @@ def test_items_of_one_dialog_share_its_history(finished):
     assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
 
 
-def test_the_last_reply_is_scored_under_the_model_as_it_is(finished):
+def test_the_last_reply_is_scored_without_a_method(finished):
     out, _, asked = finished
     scored = [record for record in asked.records if "last_reply" in record]
     assert {record["method"] for record in scored} == set(asked.manifest["identity"]["methods"])
@@ -150,7 +150,7 @@ def test_the_last_reply_is_scored_under_the_model_as_it_is(finished):
     assert all(one.perplexity > 1 for one in found.candidates)
 
 
-def test_an_interrupted_sweep_goes_on(finished, tmp_path):
+def test_an_interrupted_sweep_resumes(finished, tmp_path):
     _, stability, asked = finished
     run(tmp_path / "run")
     for name in ("stability", "capability"):
@@ -197,7 +197,7 @@ ABOUT = {"is_text": False, "capability": "towns", "plan": {"draws": 1, "conversa
 
 
 def synthetic(rows: dict[str, tuple[list[float], list[float]]], conversations=8) -> Calibration:
-    """Settings with (stability, capability) on the half to choose on and on the half to report."""
+    """Settings: name -> (stability, capability), each on the half to choose on and to report on."""
     halves = np.arange(conversations) % 2 == 1
     jitter = np.tile([0.01, 0.01, -0.01, -0.01], conversations // 4)  # the same in all settings
     no_rounds = np.zeros((conversations, 1))
@@ -222,7 +222,7 @@ def test_ahead_at_the_same_cost():
         }
     )
     none, weak, strong, between, dear, gain = found.candidates
-    mixed = 0.6 + 0.3 * 2 / 8  # at 4 points lost, weak (2 lost) and strong (10 lost) three to one
+    mixed = 0.6 + 0.3 * 2 / 8  # weak (2 lost) and strong (10 lost) in a mix of 3 to 1 lose 4
     for ours, others, wanted in (
         ([between], [weak, strong], 0.8 - mixed),
         ([between], [strong, weak], 0.8 - mixed),
@@ -241,7 +241,7 @@ def test_ahead_at_the_same_cost():
 
 def test_the_uncertainty_of_the_cost_is_in_the_interval():
     rng = np.random.default_rng(0)
-    # of one question each: the same stability in all conversations, but uncertain costs
+    # one question each: the same stability in all conversations, but uncertain costs
     costs = 100.0 * (rng.random(200) < 0.7)
     ours = Candidate("ours", 0, "1", np.ones((200, 1)), np.full(200, 0.7), costs, 0)
     none = Candidate("none", None, "", np.ones((200, 1)), np.full(200, 0.5), np.full(200, 100.0), 0)
@@ -268,7 +268,7 @@ def test_the_front_and_the_pick():
     )
     picks = [pick(found, budget).method for budget in (0, 1.9, 2, 19.9, 20)]
     assert picks == ["weak", "weak", "good", "good", "strong"]
-    chosen = pick(found, 2)  # chosen on one half, told from the other
+    chosen = pick(found, 2)  # chosen on one half, reported on the other
     assert chosen.stability.mean == pytest.approx(0.7)
     assert chosen.gain.mean == pytest.approx(0.2)
     assert chosen.drop.mean == pytest.approx(5)
@@ -295,7 +295,7 @@ def test_a_budget_that_no_setting_meets():
 
 
 def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -> Calibration:
-    """One setting against none, whose conversations gain and lose these on average."""
+    """One setting against none, with this mean gain and cost, and this spread of the cost."""
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((2, conversations // 2))
     noise = np.repeat(noise, 2, axis=1)  # the same in both halves
@@ -308,7 +308,7 @@ def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -
 
 
 def against_none(stability: list[float], capability: list[float]) -> Calibration:
-    """One setting with these on the half to choose on and on the half to report, and none."""
+    """One setting against none, with scores on the half to choose on and the half to report on."""
     return synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": (stability, capability)}, 80)
 
 
@@ -326,7 +326,7 @@ def against_none(stability: list[float], capability: list[float]) -> Calibration
         (against_none([0.5, 0.5], [60, 60]), 10, "it is the model as it is"),
     ],
 )
-def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
+def test_a_setting_is_recommended_only_if_the_evidence_allows(found, budget, why):
     chosen = pick(found, budget)
     assert chosen.why.startswith(why) and chosen.recommended == (not why)
     line = answer(found, chosen)
@@ -334,16 +334,16 @@ def test_a_setting_is_recommended_where_the_evidence_allows(found, budget, why):
     assert line.startswith("Nothing to recommend") == bool(why)
 
 
-def test_the_choice_prefers_what_can_be_shown():
-    """The most stable by its mean has a cost that one half cannot tell; a weaker one has none."""
+def test_the_choice_prefers_a_setting_whose_cost_is_certain():
+    """The most stable setting has a cost too uncertain for one half; a weaker one costs nothing."""
     clear, blurred = sampled(0.1, 0, 1), sampled(0.3, 1, 150).candidates[1]
     clearly = dataclasses.replace(clear.candidates[1], method="clear")
     found = dataclasses.replace(clear, candidates=(clear.none, clearly, blurred))
     assert pick(found, 2).method == "clear" and pick(found, 2).recommended
 
 
-def test_the_choice_is_for_what_the_other_half_is_likely_to_confirm():
-    """Strong gains most, but so close to the budget that the other half may as well not show it."""
+def test_the_choice_prefers_what_the_other_half_is_likely_to_confirm():
+    """Strong gains most, but so close to the budget that the other half may not confirm it."""
     weak, strong = sampled(0.1, 0, 5), sampled(0.3, 1.5, 5)
     candidates = [
         dataclasses.replace(found.candidates[1], method=name)
@@ -357,7 +357,7 @@ def test_the_choice_is_for_what_the_other_half_is_likely_to_confirm():
 
 
 def test_a_setting_that_changes_no_answer_may_be_chosen():
-    """Its cost on the first half has no width, which is neither certainty nor a reason against."""
+    """The interval of its cost on the first half has no width: neither a proof nor an objection."""
     noisy = sampled(0.3, 2, 5, 80)
     none, fix = noisy.candidates
     quiet = Candidate("quiet", 0, "1", none.by_round, fix.stability - 0.1, none.capability, 0)
@@ -366,8 +366,8 @@ def test_a_setting_that_changes_no_answer_may_be_chosen():
     assert pick(found, 4).method == "quiet" and pick(found, 20).method == "fix"
 
 
-def test_the_sizes_that_would_decide_are_ready_to_paste():
-    """Of the half that reports, as that half has to show it again."""
+def test_the_sizes_that_would_decide_follow_from_the_intervals():
+    """Those of the reporting half, as that half has to show the result again."""
     close = sampled(0.2, 1, 30)
     chosen = pick(close, 5)
     sizes = sizes_needed(close, chosen)
@@ -381,7 +381,7 @@ def test_the_sizes_that_would_decide_are_ready_to_paste():
     assert sizes_needed(few, pick(few, 5))["count"] >= 40
 
 
-def test_questions_that_the_source_does_not_have_are_not_asked_for(monkeypatch):
+def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
     from argparse import Namespace
 
     from holdfast.cli.calibrate import _next_step
@@ -399,7 +399,7 @@ def test_questions_that_the_source_does_not_have_are_not_asked_for(monkeypatch):
 
 
 def at_chance(score: float, gain: float = 0.2) -> Calibration:
-    """A model that gets this many points of questions with four choices."""
+    """A model that scores this many points on questions with four choices."""
     found = sampled(gain, 0, 5)
     noise = np.random.default_rng(1).standard_normal(200) * 40
     moved = score - 60 + noise - noise.mean()
@@ -424,7 +424,7 @@ def test_a_model_that_guesses_has_no_capability_to_lose():
     assert "capability (chance 25.0)" in calibration_report.setting_rows(guessing)[0]
 
 
-def test_a_budget_is_refused_first_where_the_model_guesses(tmp_path, capsys, monkeypatch):
+def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     command = ["calibrate", "--sweep", "boost:factor=2", "--questions", "24", "--draws", "12"]
     command += ["--rounds", "1", "--ask-at", "1", "--max-new-tokens", "4", "--out", str(out)]
@@ -537,7 +537,7 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
         assert probe["likeliest"] in (0.0, 1.0)
 
 
-def test_what_cannot_be_calibrated_is_refused(tmp_path):
+def test_invalid_calibrations_are_refused(tmp_path):
     for spec in ("knowlege", "mmlu:", "perplexity", "mmlu"):
         with pytest.raises(UnknownName, match=f"no capability '{spec}'"):
             load_capability(spec)
@@ -557,7 +557,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
 
 
-def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
+def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
     with pytest.raises(ModelError, match=r"scripted does not report the prob.*--reading=written"):
         repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
@@ -574,13 +574,13 @@ def test_an_endpoint_is_read_by_what_it_writes(tmp_path):
 
 
 class Endpoint(Scripted):
-    """Answers B to every question, by itself."""
+    """Answers B to every question."""
 
     def text(self, job):
         return "bread (B)"
 
 
-def test_a_method_file_that_a_calibration_did_not_write_is_explained(tmp_path):
+def test_a_missing_method_file_is_explained(tmp_path):
     with pytest.raises(UsageError, match=r"method\.json cannot be read .*check the path"):
         methods.parse(str(tmp_path / "method.json"))
     (tmp_path / "summary.json").write_text("{}")
@@ -588,7 +588,7 @@ def test_a_method_file_that_a_calibration_did_not_write_is_explained(tmp_path):
         methods.parse(str(tmp_path / "method.json"))
 
 
-def test_sweeps_and_method_files_are_spelled(tmp_path):
+def test_sweeps_and_method_files_are_parsed(tmp_path):
     spelled = "split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5"
     sweep = methods.parse_sweep(spelled)
     assert sweep.name == "split-softmax:heads=0.1/1.0+repetition:probability=0.5"
@@ -625,7 +625,7 @@ def test_sweeps_and_method_files_are_spelled(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, monkeypatch):
+def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
     command = "calibrate --sweep split-softmax:exponent=0.8,0.5 --questions 8 --draws 1".split()
@@ -674,7 +674,7 @@ def test_from_the_command_line_to_a_method_that_drift_takes(tmp_path, capsys, mo
     assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err
 
 
-def test_a_calibration_takes_more_sweeps_and_refuses_more_draws(finished, tmp_path):
+def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(finished, tmp_path):
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest["identity"]["methods"]) == 3
     with pytest.raises(RecordsError, match=r"its conversations is 12, .* 18 \(the questions are"):

@@ -1,4 +1,4 @@
-"""`holdfast calibrate` on a bot: one prompt and personas, and sizes that can decide."""
+"""`holdfast calibrate` on a bot: one prompt and personas, and sizes that allow a verdict."""
 
 import dataclasses
 import math
@@ -90,7 +90,7 @@ def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
     assert len(met) == 8 and set(met.values()) == {1}
 
 
-def test_the_usual_size_can_lead_to_a_verdict(tmp_path):
+def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     starter = choose_prompts(drift.load_suite("starter"))
     assert usual_draws(starter, tmp_path) == Plan().draws == 5
     for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
@@ -103,7 +103,7 @@ def test_the_usual_size_can_lead_to_a_verdict(tmp_path):
     assert usual_draws(BOT, tmp_path) == 3, "the calibration in the folder goes on"
 
 
-def test_pairs_can_be_drawn_anew_from_the_whole_suite(tmp_path, capsys):
+def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     plan = dataclasses.replace(SMALL, conversations=9)
     suite = choose_prompts(SUITE, plan=plan)
     assert suite.cases == SUITE.cases, "all of them, and not one of each category"
@@ -125,7 +125,7 @@ def test_pairs_can_be_drawn_anew_from_the_whole_suite(tmp_path, capsys):
     assert "--draws 2 and --conversations 9 both say" in capsys.readouterr().err
 
 
-def test_another_runs_folder_is_left_as_it_is(tmp_path):
+def test_the_folder_of_another_run_is_left_untouched(tmp_path):
     from tiny import model
 
     settings = drift.Settings(rounds=1, conversations=2, sampling=SMALL.sampling)
@@ -140,7 +140,7 @@ def test_another_runs_folder_is_left_as_it_is(tmp_path):
         run(tmp_path / "trace", suite=BOT)
 
 
-def test_what_cannot_be_is_refused_before_the_model_is_loaded(tmp_path, capsys, monkeypatch):
+def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, monkeypatch):
     (tmp_path / "hotel.yaml").write_text(FILE)
     short = ["--rounds", "1", "--max-new-tokens", "4", "--conversations", "2"]
     (tmp_path / "other").mkdir()
@@ -166,8 +166,8 @@ def test_what_cannot_be_is_refused_before_the_model_is_loaded(tmp_path, capsys, 
     assert everything(tmp_path) == before
 
 
-def test_where_nothing_is_chosen_the_closest_is_named():
-    """Chosen on one half, though the table is of both."""
+def test_the_closest_setting_is_named_if_none_is_chosen():
+    """The choice is made on one half, although the table shows both."""
     halves = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.6, 0.6], [57, 59.8])}, 80)
     noise = np.tile([8.0, -8.0, -8.0, 8.0], 20)
     weak = halves.candidates[1]
@@ -193,7 +193,7 @@ def test_where_nothing_is_chosen_the_closest_is_named():
     assert next_step(worse, pick(worse, 3)).startswith("sweep other methods")
 
 
-def test_prompts_that_tell_nothing_are_named(tmp_path):
+def test_uninformative_prompts_are_named(tmp_path):
     first, named, advice = unprompted_lines(read_run(asked(tmp_path / "shop")))
     assert first.startswith("Without a system prompt the same probes score 0.")
     assert named.startswith("Uninformative, as good without the prompt: no-discount (1.00 with it")
@@ -202,7 +202,7 @@ def test_prompts_that_tell_nothing_are_named(tmp_path):
     assert few.endswith("too few conversations to compare.")
 
 
-def test_the_baseline_of_a_calibration_is_asked_once_and_told_from_then_on(tmp_path, capsys):
+def test_the_baseline_of_a_calibration_is_asked_once_and_reported_from_then_on(tmp_path, capsys):
     (tmp_path / "hotel.yaml").write_text(FILE)
     folder = tmp_path / "run"
     command = ["calibrate", "--suite", str(tmp_path / "hotel.yaml"), "--sweep", "boost:factor=2"]
@@ -226,7 +226,7 @@ def test_the_baseline_of_a_calibration_is_asked_once_and_told_from_then_on(tmp_p
 
 
 def dry_run(command, tmp_path, capsys):
-    """What the plan of a new calibration says, line by line."""
+    """The lines of the plan of a new calibration."""
     command = [*command[:-1], str(tmp_path / "planned"), "--baseline", "--dry-run"]
     assert cli.main(command) == 0
     return capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""`holdfast calibrate` with methods beyond attention's log-odds, here and through a server."""
+"""`holdfast calibrate` with methods beyond attention's log-odds, locally and through a server."""
 
 import itertools
 import re
@@ -38,7 +38,7 @@ SWEEPS = {
 
 @pytest.fixture(scope="module")
 def sweeps(tmp_path_factory):
-    """The sweeps, with files that were fitted on the model."""
+    """The sweeps, with files fitted on the model."""
     folder = tmp_path_factory.mktemp("fitted")
     files = {name: folder / f"{name}.safetensors" for name in ("seka", "vector")}
     for name, path in files.items():
@@ -47,7 +47,7 @@ def sweeps(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_questions_are_answered_as_the_model_does_under_the_method(name, sweeps, tmp_path):
+def test_questions_are_answered_as_the_model_answers_under_the_method(name, sweeps, tmp_path):
     own = model()
     plan = replace(SMALL, sweeps=(sweeps[name],))
     stability, asked = calibrate(own, SUITE, ITEMS, tmp_path / "run", plan)
@@ -74,7 +74,7 @@ def test_questions_are_answered_as_the_model_does_under_the_method(name, sweeps,
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_a_server_is_calibrated_by_what_it_writes_under_them(name, sweeps, tmp_path, monkeypatch):
+def test_a_served_model_writes_the_same_answers_as_a_local_one(name, sweeps, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     plan = replace(WRITTEN, sweeps=(sweeps[name],))
     with served(model(), Limits(200, 60.0)) as server:
@@ -93,7 +93,7 @@ def test_a_server_is_calibrated_by_what_it_writes_under_them(name, sweeps, tmp_p
 
 @pytest.fixture
 def commanded(tmp_path):
-    """Runs `holdfast calibrate` with one sweep, as small as it can be."""
+    """Runs `holdfast calibrate` with one sweep, as small as possible."""
     ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:3])
 
     def run(sweep, *more):
@@ -105,7 +105,7 @@ def commanded(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_served_sweep_takes_the_files_that_the_server_was_given(commanded, tmp_path, capsys):
+def test_a_served_sweep_accepts_only_files_that_the_server_was_given(commanded, tmp_path, capsys):
     default = holdfast.load("default")
     given, other = (
         write_for(default, tmp_path / f"{seed}.safetensors", "seka", seed) for seed in (0, 1)

@@ -1,4 +1,4 @@
-"""Kinds of method, what they need and what models offer are data, and a refusal names both."""
+"""Kinds of method, what they need and what models offer are data; a refusal names both."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,7 +20,7 @@ TALK = chat("always talk about cheese", "the old town")
 
 @dataclass(frozen=True)
 class Louder:
-    """A method of one's own that declares no kind."""
+    """A custom method that declares no kind."""
 
     name: ClassVar[str] = "louder"
     heads: ClassVar[None] = None
@@ -51,19 +51,19 @@ class Empty(Louder):
 
 
 @pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
-def test_every_method_declares_its_kind_and_what_that_needs(made):
+def test_every_method_declares_its_kind_and_its_requirements(made):
     assert isinstance(type(made).kind, Kind) and made.kind is methods.kind_of(made)
     assert methods.requirements(made) == getattr(made, "requires", REQUIRED[made.kind])
 
 
-def test_methods_are_told_by_their_kind():
+def test_methods_are_selected_by_kind():
     assert methods.of_kind(MIXED, Kind.LOG_ODDS) == ATTENTION
     assert methods.of_kind(MIXED, Kind.MESSAGES) == (Repetition(0.5),)
     assert methods.of_kind(MIXED, Kind.STREAM) == (Guidance(2.0),)
     assert methods.kind_of(7) is None and methods.kind_of(len) is None
 
 
-def test_a_method_of_ones_own_is_of_the_kind_whose_functions_it_has():
+def test_a_custom_method_has_the_kind_whose_functions_it_defines():
     assert methods.read_methods([Louder()]) == (Louder(),)
     assert methods.kind_of(Louder()) is Kind.LOG_ODDS
     assert methods.requirements(Louder()) == {Ability.LOG_ODDS}
@@ -80,7 +80,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("wrong", "says"), WRONG)
-def test_a_kind_that_is_not_what_the_class_can_do_is_refused(wrong, says):
+def test_a_kind_that_does_not_match_the_class_is_refused(wrong, says):
     with pytest.raises(UsageError, match=says):
         methods.read_methods([wrong])
 
@@ -112,7 +112,7 @@ def test_models_declare_what_they_offer():
         model("mamba").generate(TALK, [Boost(3)])
 
 
-def test_a_method_that_is_no_dataclass_cannot_be_put_on_chosen_heads():
+def test_only_a_dataclass_method_can_be_put_on_chosen_heads():
     class Plain:
         name, heads, span_includes_generated = "plain", None, False
 

@@ -1,4 +1,4 @@
-"""The table of what can be steered stays true: its coverage, and a sample of it examined again."""
+"""The table of steerable models stays true: its coverage, and a sample of it examined again."""
 
 import json
 import sys
@@ -13,8 +13,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 TABLE = json.loads((BENCHMARKS / "results" / "census.json").read_text())
-# Among them grouped and single key-value heads, sliding windows, soft caps, sinks, narrow values,
-# sparse attention, linear hybrids, own doors.
+# Includes grouped and single key-value heads, sliding windows, soft caps, sinks, narrow values,
+# sparse attention, linear hybrids, and attention outside transformers' interface.
 SAMPLE = (
     "llama qwen3 gpt2 gpt_neox gpt_bigcode phi3 gemma2 gemma3_text gpt_oss granite_swa "
     "deepseek_v3 deepseek_v32 qwen3_next jamba llama4_text gptj codegen bart bloom mamba "
@@ -36,7 +36,7 @@ def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exac
     assert next(row for row in TABLE["rows"] if row["type"] == "gptj")["outcome"] == "exact"
 
 
-def test_a_sample_of_the_table_is_as_it_says(capsys):
+def test_a_sample_of_the_table_is_reproduced(capsys):
     from census import examine
 
     wanted = {row["type"]: row["outcome"] for row in TABLE["rows"]}

@@ -1,4 +1,4 @@
-"""The interface of chat models: what a request may hold."""
+"""The interface of chat models: what a request may contain."""
 
 import pytest
 from tiny import LOOK, looked_up
@@ -17,7 +17,7 @@ def test_the_defaults_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize(("parameter", "value"), EDGES)
-def test_the_ends_of_the_ranges_are_in_them(parameter, value):
+def test_values_at_the_ends_of_the_ranges_are_accepted(parameter, value):
     assert getattr(Sampling(**{parameter: value}), parameter) == value
 
 
@@ -40,7 +40,7 @@ def test_a_value_outside_its_range_is_named(wrong):
     assert parameter in str(caught.value) and repr(value) in str(caught.value)
 
 
-def test_editing_draws_from_the_conversation_where_it_is_given():
+def test_editing_uses_the_seed_of_the_conversation_if_given():
     assert Request(HELLO, seed=7).editing_seed == 7
     assert Request(HELLO, seed=7, conversation_seed=0).editing_seed == 0
 
@@ -51,7 +51,7 @@ def test_roles_that_only_a_template_knows_pass_through():
 
 
 def said(content, role="user", **more):
-    """Messages of one."""
+    """The arguments of a request with one message."""
     return {"messages": ({"role": role, "content": content, **more},)}
 
 

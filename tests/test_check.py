@@ -1,4 +1,4 @@
-"""`holdfast check`: verdicts on prompts, what is held for them, and what a CI server reads."""
+"""`holdfast check`: verdicts on prompts, the conversations behind them, output for CI servers."""
 
 import json
 import math
@@ -80,7 +80,7 @@ def test_each_prompt_has_its_verdict(checked):
     assert run.manifest["identity"]["settings"]["pairs"] == "in-turn"
 
 
-def test_a_prompt_with_a_verdict_has_no_further_conversations(checked):
+def test_a_prompt_with_a_verdict_gets_no_further_conversations(checked):
     model, run, _, looked = checked
     held = {name: [n for prompt, n in model.held if prompt == name] for name in SHARES}
     assert sorted(held["edge"]) == list(range(2, 3 * 60, 3)), "the whole budget, in turn"
@@ -91,12 +91,12 @@ def test_a_prompt_with_a_verdict_has_no_further_conversations(checked):
     assert len(run.records) == sum(map(len, held.values()))
 
 
-def test_looks_grow():
+def test_looks_get_further_apart():
     assert looks(200) == [8, 12, 18, 27, 40, 60, 90, 135, 200]
     assert looks(8) == [8] and looks(3) == [3]
 
 
-def test_prompts_take_turns_and_their_users_are_drawn_alike():
+def test_prompts_take_turns_and_their_users_are_drawn_at_random():
     suite = drift.load_suite("core")
     settings = drift.Settings(pairs="in-turn", conversations=5000)
     pairs = [draw_pairing(suite, settings, number) for number in range(5000)]
@@ -110,7 +110,7 @@ def test_prompts_take_turns_and_their_users_are_drawn_alike():
     assert len(set(first)) > 30, "drawn with replacement from all the others"
 
 
-def test_an_interrupted_check_goes_on_to_the_same_verdicts(checked, tmp_path):
+def test_an_interrupted_check_resumes_to_the_same_verdicts(checked, tmp_path):
     _, whole, checks, _ = checked
     model, rounds = Scripted(SHARES), []
 
@@ -157,7 +157,7 @@ def test_every_rule_counts(tmp_path):
     assert "round 2, rule b: " in "\n".join(lines_of([bot], terms))
 
 
-def test_all_rules_are_decided_where_asked(tmp_path):
+def test_every_rule_gets_its_own_verdict_on_request(tmp_path):
     shares = {"a": [1.0] * ROUNDS, "b": [1.0, 0.0, 1.0, 1.0], "c": [0.52] * ROUNDS}
     terms, out = Terms(min_stability=0.5, budget=40, all_rules=True), tmp_path / "run"
     soon = bot_of(out, shares, Terms(0.5, budget=40))
@@ -174,8 +174,8 @@ def test_all_rules_are_decided_where_asked(tmp_path):
     assert counts == (3, 1, 1, 0) and code == 1
 
 
-def test_all_rules_are_wrong_no_more_often_than_declared():
-    """At the bar, of three rules any verdict is wrong: in at most `error` of all checks."""
+def test_verdicts_on_all_rules_are_wrong_no_more_often_than_declared():
+    """With three rules at the bar, any failure is wrong; at most `error` of checks may have one."""
     draws, terms = np.random.default_rng(2), Terms(0.5, error=0.1, budget=60, all_rules=True)
     wrong = 0
     for _ in range(200):
@@ -208,8 +208,8 @@ def test_the_mean_that_keeps_a_prompt_undecided_is_the_one_closest_to_the_bar():
     assert closest_mean([bot], Terms(min_stability=None)) is None
 
 
-def test_a_conversation_that_kept_the_rule_is_no_evidence(tmp_path):
-    """Rule a is undecided, though every score is 1; of rule b the worst are shown first."""
+def test_a_conversation_that_kept_the_rule_is_not_shown_as_evidence(tmp_path):
+    """Rule a is undecided though every score is 1; for rule b, the worst replies come first."""
     kept = [[1.0]] * 8
     mixed = [[1.0], [0.2], [1.0], [0.0], [0.3], [0.1], [1.0], [1.0]]
     cases, _, _ = junit_of(talks({"a": kept, "b": mixed}), Terms(0.5, budget=8), tmp_path)
@@ -219,7 +219,7 @@ def test_a_conversation_that_kept_the_rule_is_no_evidence(tmp_path):
     assert [line.split(",")[0] for line in shown] == [f"conversation {n}" for n in (3, 5, 1)]
 
 
-def test_a_probe_that_was_not_answered_counts_for_nothing(checked):
+def test_an_unanswered_probe_counts_for_nothing(checked):
     _, run, _, _ = checked
     records = json.loads(json.dumps(run.records))
     for record in records:
@@ -315,7 +315,7 @@ def test_a_lost_rule_does_not_hide_behind_one_that_gains():
     assert not compare_runs(before, before, 2, 30, 0.05).fell
 
 
-def test_a_rule_that_one_run_alone_has_is_not_compared():
+def test_a_rule_that_only_one_run_has_is_not_compared():
     kept = [[1.0, 1.0]] * 30
     fall = compare_runs(talks({"a": kept, "b": kept}), talks({"a": kept, "c": kept}), 2, 30, 0.05)
     assert [rule.rule for rule in fall.rules] == ["a"] and fall.not_compared == ("b", "c")
@@ -336,7 +336,7 @@ def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
     assert list(earlier_talks(before.folder, some, "boost:factor=2")) == ["good"]
 
 
-def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
+def test_the_output_names_the_round_and_shows_a_conversation(checked):
     _, _, checks, _ = checked
     lines = lines_of(checks, TERMS)
     assert lines[0].startswith("PASS       good")
@@ -355,8 +355,8 @@ def test_what_is_printed_names_the_round_and_shows_a_conversation(checked):
     assert lines[-1].startswith("1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every")
 
 
-def test_an_interval_beside_the_bar_that_does_not_decide_says_so():
-    """One of four rules is never kept: below the bar by itself, and not certain among four."""
+def test_an_interval_below_the_bar_that_does_not_decide_says_so():
+    """One of four rules is never kept: below the bar on its own, but not certain as one of four."""
     terms = Terms(min_stability=0.5, budget=8)
     kept = {rule: [[1.0]] * 12 for rule in ("signs", "brief", "polite")}
     every = talks(kept | {"never": [[0.0]] * 12})
@@ -371,8 +371,8 @@ def test_an_interval_beside_the_bar_that_does_not_decide_says_so():
     assert "on its own" not in sentence(twelve, terms)
 
 
-def test_a_verdict_of_the_first_conversations_is_told_by_the_numbers_of_all():
-    """Lost in the first four of eight, in rounds 2 and 3 more and more."""
+def test_an_early_verdict_is_reported_with_the_numbers_of_all_conversations():
+    """Round 2 is lost in the first four of eight conversations, round 3 in all of them."""
     lost = [[1.0, 0.0, 0.0]] * 4
     kept = [[1.0, 1.0, 0.0]] * 4
     terms = Terms(min_stability=0.9)
@@ -386,8 +386,8 @@ def test_a_verdict_of_the_first_conversations_is_told_by_the_numbers_of_all():
     assert "low since" not in told
 
 
-def test_a_round_that_is_low_before_the_first_that_is_certain_is_told():
-    """Rounds 2 and 3 lie below the bar, and only round 4 certainly does; round 1 holds."""
+def test_low_rounds_before_the_first_certain_one_are_reported():
+    """Rounds 2 and 3 are below the bar, but only round 4 certainly; round 1 holds."""
     scores = [[1.0, float(at != 2), float(at != 5), 0.0] for at in range(8)]
     terms = Terms(min_stability=0.9)
     (bot,) = check_prompts(talks({None: scores}), ["bot"], 4, terms)
@@ -439,8 +439,8 @@ def test_junit_has_a_test_for_each_rule_of_a_prompt(tmp_path):
     assert counts == (2, 0, 2, 0) and code == 3
 
 
-def test_a_prompt_whose_verdict_no_rule_shows_has_a_test_of_its_own(tmp_path):
-    """Two of three rules fall: certain of all together, and of neither by itself."""
+def test_a_failure_that_no_single_rule_shows_has_its_own_test(tmp_path):
+    """Two of three rules fall: certain for all together, but for neither on its own."""
     kept = [[1.0]] * 8
     before = talks({"a": kept, "b": kept, "c": kept})
     now = talks({"a": [[0.2]] * 8, "b": [[0.2]] * 8, "c": kept})
@@ -449,7 +449,7 @@ def test_a_prompt_whose_verdict_no_rule_shows_has_a_test_of_its_own(tmp_path):
     assert [name for (_, name), child in cases.items() if child.tag == "failure"] == [TOGETHER]
 
 
-def test_a_rule_that_the_earlier_run_does_not_have_is_skipped(tmp_path):
+def test_a_rule_missing_from_the_earlier_run_is_skipped(tmp_path):
     kept = [[1.0, 1.0]] * 30
     before, now = talks({"a": kept}), talks({"a": kept, "new": kept})
     cases, counts, code = junit_of(now, Terms(None, budget=30), tmp_path, before)
@@ -459,7 +459,7 @@ def test_a_rule_that_the_earlier_run_does_not_have_is_skipped(tmp_path):
 
 
 def junit_of(records, terms, folder, before=None):
-    """The JUnit file of one prompt: what each test case holds, the counts, and the exit code."""
+    """The JUnit file of one prompt: the content of each case, the counts, and the exit code."""
     before = None if before is None else {"bot": before}
     rounds = max(probe["round"] for probe in records[0]["probes"])
     checks = check_prompts(records, ["bot"], rounds, terms, before)
@@ -529,7 +529,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert suite.get("failures") == suite.get("errors") == "0" and float(suite.get("time")) > 0.5
 
 
-def test_other_codes_say_that_it_could_not_be_checked(prompts, tmp_path, capsys):
+def test_other_exit_codes_say_that_nothing_was_checked(prompts, tmp_path, capsys):
     nobody = ["--model", "http://127.0.0.1:9/v1", "--endpoint-model", "x"]
     assert main(["check", str(prompts), *nobody, "--out", str(tmp_path / "a")]) == 4
     for wrong in (("--min-stability", "1.5"), ("--min-stability", "90"), ("--min-stability", "1")):

@@ -1,4 +1,4 @@
-"""The page of a check: its verdicts with what they rest on, and nothing that contradicts them."""
+"""The page of a check: its verdicts with their evidence, and nothing that contradicts them."""
 
 import json
 import re
@@ -26,7 +26,7 @@ browser = pytest.fixture(scope="module")(open_browser)
 
 
 def text_of(run):
-    """What a reader sees of a run's page."""
+    """The visible text of a run's page."""
     page = render_page([run], [""], read_series(run))
     Outline(page)
     body = re.sub(r"<(style|script|svg).*?</\1>", " ", page, flags=re.S)
@@ -101,8 +101,8 @@ def records_of(scores, rule_names=(None,)):
     return [record(number, rows) for number, rows in enumerate(scores)]
 
 
-def test_what_fails_has_a_round_that_shows_it_by_itself():
-    """However little each round lies below the bar: a mean of capitals has one that is as large."""
+def test_a_failing_prompt_has_a_round_that_shows_it_by_itself():
+    """However little each round is below the bar: some capital is as large as the mean of all."""
     terms, draws = Terms(0.9, budget=200), np.random.default_rng(5)
     for _ in range(5):
         scores = (draws.random((200, 8, 1)) < 0.8).astype(float)
@@ -110,7 +110,7 @@ def test_what_fails_has_a_round_that_shows_it_by_itself():
         assert bot.verdict == FAIL and bot.let_go.verdict(0.9) == FAIL and bot.let_go.high < 0.9
 
 
-def test_a_rule_is_said_to_fail_only_where_its_interval_shows_it():
+def test_a_rule_fails_only_if_its_interval_shows_it():
     terms, names = Terms(0.9), ("kept", "lost")
     scores = np.ones((60, 3, 2))
     scores[:, 2, 1] = 0
@@ -129,7 +129,7 @@ def test_ends_of_intervals_are_rounded_outwards(checked):
     assert numbers_text(Cell(None, 1, float("nan"), 0, 1)) == "not answered"
 
 
-def test_one_prompt_is_told_in_the_headline():
+def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     terms = Terms(0.9)
     (bot,) = check_prompts(records_of(np.zeros((8, 2, 1))), ["bot"], 2, terms)
     told = Check("none", terms, (bot,))
@@ -143,7 +143,7 @@ def test_one_prompt_is_told_in_the_headline():
     assert line == f"bot is undecided: {lowest}", "which is no verdict, and has no error"
 
 
-def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path):
+def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):
     _, before, _, _ = checked
     lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
     earlier = earlier_talks(before.folder, SUITE, "none")
@@ -157,7 +157,7 @@ def test_a_fall_is_on_the_page_though_the_earlier_run_is_gone(checked, tmp_path)
     assert "no mean is lower than in the earlier run" in text
 
 
-def test_the_page_without_a_bar_tells_which_rule_fell(tmp_path):
+def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     kept, lost = np.ones((30, 3, 2)), np.ones((30, 3, 2))
     lost[:, 1:, 1] = 0
     kept[:, :, 0] = 0  # never kept, before and now

@@ -1,4 +1,4 @@
-"""Error rates of sequential verdicts, by simulation, and what they rest on."""
+"""Error rates of sequential verdicts, by simulation, and the bets they are based on."""
 
 import math
 
@@ -8,13 +8,13 @@ import pytest
 from holdfast.analysis import sequential
 
 ERROR = 0.05
-CHECKS = 2000  # simulated; a rate of 5 % shows as 6.2 % or more in 1 of 100 of such tests
+CHECKS = 2000  # simulated; a rate of 5 % shows as 6.2 % or more in 1 of 100 such tests
 LIMIT = ERROR + 2.33 * math.sqrt(ERROR * (1 - ERROR) / CHECKS)
 BUDGET = 120
 
 
 def checks(means, seed, spread=0.0, count=CHECKS, length=BUDGET):
-    """Scores [check, conversation, cell] by chance; `spread` makes conversations good or bad."""
+    """Random scores [check, conversation, cell]; `spread` makes conversations good or bad."""
     draws = np.random.default_rng(seed)
     means = np.asarray(means, dtype=float)
     shift = draws.choice([-spread, spread], size=(count, length, 1))
@@ -22,7 +22,7 @@ def checks(means, seed, spread=0.0, count=CHECKS, length=BUDGET):
 
 
 def literal_capital_above(values, bar):
-    """The bets one by one: sixteen gamblers, each with a sixteenth."""
+    """The bets one by one: sixteen gamblers, each starting with a sixteenth."""
     total = 0.0
     for gambler in range(16):
         stake = math.sin(math.pi * (2 * gambler + 1) / 64) ** 2
@@ -34,7 +34,7 @@ def literal_capital_above(values, bar):
     return total
 
 
-def test_capitals_are_those_of_the_bets():
+def test_capitals_match_the_bets_one_by_one():
     draws = np.random.default_rng(1)
     values = draws.random((40, 3))
     values[draws.random((40, 3)) < 0.2] = math.nan
@@ -52,7 +52,7 @@ def test_capitals_are_those_of_the_bets():
 
 @pytest.mark.parametrize("bar", [0.5, 0.8, 0.9, 0.95])
 @pytest.mark.parametrize("spread", [0.0, 0.05])
-def test_a_prompt_at_the_bar_fails_no_oftener_than_declared(bar, spread):
+def test_a_prompt_at_the_bar_fails_no_more_often_than_declared(bar, spread):
     """All cells exactly at the bar is the hardest case of a prompt that holds."""
     bar = min(bar, 1 - spread)
     values = checks([bar] * 4, seed=int(100 * bar), spread=spread)
@@ -60,13 +60,13 @@ def test_a_prompt_at_the_bar_fails_no_oftener_than_declared(bar, spread):
 
 
 @pytest.mark.parametrize("bar", [0.5, 0.8, 0.9])
-def test_a_prompt_with_a_cell_below_the_bar_passes_no_oftener_than_declared(bar):
-    """One cell just below and the others perfect is the hardest case of one that does not."""
+def test_a_prompt_with_a_cell_below_the_bar_passes_no_more_often_than_declared(bar):
+    """One cell just below, the others perfect: the hardest case of a prompt that does not hold."""
     values = checks([1.0, bar - 1e-6, 1.0], seed=int(1000 * bar))
     assert sequential.holds(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
 
 
-def test_scores_between_0_and_1_err_no_oftener_than_declared():
+def test_scores_between_0_and_1_err_no_more_often_than_declared():
     draws = np.random.default_rng(3)
     values = draws.beta(8, 2, size=(CHECKS, BUDGET, 3))  # mean 0.8
     assert sequential.is_below(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
@@ -74,7 +74,7 @@ def test_scores_between_0_and_1_err_no_oftener_than_declared():
 
 
 def test_several_prompts_share_the_declared_error():
-    """Five prompts at the bar, each with a fifth of the error: any wrong verdict among them."""
+    """Five prompts at the bar, each with a fifth of the error; any wrong verdict counts."""
     wrong = np.zeros(CHECKS, dtype=bool)
     for prompt in range(5):
         wrong |= sequential.is_below(checks([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(
@@ -83,7 +83,7 @@ def test_several_prompts_share_the_declared_error():
     assert wrong.mean() <= LIMIT
 
 
-def test_a_fall_is_told_where_there_is_none_no_oftener_than_declared():
+def test_a_false_fall_is_reported_no_more_often_than_declared():
     now, before = checks([0.7] * 4, seed=7), checks([0.7] * 4, seed=8)
     fell, named = told_falls(now, before)
     assert fell.mean() <= LIMIT and named.any(axis=1).mean() <= LIMIT
@@ -91,8 +91,8 @@ def test_a_fall_is_told_where_there_is_none_no_oftener_than_declared():
     assert fell.mean() > 0.9 and named[:, 1].mean() > 0.9 and not named[~fell].any()
 
 
-def test_a_rule_that_has_not_fallen_is_named_no_oftener_than_declared():
-    """Beside one that certainly has: what is hardest for naming, and a gain hides nothing."""
+def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
+    """Beside one that certainly has fallen, the hardest case; nor does a gain hide a fall."""
     before = checks([0.7, 0.7, 0.9, 0.9], seed=12)
     fell, named = told_falls(checks([0.7, 0.7, 0.1, 0.1], seed=13), before)
     assert fell.all() and named[:, 1].all() and named[:, 0].mean() <= LIMIT
@@ -131,8 +131,8 @@ def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
     assert np.mean([decision.after for decision in told]) <= at_most
 
 
-def test_a_verdict_is_that_of_the_conversations_in_order():
-    """More of them, or a later look, change nothing once it is certain."""
+def test_a_certain_verdict_does_not_change():
+    """Once it is certain, more conversations or a later look change nothing."""
     values = checks([0.4, 0.9], seed=31, count=1)[0]
     whole = sequential.decide(values, 0.8, ERROR)
     assert whole.verdict == sequential.FAIL
@@ -143,7 +143,7 @@ def test_a_verdict_is_that_of_the_conversations_in_order():
     assert whole.below[0] > -math.log(ERROR) > whole.below[1]
 
 
-def test_what_was_not_measured_moves_nothing():
+def test_missing_scores_leave_a_verdict_undecided():
     values = np.ones((60, 2))
     assert sequential.decide(values, 0.9, ERROR).verdict == sequential.PASS
     values[:, 1] = math.nan
@@ -152,7 +152,7 @@ def test_what_was_not_measured_moves_nothing():
     assert sequential.decide(np.empty((0, 3)), 0.9, ERROR).verdict == sequential.UNDECIDED
 
 
-def test_bounds_hold_the_mean_whenever_one_looks():
+def test_bounds_contain_the_mean_at_every_look():
     values = checks([0.8], seed=41, count=400, length=60)[..., 0]
     missed = [0, 0]
     for check in values:
@@ -173,8 +173,8 @@ def test_a_bound_agrees_with_the_verdict():
     assert not sequential.holds(values[:, None], low + 1e-6, ERROR).any()
 
 
-def test_what_was_once_certain_stays_so():
-    """Else a verdict that was given on the way would lie outside of the interval beside it."""
+def test_a_lower_bound_never_falls_with_more_conversations():
+    """Otherwise an earlier verdict could contradict the interval shown beside it."""
     values = np.r_[np.ones(30), np.zeros(8)]
     assert sequential.bounds(values, ERROR)[0] == sequential.bounds(values[:30], ERROR)[0] > 0.87
     lows = [sequential.bounds(values[:after], ERROR)[0] for after in range(len(values) + 1)]

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: output, exit codes, and sentences for bad input."""
+"""The command line as a user sees it: output, exit codes, and error messages for bad input."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def drift(folder, suite, out, *more: str) -> list[str]:
 
 
 def says(capsys, argv: list[str], code: int) -> str:
-    """The error sentence of a command that leaves with `code`."""
+    """The error message of a command that exits with `code`."""
     try:
         assert main(argv) == code
     except SystemExit as leaving:  # argparse's own refusals
@@ -79,12 +79,12 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert (tmp_path / "again.html").exists()
 
 
-def test_dialogs_that_fill_the_context_are_told(folder, suite, tmp_path, capsys):
+def test_dialogs_that_fill_the_context_are_reported(folder, suite, tmp_path, capsys):
     assert main([*drift(folder, suite, tmp_path / "run"), "--max-new-tokens", "600"]) == 0
     assert "filled the model's context)" in capsys.readouterr().out
 
 
-def test_lists(capsys):
+def test_measures_and_methods_are_listed(capsys):
     assert main(["measures"]) == 0
     printed = capsys.readouterr().out
     first, *published = printed.split("\n\n")
@@ -96,7 +96,7 @@ def test_lists(capsys):
     assert "split-softmax(exponent, heads)" in capsys.readouterr().out
 
 
-def test_a_method_by_name_is_told_in_full(capsys):
+def test_a_named_method_is_described_in_full(capsys):
     assert main(["methods", "boost"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("boost: Multiplies the attention weights on the span by a factor")
@@ -113,15 +113,15 @@ def test_a_method_by_name_is_told_in_full(capsys):
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in methods.catalogue()])
-def test_the_example_of_a_method_can_be_given(name):
+def test_the_example_of_a_method_can_be_parsed(name):
     (line,) = [line for line in method_lines(name) if line.startswith("example: --method ")]
     (spec,) = shlex.split(line)[2:]
-    if ".safetensors" not in spec:  # a file of `holdfast fit`
+    if ".safetensors" not in spec:  # else it needs a file of `holdfast fit`
         (method,) = methods.parse(spec)
         assert method.name == name
 
 
-def test_a_measure_by_name_is_told_in_full(capsys):
+def test_a_named_measure_is_described_in_full(capsys):
     assert main(["measures", "contains"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("contains: Share of the words or phrases that occur; with all: false,")
@@ -218,7 +218,7 @@ def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, cap
 
 
 def heed_interrupts() -> None:
-    """In a child: what a shell starts in the background ignores Ctrl-C, and so would the child."""
+    """For a child process: background jobs of a shell ignore Ctrl-C, and so do their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -264,7 +264,7 @@ def bot(tmp_path) -> Path:
     return path
 
 
-def test_one_bot_talks_with_somebody_without_a_prompt(folder, bot, tmp_path, capsys):
+def test_a_single_bot_talks_with_a_user_model_without_a_prompt(folder, bot, tmp_path, capsys):
     assert main(drift(folder, bot, tmp_path / "run", "--allow-code")) == 0
     printed = capsys.readouterr()
     assert "'bot' has one system prompt, so the user model talks without any" in printed.err
@@ -272,7 +272,7 @@ def test_one_bot_talks_with_somebody_without_a_prompt(folder, bot, tmp_path, cap
     assert {record["user"]["id"] for record in read_run(tmp_path / "run").records} == {None}
 
 
-def test_personas_of_the_command_line_are_the_user_model(folder, bot, tmp_path, capsys):
+def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_path, capsys):
     options = "--allow-code", "--pairs", "balanced", "--persona", "You are Ada."
     more = "--persona", "You are Max."
     assert main(drift(folder, bot, tmp_path / "run", *options, *more)) == 0
@@ -284,7 +284,7 @@ def test_personas_of_the_command_line_are_the_user_model(folder, bot, tmp_path, 
     assert "talks without any" not in capsys.readouterr().err
 
 
-def test_all_pairs_that_end_half_way_are_told(folder, suite, tmp_path, capsys):
+def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsys):
     command = drift(folder, suite, tmp_path / "run", "--pairs", "all", "--conversations")
     assert main([*command, "3"]) == 0
     told = "--pairs all goes through 2 pairs prompt after prompt, and --conversations 3"
@@ -324,7 +324,7 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
     assert "--system-as=first-user" in says(capsys, argv, 1)
 
 
-def test_the_default_folder_tells_settings_apart():
+def test_the_default_folder_distinguishes_settings():
     from holdfast.cli.drift import folder_name
     from holdfast.drift import load_suite
 
@@ -342,12 +342,12 @@ def test_the_default_folder_tells_settings_apart():
     assert long != named("--persona", "You are Bo, calm and old.")
 
 
-def test_an_edited_suite_has_a_folder_of_its_own(folder, suite, tmp_path, monkeypatch, capsys):
+def test_an_edited_suite_gets_its_own_folder(folder, suite, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     command = drift(folder, suite, tmp_path)
     at = command.index("--out")
     command = [*command[:at], *command[at + 2 :]]
-    assert main(command) == main(command) == 0  # the second is the first, finished
+    assert main(command) == main(command) == 0  # the second finds the first finished
     text = Path(suite).read_text()
     Path(suite).write_text(f"# no rule is another\n{text}")
     assert main(command) == 0

@@ -38,7 +38,7 @@ SHORT = Sampling(max_new_tokens=8)
 
 @pytest.fixture(autouse=True)
 def heeds_interrupts():
-    """Ctrl-C works in these tests also where they run in the background, which ignores it."""
+    """Makes Ctrl-C work even if the tests run in the background, where it is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -60,7 +60,7 @@ def say(folder, monkeypatch, capsys):
 
 @pytest.fixture
 def submitted(monkeypatch):
-    """The answers of all requests that a session takes in."""
+    """The answers to all requests that enter a session."""
     answers, enter = [], LocalSession.enter
 
     def noting(self, rendered):
@@ -100,7 +100,7 @@ def test_no_token_is_forwarded_twice(say, submitted):
     assert sum(reply.forwarded for reply in replies) == least_tokens(read)
 
 
-def test_a_method_steers_from_there_on(say):
+def test_a_method_steers_all_later_replies(say):
     _, out, err = say("the old town", "/method boost:factor=8", "and the river")
     first = expected(chat(SYSTEM, "the old town"))
     later = chat(SYSTEM, "the old town", first, "and the river")
@@ -109,7 +109,7 @@ def test_a_method_steers_from_there_on(say):
     assert steered_reply != expected(later, round=2) and "method: boost:factor=8" in err
 
 
-def test_replies_are_compared_beside_the_dialog(say, submitted):
+def test_replies_are_compared_outside_the_dialog(say, submitted):
     code, out, err = say("/compare none boost:factor=8", "the old town", "and the river")
     none, boost = (
         expected(chat(SYSTEM, "the old town"), method) for method in ("none", "boost:factor=8")
@@ -119,7 +119,7 @@ def test_replies_are_compared_beside_the_dialog(say, submitted):
     assert submitted[2].rendered.request.messages == chat(SYSTEM, "and the river")
 
 
-def test_a_retry_takes_the_place_of_the_reply(say, submitted):
+def test_a_retry_replaces_the_reply(say, submitted):
     say("the old town", "/retry", "and the river")
     first = chat(SYSTEM, "the old town")
     replies = [answer.result().text for answer in submitted[:2]]
@@ -128,7 +128,7 @@ def test_a_retry_takes_the_place_of_the_reply(say, submitted):
     assert submitted[2].rendered.request.messages == later
 
 
-def test_the_prompt_and_the_emphasis_change_on_the_way(say, submitted):
+def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, submitted):
     lines = ("the old town", "/emphasis old town", "/emphasis river", "and the river")
     _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
     requests = [answer.rendered.request for answer in submitted]
@@ -187,7 +187,7 @@ def test_help_lists_every_command(say):
         (["word " * 600], ["leaves no room"]),
     ],
 )
-def test_what_is_refused_ends_a_chat_without_a_terminal(say, lines, words):
+def test_a_refusal_ends_a_chat_without_a_terminal(say, lines, words):
     code, _, err = say(*lines, "/help")
     told = err.splitlines()[-1]
     assert code in (1, 2) and told.startswith("holdfast: "), err
@@ -195,7 +195,7 @@ def test_what_is_refused_ends_a_chat_without_a_terminal(say, lines, words):
 
 
 @pytest.mark.parametrize("text", ("[", '{"messages": 3}', '[{"role": "user", "content": "hi"}]'))
-def test_a_file_that_is_no_dialog_is_refused(say, tmp_path, text):
+def test_a_file_that_is_not_a_dialog_is_refused(say, tmp_path, text):
     (tmp_path / "dialog.json").write_text(text)
     code, _, err = say(options=("--messages", str(tmp_path / "dialog.json")))
     assert code == 2 and err.splitlines()[-1].startswith("holdfast: --messages")
@@ -235,7 +235,7 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_endpoint_that_steers_is_steered_and_tells_the_mass(say):
+def test_an_endpoint_that_steers_is_steered_and_reports_the_mass(say):
     with Server(steered, steering()) as server:
         lines = ("hello", "/method boost:factor=2", "and you", "/mass")
         code, out, _ = say(*lines, "/compare none spotlight:target=0.2", "why", to=server.url)
@@ -245,7 +245,7 @@ def test_an_endpoint_that_steers_is_steered_and_tells_the_mass(say):
     assert [body["steering"] for body in bodies] == specs and "0.500" in out
 
 
-def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot(say):
+def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot_do(say):
     def answer(body, number):
         return steered(None, number) if body is None else completion("Arr, \x1b[2J mate.")
 
@@ -271,19 +271,19 @@ def test_ctrl_c_hangs_up_on_an_endpoint(say):
     assert server.bodies[-1]["messages"] == list(chat(SYSTEM, "quick"))
 
 
-def test_every_method_that_is_completed_can_be_read():
+def test_every_completed_method_can_be_parsed():
     words, of_files = completions(), 0
     assert {"/method", "boost:factor=4", "none"} <= set(words)
     for spec in words:
         try:
             assert spec.startswith("/") or parse(spec) is not None
-        except UsageError as error:  # what has to be fitted first names a file that is not there
+        except UsageError as error:  # a fitted method names a file that does not exist
             assert "The fitted file" in str(error)
             of_files += 1
     assert len(words) - len(COMMANDS) - of_files > 8
 
 
-READY = r"\?25h"  # the cursor is shown behind the prompt
+READY = r"\?25h"  # the cursor is shown after the prompt
 
 
 class Terminal:
@@ -329,12 +329,12 @@ class Terminal:
 
 @pytest.mark.slow
 def test_a_terminal_shows_completes_compares_and_stops(folder):
-    long = ("--model", str(folder), "--system", SYSTEM, "--temperature", "0")  # 400 tokens at times
+    long = ("--model", str(folder), "--system", SYSTEM, "--temperature", "0")  # up to 400 tokens
     with Terminal(*long) as terminal:
         terminal.wait_for("/help lists the commands")
         terminal.wait_for(READY)
         terminal.type("/meth\t")
-        terminal.wait_for("od")  # only what is new may be drawn
+        terminal.wait_for("od")  # only new characters may be drawn
         terminal.type(" bo\t")
         terminal.wait_for("ost:factor=4")
         terminal.type("\r")

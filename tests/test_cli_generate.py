@@ -1,4 +1,4 @@
-"""`holdfast generate`, what commands say of the model they load, and mistyped commands."""
+"""`holdfast generate`, what commands say about the model they load, and mistyped commands."""
 
 import io
 import json
@@ -18,12 +18,12 @@ def generate(folder: Path, *more: str) -> list[str]:
     return ["generate", "--model", str(folder), "--max-new-tokens", "8", *more]
 
 
-def test_alone_it_prints_the_help(capsys):
+def test_without_a_command_the_help_is_printed(capsys):
     assert main([]) == 0
     assert "holdfast drift" in capsys.readouterr().out
 
 
-def test_asterisks_without_marks_are_told(folder, capsys):
+def test_asterisks_without_the_marks_option_are_reported(folder, capsys):
     assert main(generate(folder, "--user", "hello *there*")) == 0
     assert "--marks" in capsys.readouterr().err
     assert main(generate(folder, "--user", "2 * 3")) == 0
@@ -48,13 +48,13 @@ def test_a_chat_from_a_file_or_from_the_standard_input(folder, tmp_path, capsys,
 
 
 @pytest.mark.parametrize("text", ("[", "{}", "3", '[{"role": "user"}]', "[" * 100_000))
-def test_a_file_that_is_no_chat_gets_one_sentence(folder, tmp_path, capsys, text):
+def test_a_file_that_is_not_a_chat_gets_one_sentence(folder, tmp_path, capsys, text):
     (tmp_path / "chat.json").write_text(text)
     assert main(generate(folder, "--messages", str(tmp_path / "chat.json"))) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_warning_is_a_sentence(folder, capsys, monkeypatch):
+def test_a_warning_is_printed_as_a_sentence(folder, capsys, monkeypatch):
     def warn(*_):
         warnings.warn("mind this.", stacklevel=1)
 
@@ -81,14 +81,14 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
     assert "not both" in capsys.readouterr().err
 
 
-def test_options_of_endpoints_may_be_for_another_model_than_the_first(monkeypatch):
+def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatch):
     loaded = []
     monkeypatch.setattr(loading, "load_named", lambda arguments: loaded.append(arguments.model))
     for words in (
         ["drift", "--user-model", "http://localhost:9/v1", "--api-key-env", "A_KEY"],
         ["reproduce", "li2024", "--endpoint", "http://localhost:9/v1", "--endpoint-model", "far"],
         ["trace", "--model", "http://localhost:9/v1", "--timeout", "5"],
-        ["drift", "--concurrency", "8"],  # what it is anyhow
+        ["drift", "--concurrency", "8"],  # the default
     ):
         loading.load_model(parser().parse_args(words))
     assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
@@ -152,7 +152,7 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
     assert "loading" not in told
 
 
-def test_what_loads_is_told_before_torch_is_imported(monkeypatch, capsys):
+def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
     monkeypatch.setattr(loading, "load_here", lambda arguments: capsys.readouterr().err)
     for words in (["drift"], ["trace"], ["profile"]):
         assert loading.load_model(parser().parse_args(words)) == "holdfast: loading default ...\n"

@@ -1,4 +1,4 @@
-"""What `holdfast.client` puts into a request, for both servers that steer."""
+"""The request bodies of `holdfast.client`, for both servers that steer."""
 
 import pytest
 
@@ -33,7 +33,7 @@ CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "He
         ),
     ],
 )
-def test_the_body_says_what_is_asked(options, body):
+def test_the_body_contains_the_options(options, body):
     assert client.steer(**options) == body
 
 
@@ -53,13 +53,13 @@ def test_the_body_says_what_is_asked(options, body):
         ({"server": "vllm", "emphasis": ["a", "b"]}, ["['a', 'b']", "server='holdfast'"]),
     ],
 )
-def test_what_a_server_cannot_be_told_is_refused(options, words):
+def test_options_that_a_server_cannot_accept_are_refused(options, words):
     with pytest.raises(UsageError) as caught:
         client.steer(**options)
     assert all(word in str(caught.value) for word in words), caught.value
 
 
-def test_a_method_of_ones_own_is_unknown_to_servers():
+def test_a_custom_method_is_unknown_to_servers():
     class Louder(Boost):
         name = "louder"
 

@@ -36,14 +36,14 @@ def test_a_reader_agrees_on_what_repeats(kind):
     assert sum(agreed) >= 57  # own 57, other 58, loops 57
 
 
-def test_shares_are_of_the_words_in_runs_of_four():
+def test_shares_count_the_words_in_runs_of_four():
     first = "I like to walk by the river."
     copied = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
     assert (copied.same, copied.other) == (0.0, 0.5)  # four words of eight
     turns = [("user", first), ("agent", "No."), ("user", "Yes: i LIKE to walk by the river!")]
     assert repetitions(turns)[2].same == 0.875
     assert repetitions(turns)[2].other == 0.0
-    # the share is of one earlier turn, not of all together
+    # counted against one earlier turn, not against all together
     two = [("user", "one two three four"), ("user", "five six seven eight")]
     assert repetitions([*two, ("user", "one two three four five six seven eight")])[2].same == 0.5
 
@@ -81,7 +81,7 @@ def parrot(tmp_path):
     return drift.run(Parrot(), SUITE, tmp_path / "parrot", settings)
 
 
-def test_records_hold_it_for_every_turn(parrot):
+def test_records_contain_the_repetition_of_every_turn(parrot):
     for record in parrot.records:
         starter, first, second, *_ = record["turns"]
         assert starter["repeats"] == first["repeats"] == {"own": 0.0, "other": 0.0, "loops": 0.0}
@@ -117,7 +117,7 @@ def test_old_records_are_measured_on_their_texts(parrot):
     assert [count_turns(item.records) for item in read_series(read_run(parrot.folder))] == kept
 
 
-def test_of_a_replayed_dialog_the_replies_alone_count(tmp_path):
+def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
     loop = "I have told you that already, my friend."
     messages = [("user", loop), ("assistant", loop), ("user", loop), ("assistant", "Good night!")]
     logs = tmp_path / "logs.jsonl"
@@ -132,7 +132,7 @@ def test_of_a_replayed_dialog_the_replies_alone_count(tmp_path):
 
 
 def broken(pattern):
-    """A dialog whose turns are broken where the pattern has an x, two turns a round."""
+    """The round from which a dialog has collapsed; each x is a broken turn, two turns a round."""
     turns = []
     for place, mark in enumerate(f".{pattern}"):
         turn = {"speaker": "agent" if place % 2 == 0 and place else "user", "text": ""}
@@ -147,13 +147,13 @@ def broken(pattern):
         (".......", None),
         (".....xx", None),  # two turns may be chance
         ("....xxx", 3),
-        ("x......", None),  # and a single one is got over
-        ("x...xxx", 1),  # half of all that follow
+        ("x......", None),  # nor does a single one count
+        ("x...xxx", 1),  # half of all the turns that follow
         ("x.....xxx", 4),
         (".xxx....", None),  # it recovered
     ],
 )
-def test_a_conversation_has_collapsed_where_half_of_what_follows_is_broken(pattern, first):
+def test_a_conversation_has_collapsed_when_half_of_what_follows_is_broken(pattern, first):
     assert broken(pattern) == first
 
 
@@ -174,7 +174,7 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
     assert told["collapse"]["without_collapsed"]["conversations"] == 4
 
 
-def test_a_sound_run_has_its_numbers_and_no_sentence(tmp_path):
+def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=3, methods=("none",)))
     for record in run.records:
         for turn in record["turns"]:

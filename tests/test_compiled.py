@@ -1,4 +1,4 @@
-"""Compiled models are steered, uncompiled: `torch.compile`, and `generate` with a static cache."""
+"""Compiled models run uncompiled while steered: `torch.compile`, `generate` with static caches."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +13,7 @@ from holdfast import Boost, Pasta, SplitSoftmax
 from holdfast.errors import UsageError
 
 ROUNDING = 2e-5  # logits of three layers of large random weights
-MOVED = 1e-2  # what steering moves those by is far more
+MOVED = 1e-2  # steering moves them by far more
 METHODS = [[SplitSoftmax(0.3)], [Boost(5)], [Pasta(0.05, {(0, 1), (2, 3)})]]
 
 
@@ -45,7 +45,7 @@ def by_its_forward(made):
 
 @pytest.mark.parametrize("loaded_here", [False, True])
 @pytest.mark.parametrize("compile_it", [by_torch_compile, in_place, by_its_forward])
-def test_a_model_that_was_compiled_before_is_steered_block_by_block(compile_it, loaded_here):
+def test_a_model_compiled_beforehand_is_steered_only_within_each_block(compile_it, loaded_here):
     made = model.__wrapped__().hf_model if loaded_here else hugging_face()
     ids, mask, span = prompts()
     given = {"attention_mask": mask, "use_cache": False}
@@ -64,7 +64,7 @@ def test_a_model_that_was_compiled_before_is_steered_block_by_block(compile_it, 
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma3_text"])
-def test_generate_with_a_static_cache_is_steered_where_it_would_compile(kind):
+def test_generate_with_a_static_cache_is_steered_even_if_it_would_compile(kind):
     options = {"sliding_window": 8} if kind == "gemma3_text" else {}
     made, (ids, mask, span) = hugging_face(kind, **options), prompts()
     compiling = CompileConfig(backend="eager", mode=None)
@@ -84,7 +84,7 @@ def test_generate_with_a_static_cache_is_steered_where_it_would_compile(kind):
     assert apart(logits(compile_config=compiling), plain) < ROUNDING
 
 
-def test_a_compiled_pass_of_another_thread_is_bound_or_refused():
+def test_a_compiled_pass_in_another_thread_is_refused_unless_bound():
     made, (ids, mask, span) = hugging_face(), prompts()
     compiled = torch.compile(made, backend="eager")
 

@@ -1,4 +1,4 @@
-"""Foretelling lost probes: states are those of whole passes, and AUCs are of unseen families."""
+"""Predicting lost probes: states equal those of whole passes, and AUCs are for unseen families."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ from window import history
 FAMILIES, ROUNDS, SIZE = 30, 6, 8
 
 
-def test_states_read_from_a_shared_cache_are_those_of_a_whole_pass():
+def test_states_read_from_a_shared_cache_equal_those_of_a_whole_pass():
     model = holdfast.load("default")
     texts = ("Hello.", "Hi there!", "What is new?", "Nothing much.")
     speakers = ("user", "agent")
@@ -42,7 +42,7 @@ def test_states_read_from_a_shared_cache_are_those_of_a_whole_pass():
 
 
 @pytest.mark.parametrize("signal", ["outcome", "category", "nothing"])
-def test_a_regression_foretells_what_the_states_tell_of_unseen_families(signal):
+def test_a_regression_predicts_for_unseen_families_what_the_states_encode(signal):
     rng = np.random.default_rng(0)
     family = np.repeat(np.arange(FAMILIES), ROUNDS)
     category = family % 2

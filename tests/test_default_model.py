@@ -1,4 +1,4 @@
-"""The model in the package: what it is, and that it does what its card says."""
+"""The bundled model: its size and licence, and that it does what its card says."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ ARRS = {"name": "contains", "words": ["arr", "ahoy", "matey", "hearty"], "all": 
         ("Always talk like a pirate.", ARRS),
     ),
 )
-def test_it_follows_a_system_prompt_and_does_not_without_one(default, system, measure):
+def test_it_complies_with_a_system_prompt_only_when_given_one(default, system, measure):
     measure = holdfast.measures.build(measure)
     asked = [{"role": "user", "content": "Tell me about the garden."}]
     prompted = [{"role": "system", "content": system}, *asked]
@@ -49,7 +49,7 @@ def test_it_follows_a_system_prompt_and_does_not_without_one(default, system, me
     assert measure.score(default.generate(asked, sampling=GREEDY).text).value <= 0.5
 
 
-def test_round_one_follows_and_mass_falls(default, tmp_path):
+def test_it_follows_its_prompt_in_round_one_and_the_mass_falls(default, tmp_path):
     settings = drift.Settings(rounds=3, conversations=24, batch=24, seed=11)
     run = drift.run(default, drift.load_suite("starter"), tmp_path / "run", settings)
     probes = [probe for record in run.records for probe in record["probes"]]
@@ -82,7 +82,7 @@ def test_the_starter_suite_is_held_out():
         assert any(text.startswith(a) and text.endswith(b) for a, b in starts), text
 
 
-def test_the_bot_that_ships_is_kept_at_first_and_its_measures_tell(default, tmp_path):
+def test_the_bundled_bot_keeps_its_rules_at_first_and_its_measures_discriminate(default, tmp_path):
     (case,) = drift.load_suite("bot").cases
     for rule in case.rules:
         assert min(rule.measure.score(reply).value for reply in rule.follows) == 1

@@ -24,7 +24,7 @@ DOCUMENT = (ROOT / "docs" / "deploying.md").read_text()
 
 
 def served(words: list[str]):
-    """The arguments of `holdfast serve` in a command, as the command line reads them."""
+    """The arguments of `holdfast serve` in a command, as the CLI parses them."""
     return parser().parse_args(words[words.index("serve") :])
 
 
@@ -53,7 +53,7 @@ def test_the_unit_starts_the_server_and_waits_as_long_as_a_request_may_take():
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
-def test_systemd_reads_the_unit(tmp_path):
+def test_systemd_accepts_the_unit(tmp_path):
     text = (DEPLOY / "holdfast.service").read_text()
     text = text.replace("/opt/holdfast/bin/holdfast", "/bin/true")
     (tmp_path / "holdfast.service").write_text(text.replace("/usr/bin/curl", "/bin/true"))
@@ -80,8 +80,8 @@ def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
 
 
 @pytest.mark.skipif(not shutil.which("nginx"), reason="there is no nginx")
-def test_tokens_come_through_nginx_one_after_the_other(url, tmp_path):  # noqa: F811
-    """With the file as it is, but without TLS and under a port of its own."""
+def test_nginx_passes_tokens_on_one_by_one(url, tmp_path):  # noqa: F811
+    """Uses the shipped file, but without TLS and on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Dialogs that were held: read in every form, replayed as they are, and probed at every round."""
+"""Recorded dialogs: read in every format, replayed unchanged, and probed in every round."""
 
 import json
 from dataclasses import replace
@@ -20,14 +20,14 @@ BREAD = SUITE.cases[0].system_prompt
 
 
 def said(*texts, system=""):
-    """OpenAI's messages: the system prompt where there is one, then user and assistant in turn."""
+    """OpenAI messages: the system prompt, if any, then user and assistant in turn."""
     first = [{"role": "system", "content": system}] if system else []
     roles = ("user", "assistant")
     return first + [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
 
 
 def shared(*texts):
-    """ShareGPT's."""
+    """ShareGPT messages, without a system prompt."""
     speakers = ("human", "gpt")
     return [{"from": speakers[at % 2], "value": text} for at, text in enumerate(texts)]
 
@@ -51,7 +51,7 @@ def write(path, *lines):
 
 @pytest.fixture
 def logs(tmp_path):
-    """Three dialogs: under a prompt of the suite, under another, and under none."""
+    """Three dialogs: with a system prompt of the suite, with another one, and without any."""
     return write(
         tmp_path / "logs.jsonl",
         {"messages": said("u1", "a1", "u2", "a2", "u3", system=BREAD), "id": 7},
@@ -60,7 +60,7 @@ def logs(tmp_path):
     )
 
 
-def test_the_forms_of_a_dialog(logs):
+def test_dialogs_are_read_in_every_format(logs):
     dialogs = read_dialogs(logs)
     assert (dialogs.name, dialogs.rounds) == ("logs.jsonl", 3) and len(dialogs.fingerprint) == 64
     first, second, third = dialogs.dialogs
@@ -69,7 +69,7 @@ def test_the_forms_of_a_dialog(logs):
     assert third.system == "" and len(third.rounds) == 3
 
 
-def test_what_one_speaker_says_in_several_messages_is_one_turn(tmp_path):
+def test_consecutive_messages_of_one_speaker_become_one_turn(tmp_path):
     parts = [{"type": "text", "text": "Look"}, {"type": "text", "text": "here"}]
     chat = [
         {"role": "developer", "content": "Be kind."},
@@ -83,7 +83,7 @@ def test_what_one_speaker_says_in_several_messages_is_one_turn(tmp_path):
 
 
 def as_openai(messages):
-    """As logs have them: the arguments of calls are text, and a call may have no content."""
+    """As in logs: the arguments of calls are text, and a call may have no content."""
     said = [dict(message) for message in messages]
     for message in said:
         for call in message.get("tool_calls", ()):
@@ -97,7 +97,7 @@ FUNCTION = {"name": "look", "arguments": {"at": "the price", "many": 2}}
 SCHEMA = {"input_schema": LOOK["function"]["parameters"]}
 USED = {"type": "tool_use", "id": "t", "name": "look", "input": FUNCTION["arguments"]}
 DONE = {"type": "tool_result", "tool_use_id": "t", "content": "nine"}
-BLOCKS = {  # Anthropic's
+BLOCKS = {  # Anthropic's format
     "system": "Be kind.",
     "tools": [{"name": "look", "description": "Be kind.", **SCHEMA}],
     "messages": [
@@ -114,7 +114,7 @@ BLOCKS = {  # Anthropic's
         {"role": "assistant", "content": "It is nine."},
     ],
 }
-SHARED = {  # ShareGPT's
+SHARED = {  # ShareGPT's format
     "tools": json.dumps([LOOK["function"]]),
     "conversations": [
         {"from": "system", "value": "Be kind."},
@@ -128,14 +128,14 @@ SHARED = {  # ShareGPT's
 
 
 @pytest.mark.parametrize("line", (as_openai(looked_up("Be kind.")), BLOCKS, SHARED))
-def test_a_dialog_with_tools_is_the_same_in_every_form(tmp_path, line):
+def test_a_dialog_with_tools_is_the_same_in_every_format(tmp_path, line):
     (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", line)).dialogs
     assert (dialog.system, dialog.tools) == ("Be kind.", (LOOK,))
     assert dialog.messages == list(looked_up("Be kind."))[1:]
     assert spoken(dialog) == [("What is it?", "I will look.\n\nIt is nine.")]
 
 
-def test_results_belong_to_their_calls_and_a_turn_cut_off_is_left_out(tmp_path):
+def test_results_are_matched_to_their_calls_and_a_turn_cut_off_is_left_out(tmp_path):
     calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
     chat = [
         *said("u1"),
@@ -175,7 +175,7 @@ def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_p
     assert "as it was recorded; with calls of look" in page
 
 
-def test_dialogs_whose_tools_the_template_leaves_out_are_left_out_and_named(tmp_path, capsys):
+def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, capsys):
     logs = write(tmp_path / "logs.jsonl", said("u1", "a1"), as_openai(looked_up(BREAD)))
     plain = replace(model(), tokenizer=tokenizer(TOOLED.replace("if tools", "if false")))
     cast = drift.Cast(dialogs=logs)
@@ -200,7 +200,7 @@ def test_dialogs_whose_tools_the_template_leaves_out_are_left_out_and_named(tmp_
     assert "1 dialog replayed" in told
 
 
-def test_a_dialog_is_replayed_as_it_is_and_probed_at_every_round(logs, tmp_path):
+def test_a_dialog_is_replayed_unchanged_and_probed_in_every_round(logs, tmp_path):
     scripted = Scripted()
     records = replayed(tmp_path / "run", logs, scripted=scripted)
     assert [record["conversation"] for record in records] == [0, 1, 2]
@@ -221,7 +221,7 @@ def test_a_dialog_is_replayed_as_it_is_and_probed_at_every_round(logs, tmp_path)
     assert all(record["user"]["id"] is None for record in records)
 
 
-def test_which_system_prompt_a_dialog_has(logs, tmp_path):
+def test_a_dialog_keeps_a_system_prompt_of_the_suite_or_is_given_one(logs, tmp_path):
     records = replayed(tmp_path / "run", logs)
     kinds = "own", "in place of another", "added"
     expected = [{"line": n, "system_prompt": kind} for n, kind in enumerate(kinds, 1)]
@@ -235,7 +235,7 @@ def test_which_system_prompt_a_dialog_has(logs, tmp_path):
     assert [r["agent"]["id"] for r in in_turn] == ["case-bread", "case-rain", "case-music"]
 
 
-def test_the_rounds_and_conversations_that_are_taken(logs, tmp_path):
+def test_settings_limit_the_rounds_and_conversations_replayed(logs, tmp_path):
     after = replayed(tmp_path / "after", logs, replace(REPLAY, probe_at="after-round"))
     assert [[p["round"] for p in r["probes"]] for r in after] == [[1, 2], [1], [1, 2, 3]]
     few = replace(REPLAY, rounds=2, conversations=1)
@@ -245,7 +245,7 @@ def test_the_rounds_and_conversations_that_are_taken(logs, tmp_path):
     assert len(more) == 3 and more[0] == first
 
 
-def test_a_run_is_known_by_its_dialogs(logs, tmp_path):
+def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
     def again(dialogs):
         cast = drift.Cast(dialogs=dialogs)
         return drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
@@ -262,7 +262,7 @@ def test_a_run_is_known_by_its_dialogs(logs, tmp_path):
     assert "1 with the agent’s system prompt as they have it" in page
 
 
-def test_a_replay_computes_a_dialog_once_and_does_not_depend_on_what_runs_beside_it(tmp_path):
+def test_a_replay_computes_each_dialog_once_and_does_not_depend_on_the_batch(tmp_path):
     talk = said(*(f"the garden is green {n} and the river runs" for n in range(8)))
     logs = write(tmp_path / "logs.jsonl", *([talk] * 3))
     run = drift.run(model(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
@@ -275,7 +275,7 @@ def test_a_replay_computes_a_dialog_once_and_does_not_depend_on_what_runs_beside
     assert texts(again) == texts(run)
 
 
-def test_a_summary_of_a_replay_is_told_of_its_tools(tmp_path):
+def test_the_summary_request_of_a_replay_includes_its_tool_calls(tmp_path):
     logs = write(tmp_path / "logs.jsonl", as_openai([*looked_up(BREAD), *said("u", "a")]))
     scripted = Scripted(context=6)
     replayed(tmp_path / "run", logs, replace(REPLAY, context="summarise"), scripted=scripted)
@@ -301,7 +301,7 @@ def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
         replayed(tmp_path / "tiny", logs, settings, scripted=Scripted(context=1))
 
 
-def test_the_headline_is_of_rounds_that_half_of_the_dialogs_reach(tmp_path):
+def test_the_headline_covers_rounds_that_half_of_the_dialogs_reach(tmp_path):
     logs = write(tmp_path / "logs.jsonl", *([said("u", "a", "v", "b")] * 3), said(*"uavbwcxd"))
     run = drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
     (series,) = read_series(run)
@@ -337,7 +337,7 @@ def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
         ({"conversations": [{"from": 3, "value": "x"}]}, "message 1: it has the role 3; known are"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_dialog_is_refused_with_its_number(tmp_path, line, words):
+def test_a_line_that_is_not_a_dialog_is_refused_with_its_number(tmp_path, line, words):
     text = line if isinstance(line, str) else json.dumps(line)
     path = tmp_path / "logs.jsonl"
     path.write_text(json.dumps(said("u", "a")) + "\n" + text)
@@ -347,7 +347,7 @@ def test_a_line_that_is_no_dialog_is_refused_with_its_number(tmp_path, line, wor
     assert str(path) in str(refused.value) and str(refused.value).endswith(".")
 
 
-def test_a_file_that_holds_no_dialog_is_refused(tmp_path):
+def test_a_file_without_readable_dialogs_is_refused(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n\n")
     (tmp_path / "latin.jsonl").write_bytes(b'["caf\xe9"]')
     told = {"missing": "cannot be read", "empty": "holds no dialog", "latin": "not UTF-8 text"}
@@ -356,7 +356,7 @@ def test_a_file_that_holds_no_dialog_is_refused(tmp_path):
             read_dialogs(tmp_path / f"{name}.jsonl")
 
 
-def test_nobody_else_is_the_user_of_a_replay(logs, tmp_path, capsys):
+def test_a_replay_refuses_personas_user_models_and_user_prompts(logs, tmp_path, capsys):
     with pytest.raises(UsageError, match=r"--dialogs logs.jsonl and --user-model scripted"):
         cast = drift.Cast(dialogs=logs, user_model=Scripted())
         drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)

@@ -1,4 +1,4 @@
-"""What the README and the pages under docs/ show works: code, suites, commands, links, tables."""
+"""Code, suites, commands, links and tables in the README and the pages under docs/ work."""
 
 import importlib.util
 import json
@@ -28,7 +28,7 @@ MESSAGES = [
     {"role": "system", "content": "Always reply in French."},
     {"role": "user", "content": "Do you like the garden?"},
 ]
-# What a page calls by a name that is not here, and what stands for it in the test.
+# Names on the pages that do not exist here, and their replacements in the tests.
 INSTEAD = {
     "meta-llama/Llama-3.2-1B-Instruct": str(DEFAULT_FOLDER),
     'model="MODEL"': 'model="default"',
@@ -37,7 +37,7 @@ INSTEAD = {
     'run(model, "core"': 'run(model, "starter", settings=drift.Settings(2, 2)',
 }
 ADDRESS = "http://127.0.0.1:8000"
-# What other environments install: `make integrations` and `make llama-test`.
+# Packages that only other environments install: `make integrations` and `make llama-test`.
 NEEDS = {"scaling.md": "ray", "integrations.md": "lm_eval", "llama.md": "llama_cpp"}
 
 
@@ -74,7 +74,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 def names_for(page: Path, url: str) -> dict[str, Any]:
-    """What stands on a page without being made there."""
+    """Names that a page uses without defining them."""
     if page.name == "vllm.md":  # `holdfast serve` reads the plug-in's spelling too
         return {"client": openai.OpenAI(base_url=f"{url}/v1", api_key="none"), "messages": MESSAGES}
     if page.name == "steering.md":
@@ -91,7 +91,7 @@ def names_for(page: Path, url: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", with_code("python"), ids=lambda page: page.name)
 def test_python_blocks_run(page, folder, server, capsys):
-    """The blocks of a page run one after the other, as a reader would run them."""
+    """The blocks of a page run in order, as a reader would run them."""
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name], reason="of another environment")
     names = {"__name__": "__main__", **names_for(page, server.url)}
@@ -118,7 +118,7 @@ def test_suites_load(page, folder):
         assert load_suite(path, allow_code=True, probed=probed).cases
 
 
-def test_the_rules_of_the_pizza_bot_tell_kept_from_broken(folder):
+def test_the_rules_of_the_pizza_bot_distinguish_kept_from_broken(folder):
     suite = load_suite("pizza.yaml")
     (case,) = suite.cases
 
@@ -140,13 +140,13 @@ def test_commands_parse(page, folder):
     for words in commands_of(page):
         arguments = parser().parse_args(words)
         given = getattr(arguments, "method", None) or ()
-        if words[0] == "fit":  # a method's name alone
+        if words[0] == "fit":  # takes only the name of a method
             continue
         for spec in [given] if isinstance(given, str) else given:
             parse(spec)
 
 
-def test_commands_are_found_on_the_pages_that_show_some():
+def test_commands_are_found_on_the_pages():
     assert sum(len(commands_of(page)) for page in PAGES) > 50
     commands = [words for page in PAGES for words in commands_of(page)]
     assert ["generate", "--system", "Always reply in French."] in commands
@@ -155,13 +155,13 @@ def test_commands_are_found_on_the_pages_that_show_some():
 @pytest.mark.parametrize("page", with_code("json"), ids=lambda page: page.name)
 def test_json_blocks_are_json(page):
     for block in blocks_of(page, "json"):
-        whole = block.text.startswith(("{", "["))  # else fields of an object
+        whole = block.text.startswith(("{", "["))  # otherwise the fields of an object
         for text in _values(block.text) if whole else ["{" + block.text + "}"]:
             json.loads(text)
 
 
 def _values(text: str) -> list[str]:
-    """One value, or one on each line."""
+    """One value, or one per line."""
     try:
         json.loads(text)
     except ValueError:
@@ -170,7 +170,7 @@ def _values(text: str) -> list[str]:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
-def test_the_request_by_curl_is_answered(server):
+def test_the_curl_request_is_answered(server):
     blocks = blocks_of(ROOT / "docs" / "serving.md", "sh")
     (command,) = [block.text for block in blocks if block.text.startswith("curl ")]
     words = ["bash", "-c", command.replace(ADDRESS, server.url)]
@@ -191,7 +191,7 @@ def test_links_lead_to_files_and_headings(page):
         assert file.exists() and (not anchor or anchor in anchors_of(file)), told
 
 
-def test_the_tables_are_those_of_the_records():
+def test_the_tables_match_the_records():
     code = ROOT / "benchmarks" / "tables.py"
     spec = importlib.util.spec_from_file_location("tables", code)
     tables = importlib.util.module_from_spec(spec)
@@ -208,7 +208,7 @@ def test_the_tables_are_those_of_the_records():
     assert sum("<!-- /" in text for text in written.values()) > 10
 
 
-def test_the_page_of_records_names_every_field_of_a_recorded_run():
+def test_the_records_page_names_every_field_of_a_recorded_run():
     told = set(re.findall(r"`([\w.]+)`", (ROOT / "docs" / "records.md").read_text()))
     for folder in (ROOT / "tests/data/recorded/schema-3").rglob("manifest.json"):
         manifest = json.loads(folder.read_text())

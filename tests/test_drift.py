@@ -65,7 +65,7 @@ class Scripted(ScriptedModel):
 
 
 class Says(Scripted):
-    """A model that always says the same."""
+    """A model that always gives the same reply."""
 
     def __init__(self, reply):
         super().__init__()
@@ -75,7 +75,7 @@ class Says(Scripted):
         return self.reply
 
 
-def test_views_and_probes_are_those_of_the_paper(tmp_path):
+def test_views_and_probes_match_the_paper(tmp_path):
     scripted = Scripted()
     settings = drift.Settings(rounds=2, conversations=1, seed=1)
     record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
@@ -88,7 +88,7 @@ def test_views_and_probes_are_those_of_the_paper(tmp_path):
         [s_b, a1],
         [s_a, f"You asked: {a1}\nI answered: {b1}"],
         [s_b, p_b],
-        [s_b, p_a],  # round 1: the unloaded model
+        [s_b, p_a],  # round 1: before any dialog
         [s_b, a1, b1, p_b],
         [s_b, a1, b1, p_a],
         [s_b, a1, b1, a2],
@@ -97,7 +97,7 @@ def test_views_and_probes_are_those_of_the_paper(tmp_path):
     assert record["user"]["id"] == pairing.user.id != pairing.agent.id == record["agent"]["id"]
 
 
-def test_a_conversation_followed_from_its_opening_is_that_of_a_run(tmp_path):
+def test_a_dialog_followed_from_its_opening_equals_that_of_a_run(tmp_path):
     settings = drift.Settings(rounds=3, conversations=1, seed=1)
     record = drift.run(Scripted(), SUITE, tmp_path / "run", settings).records[0]
     dialog = Dialog(draw_pairing(SUITE, settings, 0))
@@ -114,7 +114,7 @@ def test_after_round_probes_follow_the_agents_turn(tmp_path):
     assert asked == [*(turn["text"] for turn in record["turns"]), record["probes"][0]["question"]]
 
 
-def test_a_dialog_that_fills_the_context_ends_and_the_others_go_on(tmp_path):
+def test_dialogs_that_fill_the_context_end_early_without_failing_the_run(tmp_path):
     settings = drift.Settings(rounds=5, conversations=2)
     records = drift.run(Scripted(context=4), SUITE, tmp_path / "run", settings).records
     assert [record["ended"] for record in records] == [{"round": 3, "why": "context"}] * 2
@@ -162,7 +162,7 @@ def test_least_tokens_counts_each_token_of_each_view_once():
     assert least_tokens(views) == 3 + 1 + 1 + 2
 
 
-def test_no_token_is_forwarded_twice(tmp_path):
+def test_hardly_any_token_is_forwarded_twice(tmp_path):
     run = drift.run(model(), SUITE, tmp_path / "run", QUICK)
     tokens = [record["tokens"] for record in run.records]
     forwarded, least = (sum(count[key] for count in tokens) for key in ("forwarded", "least"))
@@ -177,12 +177,12 @@ def test_repeating_gives_the_same_records_and_draws_do_not_depend_on_the_batch(t
 
 
 def exact():
-    """In float64, where what runs beside a conversation changes no digit of a record."""
+    """The tiny model in float64, where the rest of the batch changes no digit of a record."""
     return model(dtype="float64")
 
 
 def run_in_child(out: Path) -> None:
-    """What is killed: the same run, in a process of its own."""
+    """Makes or resumes the run, in the test's own process or in one that is killed."""
     import torch
 
     torch.set_num_threads(1)
@@ -190,7 +190,7 @@ def run_in_child(out: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
+def test_a_run_killed_20_times_and_resumed_equals_an_uninterrupted_one(tmp_path):
     run_in_child(tmp_path / "whole")
     whole = (tmp_path / "whole" / "records.jsonl").stat().st_size
     # forks from a process that has imported everything
@@ -202,8 +202,7 @@ def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
         return (out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0
 
     for attempt in range(20):
-        # moments are told by what has been written, not by the clock, so that slow machines are hit
-        # in mid-run too
+        # kills by the size of the records, not by time, so that slow machines are hit mid-run too
         goal = written() + (whole * rng.random() / 20 if attempt % 4 else 0)
         child = server.Process(target=run_in_child, args=(out,))
         child.start()
@@ -219,7 +218,7 @@ def test_killed_at_20_moments_and_resumed_equals_uninterrupted(tmp_path):
     assert without_time(read_run(out)) == without_time(read_run(tmp_path / "whole"))
 
 
-def test_an_extended_run_equals_one_at_once(tmp_path):
+def test_an_extended_run_equals_one_made_at_once(tmp_path):
     few = replace(QUICK, rounds=2)
     more = replace(few, conversations=8)
     fixes = [(SplitSoftmax(0.3),), (Repetition(1.0),)]
@@ -227,7 +226,7 @@ def test_an_extended_run_equals_one_at_once(tmp_path):
     out = tmp_path / "extended"
     drift.run(exact(), SUITE, out, few, [()])
     drift.run(exact(), SUITE, out, few, [fixes[0]])  # another method
-    drift.run(exact(), SUITE, out, more, [fixes[1], ()])  # more, the methods in another order
+    drift.run(exact(), SUITE, out, more, [fixes[1], ()])  # more, in another order of methods
     extended = drift.run(exact(), SUITE, out, more, [fixes[0]])
     assert texts(extended) == texts(whole)
     assert without_time(extended) == without_time(whole)
@@ -300,7 +299,7 @@ def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp
         drift.run(Scripted(), SUITE, tmp_path / "True", QUICK)
 
 
-def test_half_a_surrogate_is_recorded_read_back_and_shown(tmp_path):
+def test_a_lone_surrogate_is_recorded_read_back_and_shown(tmp_path):
     run = drift.run(Says("half \ud83d"), SUITE, tmp_path / "run", QUICK)
     texts = {turn["text"] for record in run.records for turn in record["turns"][1:]}
     assert texts == {"half \ud83d"}
@@ -315,7 +314,7 @@ def test_methods_the_model_cannot_apply_are_refused_before_anything_is_written(t
     assert not (tmp_path / "run").exists()
 
 
-def test_requests_that_make_no_sense_are_refused(tmp_path):
+def test_settings_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"rounds.*0"):
         drift.Settings(rounds=0)
     with pytest.raises(UsageError, match="given twice"):
@@ -359,14 +358,14 @@ def test_each_rule_is_scored_by_its_own_measure(tmp_path):
     assert {p["rule"]: p["score"] for p in record["probes"]} == {"bread": 1, "rain": 1, "music": 0}
 
 
-def test_a_rule_draws_the_same_whatever_stands_beside_it():
+def test_a_rule_draws_the_same_probe_whatever_other_rules_there_are():
     alone = replace(ONE_BOT, cases=(replace(BOT, rules=BOT.rules[1:2]),))
     for number in range(6):
         (mine,) = draw_pairing(alone, BRIEF, number).every_probe
         assert mine in draw_pairing(ONE_BOT, BRIEF, number).every_probe
 
 
-def test_a_persona_is_the_user_model_and_is_not_adopted(tmp_path):
+def test_a_persona_prompts_the_user_model_and_adoption_is_not_probed(tmp_path):
     scripted = Scripted()
     suite = replace(ONE_BOT, personas=PERSONAS)
     records = drift.run(scripted, suite, tmp_path / "run", BRIEF).records
@@ -382,7 +381,7 @@ def test_a_persona_is_the_user_model_and_is_not_adopted(tmp_path):
         assert questions[0] == questions[1]
 
 
-def test_who_the_user_model_is_follows_from_the_suite_unless_it_is_said():
+def test_the_source_of_the_user_prompt_follows_from_the_suite_unless_given():
     both = replace(SUITE, personas=PERSONAS)
     for suite, chosen, source in (
         (SUITE, "auto", "suite"),
@@ -395,7 +394,7 @@ def test_who_the_user_model_is_follows_from_the_suite_unless_it_is_said():
         assert user_prompt_of(suite, replace(BRIEF, user_prompt=chosen)) == source
 
 
-def test_rules_of_both_speakers_are_probed_where_the_user_is_a_bot_too(tmp_path):
+def test_rules_of_both_speakers_are_probed_if_the_user_is_a_bot_too(tmp_path):
     suite = replace(SUITE, cases=(BOT, SUITE.cases[1]))
     for record in drift.run(Scripted(), suite, tmp_path / "run", BRIEF).records:
         probes = [p for p in record["probes"] if p["round"] == 1]
@@ -421,7 +420,7 @@ def test_balanced_pairs_meet_equally_often_from_the_start(personas):
     assert [(pairing.agent.id, pairing.user.id) for pairing in again] == pairs
 
 
-def test_all_pairs_with_personas_are_every_case_with_every_persona():
+def test_all_pairs_with_personas_combine_every_case_with_every_persona():
     suite = replace(SUITE, personas=PERSONAS)
     drawn = [draw_pairing(suite, replace(BRIEF, pairs="all"), number) for number in range(6)]
     assert len({(pairing.agent.id, pairing.user.id) for pairing in drawn}) == 6

@@ -1,4 +1,4 @@
-"""`--dry-run`: counts that are exact, a first piece that is recorded, and what it comes to."""
+"""`--dry-run`: exact counts, a first piece that is recorded, and the estimate made from it."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ def records(count=4, **tokens):
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
 
 
-def test_the_rest_is_carried_over_from_the_first_piece(tmp_path):
+def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
     lines = estimate_lines(asked(), PARTS, records(), 20.0, tmp_path)
     text = "\n".join(lines)
     assert lines[0].split() == ["part", "at", "most", "left", "requests"]
@@ -43,32 +43,32 @@ def test_the_rest_is_carried_over_from_the_first_piece(tmp_path):
     assert "Cost" not in text
 
 
-def test_an_endpoint_has_a_price_and_a_pace(tmp_path):
+def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
     prices = {"price_in": 0.5, "price_out": 2.0}
     paid = asked(model="http://there/v1", requests_per_minute=60, **prices)
     text = "\n".join(estimate_lines(paid, PARTS[:1], records(), 20.0, tmp_path))
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
     assert "Cost of these: about 0.1152, at 0.5 a million read and 2 a million written" in text
-    # 24 times 20 seconds, where 8 run side by side in place of 4
+    # 24 times 20 seconds, but with 8 running side by side instead of 4
     assert "Time left: about 4 minutes, if 8 at a time are each as fast as those" in text
     assert "at least 16 minutes at 60 requests a minute" in text
 
 
-def test_tokens_that_nobody_counted_are_unknown(tmp_path):
+def test_tokens_are_unknown_if_a_reply_came_without_a_count(tmp_path):
     uncounted = [*records(3), *records(1, forwarded=0)]
     text = "\n".join(estimate_lines(asked(price_in=1.0), PARTS, uncounted, 20.0, tmp_path))
     assert "Tokens left: unknown, as not every reply came with its tokens." in text
     assert "Cost" not in text and "Time left: about 8 minutes" in text
 
 
-def test_replies_are_counted_before_they_are_asked_for():
+def test_replies_are_counted_before_they_are_requested():
     suite = drift.load_suite("core")
     settings = drift.Settings(rounds=8, conversations=3)
-    # 15 turns that are not given, and 8 rounds of one probe each way
+    # 15 generated turns, and 8 rounds with a stability and an adoption probe each
     assert count_replies(suite, settings, None, range(3)) == 3 * (15 + 16)
 
 
-def test_a_dry_run_records_its_piece_and_the_run_goes_on_from_there(tmp_path, capsys):
+def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, capsys):
     words = ["drift", *SHORT]
     out = tmp_path / "run"
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
@@ -97,7 +97,7 @@ def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys
     assert said in capsys.readouterr().err
 
 
-def test_a_page_says_how_many_of_the_allowed_conversations_were_held(tmp_path):
+def test_a_page_says_how_many_of_the_allowed_conversations_were_run(tmp_path):
     settings = drift.Settings(rounds=1, conversations=4)
     run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, numbers=[[0, 1, 2]])
     rows = dict(about_runs([run], [""])[0].rows)

@@ -1,4 +1,4 @@
-"""Emphasis: what attention holds on to, and what is refused by name; head sets."""
+"""Emphasis: which text attention is steered towards, and what is refused by name; head sets."""
 
 import json
 import pickle
@@ -50,7 +50,7 @@ def test_parts_of_any_role_are_found_where_they_are_written(emphasis, expected):
     assert replace(request, seed=3).emphasis == request.emphasis
 
 
-def test_a_text_that_the_template_or_another_message_also_holds_is_found_once():
+def test_a_text_that_also_occurs_in_the_template_or_another_message_is_found_once():
     messages = chat("user", "Be kind to the user", "user")
     each = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']|trim }}{% endfor %}"
     template = f"{each}Be kind to the user"
@@ -69,7 +69,7 @@ def test_a_text_that_the_template_or_another_message_also_holds_is_found_once():
         (r"nothing \*here\*", "nothing *here*", []),
     ),
 )
-def test_marks_are_read_and_taken_out(text, plain, held):
+def test_marks_are_read_and_removed(text, plain, held):
     request = Request(chat("", text), marks=True)
     assert request.messages[0]["content"] == plain
     assert [plain[first:last] for _, first, last in request.emphasis] == held
@@ -98,7 +98,7 @@ def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, named):
     assert all(part in str(caught.value) for part in named), str(caught.value)
 
 
-def test_marks_that_are_not_pairs_are_refused_by_place():
+def test_unpaired_or_empty_marks_are_refused_with_their_position():
     for messages, named in (
         (chat("s", "a *b"), ["Message 2", "character 2", "'*b'"]),
         (chat("", "**bold**"), ["Message 1", "nothing", "character 0"]),
@@ -116,7 +116,7 @@ def test_marks_that_are_not_pairs_are_refused_by_place():
         ("m['content'] ~ m['content']", ["repeats the emphasised 'old town'"]),
     ),
 )
-def test_emphasis_that_the_template_does_not_keep_once_is_refused(body, named):
+def test_emphasis_that_the_template_rewrites_or_repeats_is_refused(body, named):
     template = "{% for m in messages %}{{ " + body + " }}{% endfor %}"
     with pytest.raises(PromptError) as caught:
         render(TALK, tokenizer(template), emphasis=["old town"])
@@ -126,7 +126,7 @@ def test_emphasis_that_the_template_does_not_keep_once_is_refused(body, named):
 @pytest.mark.parametrize(
     "steered", ((Pasta(0.1),), (SplitSoftmax(0.3), Repetition(1)), (Boost(4), Guidance(1.5)))
 )
-def test_attention_holds_on_to_the_emphasis_in_place_of_the_system_prompt(steered):
+def test_methods_steer_towards_the_emphasis_instead_of_the_system_prompt(steered):
     tiny = model()
 
     def score(emphasis):
@@ -144,7 +144,7 @@ def test_attention_holds_on_to_the_emphasis_in_place_of_the_system_prompt(steere
     assert tiny.generate(marked, steered, SHORT, marks=True).text == reply.text
 
 
-def test_the_mass_that_is_traced_is_that_of_the_emphasis():
+def test_the_traced_mass_is_that_of_the_emphasis():
     tiny = model()
     request = Request(TALK, (Boost(1e6),), SHORT, trace=True, emphasis=["garden", "old town"])
     plain = replace(request, emphasis=(), methods=())
@@ -156,7 +156,7 @@ CHANGES = ((["garden"],) * 2, (["garden"], ["river runs"]), ((), ["garden"]), ([
 
 
 @pytest.mark.parametrize(("first", "second"), CHANGES)
-def test_a_thread_whose_emphasis_changes_computes_anew_what_it_must(first, second):
+def test_a_thread_whose_emphasis_changes_recomputes_what_it_must(first, second):
     tiny, session = model(), model().session()
     steered = (Pasta(0.05),)
     start = Request(TALK[:2], steered, SHORT, thread="t", keep=True, emphasis=first)
@@ -178,7 +178,7 @@ def test_an_endpoint_refuses_emphasis_by_name():
         endpoint.generate(TALK, [Pasta(0.01)], emphasis=["old town"])
 
 
-def test_the_command_line_answers(capsys, tmp_path):
+def test_the_command_line_takes_emphasis_and_marks(capsys, tmp_path):
     command = ["generate", "--system", "Reply in French.", "--temperature", "0"]
     command += ["--max-new-tokens", "8", "--user", "Do you like the garden, the garden?"]
     emphasis = ["--emphasis", "the garden", "2", "--emphasis", "French"]
@@ -201,7 +201,7 @@ HEADS = {(0, 1), (2, 0), (2, 3)}
 TINY = Shape(3, 4, "tiny", "abc")
 
 
-def test_head_files_are_written_as_published_and_read_again(tmp_path):
+def test_head_files_are_written_in_the_published_format_and_read_back(tmp_path):
     write_heads(tmp_path / "plain.json", HEADS)
     assert json.loads((tmp_path / "plain.json").read_text()) == {"0": [1], "2": [0, 3]}
     write_heads(tmp_path / "ours.json", HEADS, TINY)
@@ -214,7 +214,7 @@ def test_head_files_are_written_as_published_and_read_again(tmp_path):
         assert pickle.loads(pickle.dumps(pasta)).heads.made_for == made_for
 
 
-def test_a_set_of_another_shape_is_refused_and_one_of_a_parent_is_not(tmp_path):
+def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tmp_path):
     write_heads(tmp_path / "large.json", HEADS, Shape(32, 32, "large"))
     says = r"large\.json.*made for large of 32 layers x 32 heads, and this model has 3 x 4"
     with pytest.raises(UsageError, match=says):
@@ -245,7 +245,7 @@ def test_bad_head_files_are_refused_by_file_and_head(tmp_path, text, named):
     assert all(part in str(caught.value) for part in ["heads.json", *named]), str(caught.value)
 
 
-def test_rankings_are_combined_and_an_empty_intersection_says_what_would_not_be():
+def test_rankings_are_combined_and_an_empty_intersection_suggests_a_larger_k():
     one = Ranking(((0, 0), (0, 1), (1, 0), (1, 1)), TINY)
     other = Ranking(((1, 1), (0, 1), (1, 0), (0, 0)), TINY)
     assert one.top(2) == {(0, 0), (0, 1)} and one.top(2).made_for == TINY

@@ -1,4 +1,4 @@
-"""What a run could not ask or measure is counted and said, and missing rounds count for nothing."""
+"""Runs count and report what they could not ask or measure, and missing rounds are left out."""
 
 import numpy as np
 
@@ -14,11 +14,11 @@ def record(number=0, stop_reasons=("stop", "stop"), **more):
     return {"conversation": number, "turns": turns, "probes": [{"round": 1, "reply": ""}], **more}
 
 
-def test_a_run_that_went_well_has_nothing_to_say():
+def test_a_run_without_problems_reports_nothing():
     assert ending_lines([record(), record()]) == []
 
 
-def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_reason():
+def test_dialogs_that_ended_early_are_counted_by_reason_and_the_first_is_quoted():
     reason = "http://host/v1 failed (500: no)."
     ended = [
         record(0, ended={"round": 3, "why": "context"}),
@@ -34,7 +34,7 @@ def test_dialogs_that_ended_early_are_counted_by_their_reason_with_the_first_rea
     assert said.endswith("conversation 1 in round 2: http://host/v1 failed (500: no)")
 
 
-def test_replies_without_content_and_probes_not_answered_are_counted():
+def test_replies_without_content_and_unanswered_probes_are_counted():
     replies = record(0, ("stop", "stop", "refusal", "tool_calls"))
     replies["probes"][0]["stop_reason"] = "refusal"
     missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
@@ -51,8 +51,8 @@ def series(method, stability):
     return row_of(item, "stability")
 
 
-def test_a_comparison_over_all_rounds_takes_the_rounds_that_both_dialogs_reached():
+def test_a_comparison_over_all_rounds_uses_only_rounds_that_both_dialogs_reached():
     none = series("none", [[1, 0.5, 0], [1, 0.5, 0]])
-    ended = series("fix", [[1, 0.5, np.nan], [1, np.nan, np.nan]])  # no better where it was asked
+    ended = series("fix", [[1, 0.5, np.nan], [1, np.nan, np.nan]])  # no better in rounds it reached
     difference = compare(ended, none).mean
     assert (difference.mean, difference.n) == (0, 2)

@@ -47,7 +47,7 @@ def test_a_request_carries_the_chat_and_the_sampling(serve):
     assert server.bodies == [{"model": "tiny", "messages": list(CHAT), **drawn}]
 
 
-def test_tools_and_their_calls_are_sent_as_openai_has_them(serve):
+def test_tools_and_their_calls_are_sent_in_openais_format(serve):
     model, server = serve(lambda body, number: completion())
     system, user, called, *rest = looked_up("Be kind.")
     messages = (system, user, {**called, "content": ""}, *rest)
@@ -61,7 +61,7 @@ def test_tools_and_their_calls_are_sent_as_openai_has_them(serve):
     assert messages[2]["tool_calls"][0]["function"]["arguments"]["many"] == 2, "left as it was"
 
 
-def test_a_seed_of_any_size_fits_the_wire(serve):
+def test_seeds_of_any_size_are_reduced_to_31_bits(serve):
     model, server = serve(lambda body, number: completion())
     model.generate_batch([Request(CHAT, seed=seed) for seed in (2**31 - 1, 2**63 + 5, 2**64 - 1)])
     assert sorted(body["seed"] for body in server.bodies) == [5, 2**31 - 1, 2**31 - 1]
@@ -77,7 +77,7 @@ def test_stop_reasons_are_mapped(serve, reason, expected):
     ("usage", "expected"),
     [(None, 0), (USAGE, 23), ({**USAGE, "prompt_tokens_details": {"cached_tokens": 16}}, 7)],
 )
-def test_forwarded_tokens_are_counted_where_the_server_tells(serve, usage, expected):
+def test_forwarded_tokens_are_counted_if_the_server_reports_usage(serve, usage, expected):
     model, _ = serve(lambda body, number: completion(usage=usage))
     assert model.generate(CHAT).forwarded == expected
 
@@ -100,7 +100,7 @@ def test_a_reply_without_content_says_why(serve, message, reason, text, stop_rea
     assert (reply.text, reply.stop_reason) == (text, stop_reason)
 
 
-def test_half_a_pair_is_received_as_it_is_and_sent_as_a_replacement(serve):
+def test_lone_surrogates_are_received_as_they_are_and_sent_as_replacements(serve):
     model, server = serve(lambda body, number: completion("\ud83d and \ude00"))
     assert model.generate(CHAT).text == "\ud83d and \ude00"
     reply, more = "\ud83d and \ude00", {"role": "user", "content": "😀"}
@@ -109,7 +109,7 @@ def test_half_a_pair_is_received_as_it_is_and_sent_as_a_replacement(serve):
     assert sent[2:] == ["\ufffd and \ufffd", "😀"]
 
 
-def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
+def test_repetition_draws_by_the_conversation_and_not_by_the_turn(serve):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     spread = methods.parse("repetition:probability=0.5")
     chat = (*CHAT, *({"role": "user", "content": f"{number}"} for number in range(20)))
@@ -119,7 +119,7 @@ def test_repetition_draws_from_the_conversation_and_not_from_the_turn(serve):
     assert all(body["messages"] == edited for body in server.bodies)
 
 
-def test_the_system_prompt_may_stand_before_the_first_user_message(serve):
+def test_the_system_prompt_can_open_the_first_user_message(serve):
     model, server = serve(lambda body, number: completion())
     model.session().generate_batch([Request(CHAT, system_as="first-user")])
     assert server.bodies[0]["messages"] == [{"role": "user", "content": "Rhyme.\n\nHello."}]
@@ -147,7 +147,7 @@ def test_a_batch_keeps_its_order(serve):
 
 
 def test_as_many_requests_as_allowed_are_under_way_and_no_more(serve):
-    # breaks, and the requests fail, unless three are there at once
+    # breaks, and the requests fail, unless three are in flight at once
     three = threading.Barrier(3, timeout=10)
 
     def answer(body, number):
@@ -170,7 +170,7 @@ def test_no_further_request_is_started_after_a_failure(serve):
     assert len(server.bodies) < 10
 
 
-def test_an_interrupt_does_not_wait_for_answers_under_way():
+def test_an_interrupt_does_not_wait_for_pending_answers():
     released, arrived = threading.Event(), threading.Event()
 
     def answer(body, number):
@@ -191,7 +191,7 @@ def test_an_interrupt_does_not_wait_for_answers_under_way():
         try:
             assert arrived.wait(60)
             program.send_signal(signal.SIGINT)
-            _, said = program.communicate(timeout=20)  # far below the 60 s of the answers
+            _, said = program.communicate(timeout=20)  # far less than the 60 s that answers take
         finally:
             program.kill()
             released.set()
@@ -199,7 +199,7 @@ def test_an_interrupt_does_not_wait_for_answers_under_way():
     assert len(server.bodies) <= 8
 
 
-def test_requests_are_spaced_retries_included(serve):
+def test_requests_are_spaced_including_retries(serve):
     def answer(body, number):
         failed = refusal(500, "oops", headers={"retry-after-ms": "1"})
         return failed if number == 1 else completion()
@@ -208,7 +208,7 @@ def test_requests_are_spaced_retries_included(serve):
     model.generate_batch([Request(CHAT)] * 3)
     assert len(server.times) == 4
     gaps = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
-    # 0.25 s apart when they leave; on a busy machine they arrive sooner or later than that
+    # sent 0.25 s apart; on a busy machine the gaps at arrival vary
     assert server.times[-1] - server.times[0] > 0.45 and min(gaps) > 0.05
 
 
@@ -256,7 +256,7 @@ def test_another_complaint_about_a_field_is_passed_on(serve, said):
 
 
 def reasoning(body, number):
-    """As OpenAI's reasoning models answer, which take neither max_tokens nor sampling."""
+    """Answers like OpenAI's reasoning models, which accept neither max_tokens nor sampling."""
     for name in ("max_tokens", "seed", "top_p"):
         if name in body:
             text = f"Unsupported parameter: '{name}' is not supported with this model."
@@ -274,7 +274,7 @@ def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, na
         model.generate(CHAT, sampling=Sampling(**{"temperature": 1, "top_p": 1, name: 0.7}))
 
 
-def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
+def test_neutral_sampling_is_left_out_if_it_is_refused(serve):
     model, server = serve(reasoning)
     with pytest.warns(UserWarning, match="'seed'"):
         for _ in range(2):
@@ -282,12 +282,12 @@ def test_neutral_sampling_is_left_out_where_it_is_refused(serve):
     sent = [set(body) - {"model", "messages"} for body in server.bodies[-2:]]
     assert sent == [{"temperature", "max_completion_tokens"}] * 2
     assert len(server.bodies) == 5
-    # what was left out as neutral is not dropped when it is not
+    # a parameter that was left out as neutral is not dropped once it is set
     with pytest.raises(ModelError, match="set top_p=1"):
         model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
 
 
-def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out(serve):
+def test_of_two_mutually_exclusive_parameters_the_neutral_one_is_left_out(serve):
     def answer(body, number):
         both = "temperature" in body and "top_p" in body
         refused = refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
@@ -359,7 +359,7 @@ def test_a_malformed_answer_is_explained(serve, text, words, kind):
     assert all(word in message for word in [server.url, *words]), message
 
 
-def test_a_silent_server_is_given_up(serve):
+def test_a_silent_server_times_out(serve):
     released = threading.Event()
 
     def answer(body, number):
@@ -374,7 +374,7 @@ def test_a_silent_server_is_given_up(serve):
     assert "within 0.3 s" in message and server.url in message
 
 
-def test_a_server_that_never_answered_is_not_waited_for():
+def test_an_unreachable_server_fails_quickly():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
@@ -391,7 +391,7 @@ def models(*names):
 
 
 def find(listed, monkeypatch):
-    """Connects without naming a model to a server that lists these."""
+    """Connects, without naming a model, to a server that answers `listed`."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with Server(lambda body, number: listed if body is None else completion()) as server:
         model = holdfast.connect(server.url, max_retries=0)
@@ -400,7 +400,7 @@ def find(listed, monkeypatch):
         return model, server
 
 
-def test_the_only_model_that_a_server_lists_is_taken(monkeypatch):
+def test_the_only_model_that_a_server_lists_is_used(monkeypatch):
     model, server = find(models("meta/llama"), monkeypatch)
     assert model.name == server.bodies[-1]["model"] == "meta/llama"
     assert model.fingerprint == f"{server.url} meta/llama"
@@ -418,7 +418,7 @@ def test_the_only_model_that_a_server_lists_is_taken(monkeypatch):
         (refusal(401, f"bad {KEY}"), ["refused the API key"]),
     ],
 )
-def test_where_the_model_cannot_be_found_the_message_says_what_there_is(monkeypatch, listed, words):
+def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, listed, words):
     with pytest.raises(ModelError) as caught:
         find(listed, monkeypatch)
     message = str(caught.value)
@@ -433,7 +433,7 @@ def test_an_address_without_v1_is_completed_in_the_message(serve):
         holdfast.connect(bare)
 
 
-def test_this_machine_needs_no_key_and_no_proxy(serve, monkeypatch):
+def test_localhost_needs_no_key_and_no_proxy(serve, monkeypatch):
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     for variable in ("NO_PROXY", "no_proxy"):
@@ -444,14 +444,14 @@ def test_this_machine_needs_no_key_and_no_proxy(serve, monkeypatch):
     assert KEY not in server.keys[0]
 
 
-def test_a_key_that_is_wanted_here_after_all_is_asked_for(serve, monkeypatch):
+def test_a_local_server_that_requires_a_key_is_explained(serve, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     model, _ = serve(lambda body, number: refusal(401, "who are you?"))
     assert "wants an API key (401); put it into the environment variable" in failure_of(model)
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
-def test_hosts_that_are_this_machine(monkeypatch, host):
+def test_hosts_that_are_this_machine_need_no_key(monkeypatch, host):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     url = f"http://{host}:8000/v1"
     assert holdfast.connect(f"{url}/", "tiny").fingerprint == f"{url} tiny"
@@ -467,7 +467,7 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch, key):
 
 
 @pytest.mark.parametrize("key", ["sk-secret\nsk-other", "sk-schlüssel", "sk secret"])
-def test_a_key_that_cannot_be_one_is_refused_unseen(monkeypatch, key):
+def test_an_invalid_key_is_refused_without_being_shown(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(ModelError, match="OPENAI_API_KEY holds blanks") as caught:
         holdfast.connect("https://api.example.com/v1", "tiny")
@@ -475,20 +475,20 @@ def test_a_key_that_cannot_be_one_is_refused_unseen(monkeypatch, key):
 
 
 @pytest.mark.parametrize("mistake", ["sk-secret", "gsk_secret"])
-def test_a_key_in_place_of_its_variable_is_not_shown(mistake):
+def test_a_key_given_in_place_of_its_variable_is_not_shown(mistake):
     with pytest.raises((UsageError, ModelError), match="environment variable") as caught:
         holdfast.connect("https://api.example.com/v1", "tiny", mistake)
     assert mistake not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", WRONG)
-def test_what_is_no_web_address_is_named(url):
+def test_an_invalid_address_is_named(url):
     with pytest.raises(UsageError) as caught:
         holdfast.connect(url, "tiny")
     assert repr(url) in str(caught.value) and "http://localhost:8000/v1" in str(caught.value)
 
 
-def test_what_an_address_may_not_hold_is_refused_unseen():
+def test_forbidden_parts_of_an_address_are_refused_without_being_shown():
     for url, says in (
         ("http://localhost:8000/v1/chat/completions", "leave out /chat/completions"),
         ("https://me:secret@host/v1", "environment variable"),

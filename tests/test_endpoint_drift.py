@@ -22,7 +22,7 @@ def case_of(word):
 
 SUITE = drift.Suite("three", tuple(map(case_of, ("bread", "rain", "music"))), ("hello there",))
 ROUNDS = 4
-REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns but the starter, and two probes a round
+REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns without the starter, and two probes per round
 
 
 def measure(model, folder, conversations=6):
@@ -32,7 +32,7 @@ def measure(model, folder, conversations=6):
 
 
 def is_turn(body, turns):
-    """Whether the request is for the agent's turn behind `turns` messages of the dialog."""
+    """Whether the request is for the agent's turn after `turns` messages of the dialog."""
     texts = [message["content"] for message in body["messages"]]
     return len(texts) == turns + 1 and texts[1] == "hello there" and texts[-1] != "What?"
 
@@ -69,8 +69,8 @@ TOO_LONG = refusal(400, "This model's maximum context length is 64 tokens.")
         ((200, {}, '{"choices": [{"mess'), "failure", "malformed"),
     ],
 )
-def test_a_bad_answer_ends_its_dialog_alone(serve, tmp_path, answer, why, words):
-    model, _ = serve(fails_once(answer, lambda body: is_turn(body, 5)))  # the agent's of round 3
+def test_a_bad_answer_ends_only_its_dialog(serve, tmp_path, answer, why, words):
+    model, _ = serve(fails_once(answer, lambda body: is_turn(body, 5)))  # the agent's, round 3
     run = measure(model, tmp_path / "run")
     assert len(run.records) == 6
     (ended,) = [record for record in run.records if "ended" in record]
@@ -81,7 +81,7 @@ def test_a_bad_answer_ends_its_dialog_alone(serve, tmp_path, answer, why, words)
     assert all(len(r["turns"]) == 2 * ROUNDS for r in run.records if r is not ended)
 
 
-def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_goes_on(serve, tmp_path):
+def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_continues(serve, tmp_path):
     def answer(body, number):
         asked = body["messages"][-1]["content"] == "What?"
         withheld = asked and "rain" in str(body["messages"][0])
@@ -113,11 +113,11 @@ def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_
     assert len(server.bodies) == asked  # nothing is asked again
 
 
-def test_malformed_answers_are_asked_for_again(serve, tmp_path, monkeypatch):
+def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.models.workers._LONGEST_WAIT", 0.01)
     seen, broken = set(), (200, {}, completion()[2][:40])
 
-    def answer(body, number):  # each request is answered the second time that it comes
+    def answer(body, number):  # the second attempt at each request succeeds
         first = str(body) not in seen
         seen.add(str(body))
         return broken if first else completion()
@@ -128,7 +128,7 @@ def test_malformed_answers_are_asked_for_again(serve, tmp_path, monkeypatch):
     assert len(server.bodies) == 2 * 2 * REQUESTS
 
 
-def test_malformed_answers_are_asked_for_again_a_bounded_number_of_times(serve, monkeypatch):
+def test_malformed_answers_are_retried_a_bounded_number_of_times(serve, monkeypatch):
     monkeypatch.setattr("holdfast.models.workers._LONGEST_WAIT", 0.01)
     model, server = serve(lambda body, number: (200, {}, "<html>"), max_retries=2)
     with pytest.raises(ModelError, match="malformed"):
@@ -149,14 +149,14 @@ def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
     with pytest.raises(ModelError, match=says):
         measure(model, tmp_path / "run", conversations=14)
     kept = read_run(tmp_path / "run").records
-    # those begun are completed before others begin: only what was under way is lost
+    # begun conversations are completed before others begin, so only those in progress are lost
     assert len(kept) >= 5
     assert not any("ended" in record for record in kept)
     server._answer = lambda body, number: completion()
     assert len(measure(model, tmp_path / "run", conversations=14).records) == 14
 
 
-def test_failures_of_few_conversations_with_answers_between_do_not_stop_the_run(serve, tmp_path):
+def test_failures_with_answers_in_between_do_not_stop_the_run(serve, tmp_path):
     def answer(body, number):
         return refusal(500, "no") if is_turn(body, 3) else completion()
 
@@ -165,7 +165,7 @@ def test_failures_of_few_conversations_with_answers_between_do_not_stop_the_run(
     assert [record["ended"]["why"] for record in run.records] == ["failure"] * 8
 
 
-def test_a_server_that_is_gone_before_the_last_conversations_leaves_them(serve, tmp_path):
+def test_a_server_that_goes_down_during_the_last_conversation_leaves_it_open(serve, tmp_path):
     def answer(body, number):
         return refusal(500, "gone") if number > int(5.5 * REQUESTS) else completion()
 
@@ -188,7 +188,7 @@ def test_a_last_conversation_that_always_fails_is_recorded(serve, tmp_path):
     assert (record["ended"]["round"], record["ended"]["why"]) == (2, "failure")
 
 
-def test_where_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
+def test_if_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
     model, _ = serve(lambda body, number: refusal(500, "no"))
     with pytest.raises(ModelError, match="500: no"):
         measure(model, tmp_path / "run", conversations=2)
@@ -204,7 +204,7 @@ def test_where_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
         (refusal(400, "System role not supported"), "before the first user message"),
     ],
 )
-def test_what_is_wrong_with_every_request_stops_the_run_at_once(serve, tmp_path, answer, words):
+def test_an_error_that_concerns_every_request_stops_the_run_at_once(serve, tmp_path, answer, words):
     def late(body, number):
         return answer if number > 4 else completion()
 
@@ -214,7 +214,7 @@ def test_what_is_wrong_with_every_request_stops_the_run_at_once(serve, tmp_path,
     assert len(server.bodies) <= 6
 
 
-def test_conversations_that_are_begun_are_completed_before_others_begin(serve, tmp_path):
+def test_begun_conversations_are_completed_before_others_begin(serve, tmp_path):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     measure(model, tmp_path / "one", conversations=4)
     starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
@@ -248,8 +248,8 @@ def test_a_reply_without_content_is_scored_as_empty(
     assert probes == [(empty, recorded, text)] * 4 and "ended" not in record
 
 
-# Texts that are not to be trusted
-def test_no_key_in_records_and_pages_though_the_server_repeats_it(serve, tmp_path):
+# Untrusted text
+def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
     model, _ = serve(fails_once(refusal(500, f"bad key {KEY}"), lambda body: is_turn(body, 3)))
     run = measure(model, tmp_path / "run")
     assert any("bad key ***" in record.get("ended", {}).get("reason", "") for record in run.records)
@@ -293,7 +293,7 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     assert "was answered, so there is nothing to draw" in printed.err
 
 
-def test_a_method_under_which_nothing_was_answered_stands_beside_another(serve, tmp_path, capsys):
+def test_a_run_succeeds_even_if_one_method_got_no_answers(serve, tmp_path, capsys):
     def answer(body, number):
         if body is None:
             return listing()

@@ -1,4 +1,4 @@
-"""Tasks and calibrations over an endpoint that fails, once or as a whole."""
+"""Tasks and calibrations over an endpoint where single requests fail, or all of them."""
 
 import dataclasses
 import json
@@ -39,7 +39,7 @@ def asked(body) -> int:
 
 
 def failing(numbers, answer=None):
-    """A server that fails on some samples."""
+    """A server that fails on the samples with these `numbers`."""
 
     def answered(body, number):
         failure = answer or refusal(500, "CUDA error")
@@ -52,7 +52,7 @@ def numbers_of(run) -> list[int]:
     return sorted(row["conversation"] for row in run.records)
 
 
-def test_a_sample_that_fails_is_noted_and_a_rerun_asks_for_it_alone(serve, tmp_path):
+def test_a_sample_that_fails_is_noted_and_a_rerun_asks_only_for_it(serve, tmp_path):
     bad = {3, 7}
     model, server = serve(failing(bad))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
@@ -77,7 +77,7 @@ REFUSED = ((completion(None, "content_filter"), "filter"), (TOO_LONG, "context")
 
 
 @pytest.mark.parametrize(("answer", "why"), REFUSED)
-def test_what_the_server_refuses_does_not_stop_a_run(serve, tmp_path, answer, why):
+def test_requests_that_the_server_refuses_do_not_stop_a_run(serve, tmp_path, answer, why):
     model, _ = serve(failing(set(range(SAMPLES - 1)), answer))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
     assert numbers_of(run) == [SAMPLES - 1]
@@ -92,7 +92,7 @@ def test_failures_in_a_row_stop_the_run_which_keeps_every_answer(tmp_path, serve
     assert numbers_of(run) == [0, 1, 2, 3] and run.failures == []
 
 
-def test_a_server_that_is_gone_says_that_the_run_can_be_resumed(tmp_path):
+def test_the_error_for_an_unreachable_server_says_how_to_resume(tmp_path):
     with Server(failing(())) as server:
         model = connect(server.url, "tiny", max_retries=0, timeout=10)
         run = tasks.run(model, DATA, tmp_path / "run", SETTINGS)
@@ -118,8 +118,8 @@ def questions(server) -> list[str]:
     return [text for text in texts if "which one, number" in text]
 
 
-def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_path):
-    """Questions 2 and 8 are of conversation 2."""
+def test_a_question_that_fails_is_noted_and_the_calibration_continues(serve, tmp_path):
+    """Questions 2 and 8 belong to conversation 2."""
 
     def answer(body, number):
         fails = any(f"number {bad}?" in body["messages"][-1]["content"] for bad in broken)
@@ -141,7 +141,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_goes_on(serve, tmp_p
     assert sorted(numbers) == [2, 2, 2, 8, 8, 8] and len(server.bodies) == before + 6
 
 
-def test_a_baseline_goes_on_without_a_question_that_fails(serve, tmp_path):
+def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
     settings = drift.Settings(conversations=6, rounds=1, probes_per_round=2, batch=4)
     asked_by = draw_pairing(SUITE, settings, 3).every_probe
     probes = [probe for probe in asked_by if probe.kind == "stability"]
@@ -164,7 +164,7 @@ def test_a_baseline_goes_on_without_a_question_that_fails(serve, tmp_path):
     assert sorted(body["seed"] for body in server.bodies[before:]) == sorted(seeds)
 
 
-def test_notes_are_read_until_their_key_is_recorded(tmp_path):
+def test_failure_notes_are_read_until_their_key_is_recorded(tmp_path):
     begun(tmp_path)
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.note_failure("none", 1, "failure", "It failed.")
@@ -213,7 +213,7 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     assert about.command == "holdfast drift --method boost"
 
 
-def test_a_command_that_is_refused_is_not_told_to_be_repeated(tmp_path):
+def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
     begun(tmp_path)
     says = r"this command's is 9; choose another folder with --out\.$"
     with pytest.raises(AnotherRun, match=says) as told:
@@ -221,7 +221,7 @@ def test_a_command_that_is_refused_is_not_told_to_be_repeated(tmp_path):
     assert "repeat" not in str(told.value)
 
 
-def test_a_suite_that_has_changed_is_told_without_its_fingerprints(tmp_path):
+def test_a_changed_suite_is_reported_without_its_fingerprints(tmp_path):
     edited = [{**IDENTITY, "suite": "bot", "suite_fingerprint": sign * 64} for sign in "ab"]
     begun(tmp_path, edited[0])
     with pytest.raises(AnotherRun) as refused:
@@ -230,7 +230,7 @@ def test_a_suite_that_has_changed_is_told_without_its_fingerprints(tmp_path):
     assert str(refused.value).startswith(told) and "fingerprint" not in str(refused.value)
 
 
-def test_another_commands_run_is_told_before_any_difference(tmp_path):
+def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
     begun(tmp_path)
     other = {**IDENTITY, "rounds": 9}
     check = {**ABOUT, "argv": "holdfast check bot.yaml"}
@@ -254,7 +254,7 @@ def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):
     assert about.command == whole
 
 
-def test_only_an_endpoint_that_is_gone_is_told_to_be_resumed(tmp_path):
+def test_errors_of_a_reachable_endpoint_are_passed_on_unchanged(tmp_path):
     for error in (ModelError("The key is wrong."), RequestFailed("It failed.")):
         with pytest.raises(type(error)) as caught, open_run(tmp_path, IDENTITY, ABOUT):
             raise error

@@ -1,4 +1,4 @@
-"""`holdfast drift` and `holdfast chat` against a real server of ours, beside the model itself."""
+"""`holdfast drift` and `holdfast chat` against our own server, compared with the local model."""
 
 import io
 
@@ -11,7 +11,7 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.models.requests import Request
 
-WIRE = 1e-4  # a mass goes over the wire with four digits
+WIRE = 1e-4  # masses are sent with four digits
 METHODS = ("none", "boost:factor=4", "repetition:probability=0.5+spotlight:target=0.2")
 
 
@@ -29,7 +29,7 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
     ]
     here, there = ({(r["method"], r["conversation"]): r for r in run.records} for run in runs)
     assert here.keys() == there.keys() and len(here) == 9
-    masses, apart = [], {"mass": None, "prompt_tokens": None}  # the second an endpoint's alone
+    masses, apart = [], {"mass": None, "prompt_tokens": None}  # the second only from endpoints
     for key, record in here.items():
         for part in ("turns", "probes"):
             told = [[row | apart for row in each[part]] for each in (record, there[key])]
@@ -40,7 +40,7 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
     assert max(abs(far - local) for local, far in seen) < WIRE
 
 
-def test_any_seed_emphasis_and_place_of_the_prompt_reach_the_server(remote):
+def test_seeds_emphasis_and_the_prompts_position_reach_the_server(remote):
     short = Sampling(max_new_tokens=30)
     requests = [
         Request(FRENCH, "boost:factor=4", short, 2**62 + 7),
@@ -70,7 +70,7 @@ def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
     assert reply.choices[0].model_extra["holdfast"]["tokens"][0]["mass"] > 0
 
 
-def test_a_chat_with_a_server_is_the_local_chat(url, monkeypatch, capsys):  # noqa: F811
+def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys):  # noqa: F811
     lines = ["Do you like the garden?", "/method boost:factor=4", "And the sea?", "/mass"]
     told = []
     for name in ("default", f"{url}/v1"):

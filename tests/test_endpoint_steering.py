@@ -1,4 +1,4 @@
-"""Endpoints that steer: what is asked of them, what their answers tell, and what is refused."""
+"""Endpoints that steer: what is requested, what their answers report, and what is refused."""
 
 import json
 
@@ -19,17 +19,17 @@ CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "He
 
 
 def steering(fingerprint="abc", default="none", known=None):
-    """What `GET /v1/steering` answers."""
+    """The answer to `GET /v1/steering`."""
     known = methods.schema() if known is None else known
     told = {"methods": known, "default": default, "fingerprint": fingerprint}
     return lambda number: (200, {}, json.dumps(told))
 
 
 def steered(body, number, masses=(0.25, 0.75)):
-    """An answer as `holdfast serve` gives it."""
+    """An answer like that of `holdfast serve`."""
     if body is None:
         return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
-    method = body.get("steering", "boost:factor=9")  # the server's default, where none is named
+    method = body.get("steering", "boost:factor=9")  # the server's default, if none is named
     told = {"steering": method, "applied": method != "none", "span": [[1, 3]], "round": 1}
     status, headers, text = completion("Oui, bien.")
     answer = {**json.loads(text), "holdfast": told}
@@ -46,7 +46,7 @@ def serve(serve):
 
 
 def sent(server, *names):
-    """These fields of the last request."""
+    """The fields `names` of the last request."""
     return {name: server.bodies[-1].get(name) for name in names}
 
 
@@ -74,7 +74,7 @@ def test_a_request_carries_methods_emphasis_trace_and_its_whole_seed(serve):
     assert server.bodies[-1]["messages"] == list(CHAT)
 
 
-def test_messages_are_edited_here_and_what_is_repeated_is_emphasised_too(serve):
+def test_messages_are_edited_locally_and_repeated_text_is_emphasised_too(serve):
     model, server = serve()
     model.generate(CHAT, "repetition:probability=1+boost:factor=2", emphasis=["Rhyme"])
     body = server.bodies[-1]
@@ -82,7 +82,7 @@ def test_messages_are_edited_here_and_what_is_repeated_is_emphasised_too(serve):
     assert (body["steering"], body["emphasis"]) == ("boost:factor=2", [[0, 0, 5], [1, 0, 5]])
 
 
-def test_without_a_prompt_to_hold_on_to_a_method_is_refused_as_locally(serve):
+def test_without_a_system_prompt_or_emphasis_a_method_is_refused_as_locally(serve):
     model, server = serve()
     plain = CHAT[1:]
     with pytest.raises(UsageError, match=r"boost:factor=2 needs a system prompt"):
@@ -91,7 +91,7 @@ def test_without_a_prompt_to_hold_on_to_a_method_is_refused_as_locally(serve):
     assert sent(server, "steering") == {"steering": "boost:factor=2"}
 
 
-def test_a_streamed_reply_tells_its_pieces_and_masses(serve):
+def test_a_streamed_reply_reports_its_pieces_and_masses(serve):
     model, server = serve()
     pieces = []
     reply = model.stream(Request(CHAT, "boost:factor=2", trace=True), pieces.append)
@@ -101,19 +101,19 @@ def test_a_streamed_reply_tells_its_pieces_and_masses(serve):
 
 
 def vllm(**more):
-    """What vLLM with our plug-in tells of its steering."""
+    """The steering that vLLM with our plug-in reports."""
     known = [method for method in methods.schema() if method["kind"] == "log-odds"]
     told = {"spelling": "vllm", "methods": known, "fingerprint": "abc", **more}
     return lambda number: (200, {}, json.dumps(told))
 
 
 def answered_by_vllm(body, number):
-    """A reply, and its mass, which is asked for apart."""
+    """A reply, or its mass, which is requested separately."""
     masses = {"id": "chatcmpl-1", "mass": [0.5, 0.25], "layers": [0.375]}
     return (200, {}, json.dumps(masses)) if body is None else completion("Oui, bien.")
 
 
-def test_vllm_is_asked_as_it_wants_to_be(serve):
+def test_vllm_gets_requests_in_its_own_format(serve):
     model, server = serve(answered_by_vllm, vllm())
     assert model.fingerprint == "tiny Holdfast vllm abc"
     asked = Request(CHAT, "boost:factor=2", seed=2**63 + 5, trace=True, emphasis=["Hello"])
@@ -124,7 +124,7 @@ def test_vllm_is_asked_as_it_wants_to_be(serve):
     arguments = {"holdfast": "boost:factor=2", "holdfast_text": "Hello", "holdfast_trace": 1}
     assert body["vllm_xargs"] == {**arguments, "holdfast_seed": str(2**63 + 5)}
     assert body["seed"] == 5 and body["messages"] == list(CHAT)
-    # what a model's own generation_config.json may set, and a draw by the seed does not know
+    # a model's generation_config.json may set these, which a draw by seed does not support
     assert (body["top_k"], body["min_p"], body["repetition_penalty"]) == (0, 0.0, 1.0)
     assert model.stream(asked, lambda piece: None).masses == (0.5, 0.25)
     model.generate_batch([Request(CHAT, "boost:factor=2", system_as="first-user")])
@@ -134,7 +134,7 @@ def test_vllm_is_asked_as_it_wants_to_be(serve):
         model.generate(CHAT, "boost:factor=2", emphasis=["Hello", "Rhyme"])
 
 
-def test_a_mass_that_vllm_does_not_tell_is_no_silent_loss(serve):
+def test_a_mass_that_vllm_does_not_report_is_an_error(serve):
     def answer(body, number):
         return (200, {}, "{}") if body is None else completion()
 
@@ -150,7 +150,7 @@ def test_a_mass_that_vllm_does_not_tell_is_no_silent_loss(serve):
         ({"spelling": "smoke"}, "asked in a way that is not known here \\('smoke'\\)"),
     ],
 )
-def test_a_server_that_may_steer_and_does_not_says_why(serve, told, why):
+def test_a_steering_server_that_cannot_be_used_is_refused_with_the_reason(serve, told, why):
     model, _ = serve(lambda body, number: completion(), vllm(**told))
     assert model.generate(CHAT).text == "Arr."
     with pytest.raises(ModelError, match=why):
@@ -179,13 +179,13 @@ def test_a_server_without_steering_is_an_ordinary_endpoint(serve, status, text):
         (refusal(503, "starting"), r"\(503: starting\)"),
     ],
 )
-def test_a_server_that_cannot_say_is_told_with_the_reason(serve, answer, why):
+def test_a_server_that_fails_to_describe_its_steering_is_reported(serve, answer, why):
     model, _ = serve(lambda body, number: completion(), lambda number: answer)
     with pytest.raises(ModelError, match=rf"could not be asked for its steering {why}"):
         model.generate(CHAT, "boost:factor=2")
 
 
-def test_what_was_busy_when_it_was_connected_is_asked_again(serve):
+def test_a_server_that_was_busy_when_connecting_is_asked_again(serve):
     def answer(number):
         return refusal(503, "starting") if number == 1 else steering()(number)
 
@@ -214,7 +214,7 @@ def test_a_method_that_the_server_does_not_know_is_refused_before_anything_is_se
     ],
 )
 @pytest.mark.parametrize("way", ["whole", "streamed"])
-def test_a_reply_that_was_steered_otherwise_is_no_reply(serve, told, method, words, way):
+def test_a_reply_steered_differently_from_the_request_is_an_error(serve, told, method, words, way):
     def answer(body, number):
         status, headers, text = completion()
         return status, headers, json.dumps({**json.loads(text), "holdfast": told})
@@ -227,8 +227,8 @@ def test_a_reply_that_was_steered_otherwise_is_no_reply(serve, told, method, wor
             model.stream(Request(CHAT, method), print)
 
 
-def test_a_server_that_steers_behind_an_ordinary_ones_back_is_noticed(serve):
-    """It was another server, or none, when the model was connected."""
+def test_unexpected_steering_by_an_ordinary_endpoint_is_noticed(serve):
+    """When the model was connected, another server, or none, was at the address."""
     model, _ = serve(steered, lambda number: refusal(404, "Not Found"))
     with pytest.raises(ModelError, match=r"boost:factor=9.*connect again"):
         model.generate(CHAT)
@@ -248,7 +248,7 @@ def measure(model, folder, setting=("none",)):
     return drift.run(model, SUITE, folder, settings, setting)
 
 
-def test_a_run_records_the_mass_that_the_server_tells(serve, tmp_path):
+def test_a_run_records_the_mass_that_the_server_reports(serve, tmp_path):
     model, server = serve()
     run = measure(model, tmp_path / "run", ("none", "boost:factor=2"))
     assert {record["method"] for record in run.records} == {"none", "boost:factor=2"}
@@ -271,7 +271,7 @@ def test_a_server_with_another_default_gives_the_same_run(serve, tmp_path):
     assert len(run.records) == 2
 
 
-def test_another_model_behind_the_same_address_is_another_run(serve, tmp_path):
+def test_another_model_at_the_same_address_is_another_run(serve, tmp_path):
     fingerprints = iter(("abc", "abc", "def"))
     _, server = serve(told=lambda number: steering(next(fingerprints))(number))
     again = holdfast.connect(server.url, "tiny")

@@ -33,7 +33,7 @@ NUCLEI = ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0))
 
 
 def greedy_by_hand(tiny, token_ids, count):
-    """The plainest loop there is: the whole text again at each token, unsteered, no cache."""
+    """The simplest loop: forwards the whole text for each token, unsteered and without a cache."""
     ids = list(token_ids)
     for _ in range(count):
         logits = tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1]
@@ -88,7 +88,7 @@ def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering
             tiny.generate(chat("be nice", "hello"), [SplitSoftmax(0.5)], SHORT)
 
 
-def test_draws_belong_to_the_reply_whatever_the_batch():
+def test_draws_depend_on_the_reply_and_not_on_the_batch():
     tiny = model()
     talks = [chat("be nice", "hello " * (n % 5 + 1)) for n in range(9)]
     requests = [Request(talk, sampling=SHORT, seed=n) for n, talk in enumerate(talks)]
@@ -101,7 +101,7 @@ def test_draws_belong_to_the_reply_whatever_the_batch():
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), NUCLEI)
-def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p):
+def test_the_sampler_draws_from_the_nucleus_as_defined(temperature, top_p):
     """Against the definition in float64: the fewest likeliest tokens that reach top_p."""
     from holdfast.engine.drawing import draw, uniforms
 
@@ -118,8 +118,8 @@ def test_the_sampler_draws_from_the_nucleus_of_the_definition(temperature, top_p
     assert (drawn - wanted).abs().max() < 4 * (wanted.max() / rows) ** 0.5 + 1e-3
 
 
-def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
-    """Of bfloat16 logits, full of ties; a row of wide probabilities makes the sampler look on."""
+def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
+    """Logits in bfloat16 often tie; a row with a wide nucleus makes the sampler search further."""
     from holdfast.engine.drawing import draw
 
     torch.manual_seed(4)
@@ -133,7 +133,7 @@ def test_tied_tokens_are_drawn_alike_whatever_the_other_rows():
     assert together[1::4] == [int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
 
 
-def test_logits_that_are_not_numbers_end_their_row_alone():
+def test_logits_that_are_not_finite_end_only_their_row():
     from holdfast.engine.drawing import Draw, choose
 
     draws = [Draw(Sampling(), 0.5)] * 4
@@ -188,7 +188,7 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
-def test_anchoring_equals_the_equation_with_a_mask_token_for_each_of_the_span(kind):
+def test_anchoring_equals_the_equation_with_every_span_token_masked(kind):
     tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)
     chats = [chat("always talk about cheese", "the old town " * n) for n in (1, 3, 5)]
     for method in (Anchoring(2.5), Anchoring(0.0), Anchoring(1.0)):
@@ -209,7 +209,7 @@ def test_anchoring_equals_the_equation_with_a_mask_token_for_each_of_the_span(ki
         assert same == (method.strength == 1)
 
 
-def test_adacad_equals_its_formula_and_is_the_model_where_its_streams_agree():
+def test_adacad_equals_its_formula_and_changes_nothing_where_its_streams_agree():
     torch.manual_seed(0)
     first, second = torch.randn(2, 3, 40) * 4
     plain = first.log_softmax(-1)
@@ -225,18 +225,18 @@ def test_adacad_equals_its_formula_and_is_the_model_where_its_streams_agree():
 
 
 @pytest.mark.parametrize("method", [Guidance(s) for s in (0.0, 0.5, 1.0, 2.5)] + [AdaCad(2.0)])
-def test_a_token_that_only_one_stream_finds_impossible_leaves_numbers(method):
+def test_a_token_that_only_one_stream_finds_impossible_yields_no_nan(method):
     torch.manual_seed(1)
     first, second = torch.randn(2, 1, 12)
     first[:, 3] = second[:, 5] = -math.inf
     guided = method.guide(first, second)
     assert not guided.isnan().any() and guided[0, 3] == -math.inf
-    keeps = getattr(method, "scale", 1) >= 1  # below 1 it is as impossible as to the other stream
+    keeps = getattr(method, "scale", 1) >= 1  # below 1 it is impossible, as in the other stream
     assert guided[0, 5] == (first.log_softmax(-1)[0, 5] if keeps else -math.inf)
     assert guided.softmax(-1).isfinite().all()
 
 
-def test_anchoring_masks_what_is_emphasised_and_not_the_system_prompt():
+def test_anchoring_masks_the_emphasis_and_not_the_system_prompt():
     tiny, greedy = model(), Sampling(temperature=0, max_new_tokens=12)
     messages = chat("always talk about cheese", "the old town by the river")
     replies = [
@@ -246,7 +246,7 @@ def test_anchoring_masks_what_is_emphasised_and_not_the_system_prompt():
     assert len({reply.token_ids for reply in replies}) == 3
 
 
-def test_a_tokenizer_without_any_special_token_is_refused_for_anchoring_alone():
+def test_a_tokenizer_without_any_special_token_is_refused_only_for_anchoring():
     tiny = model()
     bare = copy.deepcopy(tiny.tokenizer)
     bare.pad_token = bare.eos_token = bare.unk_token = bare.mask_token = None
@@ -257,7 +257,7 @@ def test_a_tokenizer_without_any_special_token_is_refused_for_anchoring_alone():
     ]
     with pytest.raises(PromptError, match=r"no token that could mask a text.*guidance"):
         replace(tiny, tokenizer=bare).session().run(jobs)
-    (reply,) = answers  # the other one is answered all the same
+    (reply,) = answers  # the other request is still answered
     assert reply.token_ids == tiny.generate_batch([jobs[1].request])[0].token_ids
 
 
@@ -314,7 +314,7 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     assert forks[0].token_ids == forks[1].token_ids == kept[0].token_ids
     new = len(kept[1].prompt_ids) - len(first.prompt_ids) - len(first.token_ids) + cut
     assert kept[1].forwarded == new + len(kept[1].token_ids) - (kept[1].stop_reason == "length")
-    # The same tokens from nothing: the logits, hence greedy replies and the mass, must be the same.
+    # The same tokens from scratch: the logits, hence greedy replies and the mass, must be the same.
     whole = torch.tensor([kept[1].prompt_ids + kept[1].token_ids])
     held = render(messages, tiny.tokenizer).span_mask
     span = torch.tensor([[*held, *[False] * (whole.shape[1] - len(held))]])
@@ -358,7 +358,7 @@ def test_a_reply_ends_where_the_context_does():
     assert cut and all(len(reply.token_ids) == room for reply in cut)
 
 
-def test_guidance_reads_no_default_system_prompt_in_the_stream_without():
+def test_guidance_has_no_default_system_prompt_in_its_unprompted_stream():
     default = "{% if messages[0]['role'] != 'system' %}<sys>You are helpful.</s>{% endif %}"
     tiny, messages = model(), chat("always talk about cheese", "the old town")
     with_default = copy.deepcopy(tokenizer())
@@ -370,7 +370,7 @@ def test_guidance_reads_no_default_system_prompt_in_the_stream_without():
     ]
     without = render(({"role": "system", "content": ""}, *messages[1:]), tokenizer()).token_ids
     empty = tokenizer()("<s><sys></s>", add_special_tokens=False)["input_ids"]
-    wanted = (*empty, *without[1:])  # the place of the system prompt, with nothing in it
+    wanted = (*empty, *without[1:])  # with an empty system message
 
     def guided(ids, other):
         return Guidance(4.0).guide(last_logits(tiny, ids), last_logits(tiny, other))

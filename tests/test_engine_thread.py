@@ -1,4 +1,4 @@
-"""The engine's thread: requests of event loops share one batch, and each ends by itself."""
+"""The engine thread: requests from event loops share one batch, and each ends on its own."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ def mixed(count):
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Steps take long enough for the tests to act between them."""
+    """Makes steps take long enough for the tests to act between them."""
     step = Decoder.step
 
     def waits(self):
@@ -38,7 +38,7 @@ def slow(monkeypatch):
 
 
 def endless(count):
-    """A model whose replies no token ends, and requests to it."""
+    """A model without stop tokens, and requests to it."""
     requests = [replace(request, sampling=ENDLESS) for request in asked(count)]
     return replace(model(), stop_ids=frozenset()), requests
 
@@ -55,7 +55,7 @@ def running(tiny, **options):
 
 
 def within(engine, work):
-    """Runs the coroutine that `work` makes of the engine, for a minute at most."""
+    """Runs the coroutine `work(engine)` for at most a minute."""
     return asyncio.run(asyncio.wait_for(work(engine), 60))
 
 
@@ -93,7 +93,7 @@ def test_mixed_requests_get_the_replies_that_each_gets_alone():
             assert [token.mass for token in told] == pytest.approx(steps.mean((1, 2)).tolist())
 
 
-def test_the_span_is_told_as_ranges_of_tokens():
+def test_the_span_is_reported_as_token_ranges():
     tiny = model()
     talk = chat("be nice", "the garden is green and the river runs")
     request = Request(talk, emphasis=["garden is", "river"], sampling=LONG)
@@ -108,7 +108,7 @@ def test_the_span_is_told_as_ranges_of_tokens():
     assert words == ["garden is", "river"]
 
 
-def test_a_request_that_is_wrong_is_refused_at_once_and_others_go_on():
+def test_an_invalid_request_is_refused_at_once_and_others_continue():
     tiny, good = model(), asked(1)[0]
     long = Request(chat("talk about cheese", "hello " * 600), sampling=LONG)
     lost = Request(chat("be nice", "hello"), (SplitSoftmax(0.5, heads=[(9, 9)]),), LONG)
@@ -131,7 +131,7 @@ def test_a_request_that_is_wrong_is_refused_at_once_and_others_go_on():
         assert engine.open == 0
 
 
-def test_cancelling_frees_the_row_within_a_step_and_twice_is_once(slow):
+def test_cancelling_frees_the_row_and_cancelling_twice_is_harmless(slow):
     tiny, requests = endless(3)
     tiny = replace(tiny, batch_size=2)
 
@@ -140,14 +140,14 @@ def test_cancelling_frees_the_row_within_a_step_and_twice_is_once(slow):
         tokens = aiter(generations[0])
         first = await anext(tokens)
         waiting = engine._session._scheduler._waiting
-        while (engine.running, len(waiting)) != (2, 1):  # the third is taken in a step later
+        while (engine.running, len(waiting)) != (2, 1):  # the third is queued a step later
             await asyncio.sleep(0.01)
         generations[0].cancel()
         generations[0].cancel()
         assert [token async for token in tokens] == []
         with pytest.raises(ModelError, match="cancelled"):
             await generations[0].reply()
-        third = await anext(aiter(generations[2]))  # has the room that is free now
+        third = await anext(aiter(generations[2]))  # takes the freed row
         for generation in generations[1:]:
             generation.cancel()
         while engine.open:
@@ -162,7 +162,7 @@ def test_cancelling_frees_the_row_within_a_step_and_twice_is_once(slow):
     assert [first.token_id, third.token_id] == [expected[0], expected[2]]
 
 
-def test_more_than_the_queue_holds_is_busy_and_draining_finishes_what_runs(slow):
+def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
     tiny = replace(model(), batch_size=2)
     requests = asked(4)
 
@@ -184,7 +184,7 @@ def test_more_than_the_queue_holds_is_busy_and_draining_finishes_what_runs(slow)
     assert [reply.token_ids for reply in replies] == [reply.token_ids for reply in expected]
 
 
-def test_an_error_that_concerns_all_ends_what_is_open(slow, monkeypatch, caplog):
+def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, monkeypatch, caplog):
     step, broken = Decoder.step, [True]
 
     def fails(self):
@@ -211,7 +211,7 @@ def test_an_error_that_concerns_all_ends_what_is_open(slow, monkeypatch, caplog)
     assert "A step of the engine has failed" in caplog.text
 
 
-def test_a_thread_whose_steps_always_fail_is_seen_to_be_dead(monkeypatch):
+def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
     def fails(self):
         raise RuntimeError("the device is gone")
 
@@ -233,7 +233,7 @@ def test_a_thread_whose_steps_always_fail_is_seen_to_be_dead(monkeypatch):
         assert engine.open == 0
 
 
-def test_closing_ends_what_is_open_with_an_error(slow):
+def test_closing_ends_open_requests_with_an_error(slow):
     tiny, (request,) = endless(1)
 
     async def work(engine):

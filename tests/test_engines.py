@@ -1,4 +1,4 @@
-"""Models in an engine of another package, where it is not installed."""
+"""Models in an engine from another package, without that package installed."""
 
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def test_an_engine_is_named_before_a_colon():
         assert engine_in(other) == ""
 
 
-def test_a_folder_with_a_colon_is_no_engine(tmp_path, monkeypatch):
+def test_a_folder_with_a_colon_is_not_an_engine(tmp_path, monkeypatch):
     (tmp_path / "my:model").mkdir()
     monkeypatch.chdir(tmp_path)
     assert engine_in("my:model") == "" and engine_in("my:other") == "my"
@@ -37,7 +37,7 @@ def test_a_folder_with_a_colon_is_no_engine(tmp_path, monkeypatch):
         (("vllm",), "vlm:tiny", r"'vlm'.*\(installed: vllm\); did you mean vllm:tiny"),
     ],
 )
-def test_an_engine_that_is_not_installed(monkeypatch, installed, name, says):
+def test_an_engine_that_is_not_installed_is_refused(monkeypatch, installed, name, says):
     points = [EntryPoint(name, "tests.none:load", "holdfast.models") for name in installed]
     monkeypatch.setattr("holdfast.models.engines.entry_points", lambda **_: points)
     with pytest.raises(ModelError, match=says):
@@ -50,7 +50,7 @@ def test_any_engine_is_found_by_its_entry_point(monkeypatch):
     assert load_in_engine("sglang:tiny", dtype="float32") == ("tiny", {"dtype": "float32"})
 
 
-def test_an_engines_options():
+def test_engine_options_are_parsed_or_refused():
     given = ["max_model_len=4096", "enforce_eager=true", "x=[1, 2]", "y=CUSTOM"]
     options = {"max_model_len": 4096, "enforce_eager": True, "x": [1, 2], "y": "CUSTOM"}
     assert read_options(given) == options
@@ -60,7 +60,7 @@ def test_an_engines_options():
 
 
 class InEngine:
-    """What studies can know of a model in vLLM: it steers attention, and shows no layers."""
+    """A model in vLLM as studies see it: it steers attention but shows no layers."""
 
     name = fingerprint = "vllm:tiny"
     capabilities = ENDPOINT | {Ability.LOG_ODDS}
@@ -87,7 +87,7 @@ def test_a_command_that_loads_a_model_here_refuses_one_in_an_engine(capsys):
 
 
 def test_an_engine_is_served_if_its_sessions_share_prefixes_here(monkeypatch, capsys):
-    """One that is not is refused before anything is loaded."""
+    """Any other is refused before anything is loaded."""
     loads = {
         "vllm": lambda name, **options: pytest.fail("it was loaded"),
         "llama": lambda name, *, prefix_memory=None, **options: (name, prefix_memory),

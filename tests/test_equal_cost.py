@@ -20,7 +20,7 @@ CONVERSATIONS = 40
 
 
 def setting(name: str, sweep: int | None, stability: float, capability: float, noise=0.0):
-    """A setting whose conversations differ from each other as those of all settings do."""
+    """A setting whose conversations vary together with those of the other settings."""
     rng = np.random.default_rng(0)
     shared = rng.normal(0, 0.1, CONVERSATIONS)
     own = np.random.default_rng(1).normal(0, noise, CONVERSATIONS)
@@ -48,19 +48,19 @@ def lead_of(candidate: Candidate) -> dict:
         (0.85, 84, 0.0),  # half-way between two
         (0.9, 84, 0.05),
         (0.8, 84, -0.05),
-        (0.95, 60, 0.05),  # beyond the dearest, which counts as it is
-        (0.75, 89, 0.0),  # between a setting and the model as it is
-        (0.7, 95, 0.0),  # free, and no gain
+        (0.95, 60, 0.05),  # beyond the costliest, whose stability counts
+        (0.75, 89, 0.0),  # between a setting and no fix
+        (0.7, 95, 0.0),  # free, without a gain
     ],
 )
-def test_a_lead_is_over_the_mixture_that_costs_the_same(stability, capability, ahead):
+def test_a_lead_is_measured_against_the_mixture_of_equal_cost(stability, capability, ahead):
     lead = lead_of(setting("c", 2, stability, capability))
     assert lead["mean"] == pytest.approx(ahead, abs=1e-4)
     assert lead["low"] == pytest.approx(ahead, abs=1e-3), "all resamples shift alike"
     assert lead["high"] == pytest.approx(ahead, abs=1e-3)
 
 
-def test_the_interval_of_a_noisy_lead_holds_it():
+def test_the_interval_of_a_noisy_lead_contains_it():
     candidate = setting("c", 2, 0.9, 84, noise=0.1)
     lead = lead_of(candidate)
     expected = 0.05 + np.mean(candidate.stability - setting("c", 2, 0.9, 84).stability)
@@ -105,7 +105,7 @@ def test_stages_share_neither_prompts_nor_seeds():
     assert [len(cases) for cases in families] == [explore.prompts, confirm.prompts]
 
 
-def test_what_was_told_is_asked_for_and_stands_before_the_question():
+def test_recall_asks_for_a_fact_mentioned_earlier_in_the_chat():
     turns = [
         {"round": number, "speaker": speaker, "text": f"{speaker} {number}"}
         for number in range(1, 6)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-SCRIPTS = {  # by their names, what each prints; a pattern per thing that it shows
+SCRIPTS = {  # patterns of what each script must print
     "measure_a_prompt.py": (r"stability", r"concierge\.html"),
     "compare_fixes.py": (
         r"boost:factor=4: stability [+-]0\.\d+ \[.+\], (higher|lower|cannot tell)",
@@ -23,12 +23,12 @@ SCRIPTS = {  # by their names, what each prints; a pattern per thing that it sho
     "serve_and_call.py": (r"none: \w", r"boost:factor=4: \w", r"\n\w[^\n]+\n\Z"),
     "emphasise_with_pasta.py": (r"Heads: \d\.\d(, \d\.\d){7}\n", r"pasta:alpha=0\.01"),
 }
-LIMIT = 120  # seconds of processors
-PATIENCE = 1200  # seconds, on a machine that is busy with something else
+LIMIT = 120  # seconds of processor time
+PATIENCE = 1200  # seconds of wall-clock time, for busy machines
 
 
 def processor_seconds() -> float:
-    """Of the processes that this one has waited for: another's load does not count."""
+    """CPU time of the child processes waited for; the load of others does not count."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

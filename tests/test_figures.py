@@ -1,4 +1,4 @@
-"""Figures whose words stand apart, read from the boxes that matplotlib gives their texts."""
+"""Labels in figures do not overlap, judged by the boxes that matplotlib gives their texts."""
 
 import itertools
 
@@ -15,13 +15,13 @@ from holdfast.records import read_run
 from holdfast.report.figures import write_figures
 from holdfast.report.study_figures import write_calibration_figures, write_trace_figures
 
-TOUCH = 0.5  # pixels at 100 dots per inch: boxes hold a little air
+TOUCH = 0.5  # pixels at 100 dots per inch: boxes include a little padding
 ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")]
 
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Every figure that is saved, by its file's name."""
+    """Every saved figure by file name."""
     figures = {}
 
     def noted(path, data):
@@ -77,7 +77,7 @@ def assert_apart(figures):
 
 
 def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"):
-    """Sweeps whose settings lie close together, as they do where nothing costs much."""
+    """Sweeps whose settings lie close together, as they do when no setting costs much."""
     rng = np.random.default_rng(seed)
     by_round, stability = rng.random((conversations, 8)), rng.random(conversations)
     capability = 60 + rng.random(conversations)
@@ -137,7 +137,7 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_deviations_are_drawn_where_they_are_asked_for(drawn, tmp_path, asked):
+def test_whiskers_are_drawn_only_if_requested(drawn, tmp_path, asked):
     series = read_series(read_run(write_run(tmp_path / "run", conversations=4, rounds=2)))
     write_figures(series, tmp_path, whiskers=asked)
     assert len(drawn()["drift"].axes[0].containers) == (2 if asked else 0)

@@ -1,4 +1,4 @@
-"""Files beside the records: whole or not at all, whatever the disk does."""
+"""Files other than records are written whole or not at all, whatever the disk does."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ from holdfast.report.figures import save
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 64 KiB, where this machine lets us mount one."""
+    """A 64 KiB disk, if this machine lets us mount one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
@@ -48,7 +48,7 @@ def test_text_and_bytes_are_written_and_folders_are_made(tmp_path):
     assert names(path.parent) == ["b.html"]
 
 
-def test_the_permissions_are_those_of_a_file_made_plainly(tmp_path):
+def test_permissions_match_those_of_an_ordinary_file(tmp_path):
     (tmp_path / "plain").write_text("")
     write_whole(tmp_path / "whole", "")
     assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
@@ -88,7 +88,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path, monkeypatch, 
     assert (tmp_path / "page.html").read_text() == "old" and names(tmp_path) == ["page.html"]
 
 
-def test_a_place_that_cannot_be_written_gets_a_sentence(tmp_path):
+def test_an_unwritable_path_is_explained(tmp_path):
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path / "file" / "page.html", tmp_path):
         with pytest.raises(RecordsError, match=f"Cannot write {path}: .*; choose another place"):
@@ -97,7 +97,7 @@ def test_a_place_that_cannot_be_written_gets_a_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_a_file_system_without_sync_is_a_warning(tmp_path, monkeypatch, what):
+def test_a_file_system_without_sync_only_causes_a_warning(tmp_path, monkeypatch, what):
     real = os.fsync
 
     def unsupported(file: int) -> None:
@@ -128,7 +128,7 @@ def test_a_device_is_written_to():
 
 
 def test_no_other_module_writes_files_by_itself():
-    """What a run leaves is written by `files`, or line by line by `records`."""
+    """Output is written whole by `files`, or line by line by `records`."""
     source = Path(files.__file__).parent
     plain = re.compile(
         r"\.write_(text|bytes)\(|\bopen\([^)]*[\"'][wxa]b?\+?[\"']|savefig\((?!drawn)"
@@ -140,7 +140,7 @@ def test_no_other_module_writes_files_by_itself():
             )
 
 
-def test_a_full_disk_gets_a_sentence_from_every_writer(tmp_path, monkeypatch):
+def test_every_writer_explains_a_full_disk(tmp_path, monkeypatch):
     def full(file: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 

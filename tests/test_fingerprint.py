@@ -1,4 +1,4 @@
-"""A fingerprint follows the weights: no record names others than those that answered."""
+"""Fingerprints follow the weights, so records always name the weights that answered."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": Fal
 
 @pytest.fixture
 def model() -> LocalModel:
-    """The default model, loaded anew, so that it can be changed."""
+    """The default model, freshly loaded, so that tests can change it."""
     return holdfast.load("default")
 
 
@@ -32,7 +32,7 @@ def with_adapter(model: LocalModel) -> peft.PeftModel:
 
 
 def in_place(model: LocalModel) -> None:
-    with torch.no_grad():  # one value, that no sample has
+    with torch.no_grad():  # one value, not in any sample
         model.hf_model.get_parameter("model.layers.1.mlp.up_proj.weight")[3, 5] += 1
 
 
@@ -86,7 +86,7 @@ def test_the_same_change_has_the_same_fingerprint_in_another_process(model, chan
     assert model.fingerprint == other.fingerprint
 
 
-def test_adapters_that_are_off_or_merged_are_other_models(model):
+def test_disabling_or_merging_an_adapter_changes_the_fingerprint(model):
     adapted = with_adapter(model)
     prints = [model.fingerprint]
     with adapted.disable_adapter():

@@ -48,7 +48,7 @@ def states(*shape: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("gains", [(1.0, 0.0), (0.8, 0.2), (3.0, 5.0)])
-def test_seka_is_the_papers_formula(files, gains):
+def test_seka_equals_the_papers_formula(files, gains):
     method = Seka(files["seka"], *gains, coverage=0.6)
     keys = states(2, 3, 2, 12)
     edited = method.edit_keys(keys, LAYER)
@@ -65,14 +65,14 @@ def test_seka_is_the_papers_formula(files, gains):
             for token in range(3):
                 wanted = oracles.seka(keys[row, token, head].tolist(), positive, negative, *gains)
                 assert edited[row, token, head].tolist() == pytest.approx(wanted, **ROUNDING)
-        # what it claims: the part along the directions grows by half of the gain
+        # as claimed, the part along the directions grows by half the gain
         before = oracles.projected(keys[0, 0, head].tolist(), positive)
         after = oracles.projected(edited[0, 0, head].tolist(), positive)
         if gains[1] == 0:
             assert after == pytest.approx([x * (1 + gains[0] / 2) for x in before], **ROUNDING)
 
 
-def test_the_rank_is_the_least_that_covers():
+def test_the_rank_is_the_smallest_that_reaches_the_coverage():
     draw = random.Random("coverage")
     for coverage in (1e-9, 0.3, 0.9, 0.998, 1.0):
         values = sorted((draw.random() for _ in range(12)), reverse=True)
@@ -82,7 +82,7 @@ def test_the_rank_is_the_least_that_covers():
 
 
 @pytest.mark.parametrize("part", ("keys", "values"))
-def test_prism_is_the_papers_formula(files, part):
+def test_prism_equals_the_papers_formula(files, part):
     method = Prism(files["prism"], 0.4, 0.7, coverage=0.5, offset=0.2)
     given = states(2, 3, 2, 12)
     edited = (method.edit_keys if part == "keys" else method.edit_values)(given, LAYER)
@@ -101,7 +101,7 @@ def test_prism_is_the_papers_formula(files, part):
 
 
 @pytest.mark.parametrize(("percentile", "strength"), [(0, 1), (25, 1), (62.5, 0.5), (100, 1)])
-def test_capping_is_the_papers_formula_and_keeps_its_promise(files, percentile, strength):
+def test_capping_equals_the_papers_formula_and_respects_the_cap(files, percentile, strength):
     method = Capping(files["capping"], percentile, strength)
     hidden = states(3, 7, 48) * 2
     edited = method.edit_hidden(hidden, LAYER)
@@ -195,14 +195,14 @@ def test_nothing_in_a_file_is_pickled_and_the_same_content_gives_the_same_bytes(
     assert {entry["dtype"] for entry in header.values()} == {"F32"}
 
 
-def test_a_file_reaches_another_process(files):
+def test_a_fitted_method_is_pickled_without_its_tensors(files):
     import pickle
 
     sent = pickle.dumps(Seka(files["seka"], 2.0))
     assert len(sent) < 1000 and pickle.loads(sent) == Seka(files["seka"], 2.0)
 
 
-def test_examples_of_all_methods_are_spelled_as_they_are_read(tmp_path, monkeypatch):
+def test_spellings_of_all_fitted_methods_parse_back(tmp_path, monkeypatch):
     write_all(tmp_path)
     monkeypatch.chdir(tmp_path)
     for name in METHODS:
@@ -216,11 +216,11 @@ def test_examples_of_all_methods_are_spelled_as_they_are_read(tmp_path, monkeypa
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Few examples, for a random model."""
+    """A few examples, for a random model."""
     return recipe.triplets()[:12], recipe.contrasts()[:4]
 
 
-def test_every_method_that_has_a_file_is_fitted():
+def test_every_method_that_takes_a_file_can_be_fitted():
     fields = {name: dataclasses.fields(method) for name, method in BY_NAME.items()}
     declared = {name for name, own in fields.items() if "file" in {field.name for field in own}}
     assert set(fitted_methods()) == declared == set(METHODS)
@@ -239,7 +239,7 @@ def few(name: str, pairs, folder):
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", ("llama", "qwen3"))
-def test_what_is_fitted_steers_the_model_it_was_fitted_on(name, kind, tmp_path, pairs):
+def test_a_fitted_file_steers_the_model_it_was_fitted_on(name, kind, tmp_path, pairs):
     own, data = model(kind), few(name, pairs, tmp_path)
     steps, told = [], []
 
@@ -318,7 +318,7 @@ def test_directions_of_replies_are_differences_of_means(pairs):
     assert torch.allclose(difference[0].double(), sides[0] - sides[1], atol=1e-4)
 
 
-def test_the_recipe_is_balanced_and_each_answer_is_in_its_context():
+def test_the_recipe_has_distinct_triplets_and_matched_contrasts():
     triplets = recipe.triplets()
     assert len(set(triplets)) == len(triplets) == 144
     contrasts = recipe.contrasts()
@@ -327,7 +327,7 @@ def test_the_recipe_is_balanced_and_each_answer_is_in_its_context():
     assert all(each.prompted[1:] == each.plain for each in contrasts)
 
 
-def test_data_of_ones_own(tmp_path):
+def test_custom_data_is_checked_and_fitted(tmp_path):
     path = tmp_path / "data.jsonl"
     line = {"context": "Anna lives in Rome.", "answer": "Rome"}
     line |= {"relevant": "Where?", "irrelevant": "Who?"}
@@ -350,7 +350,7 @@ def test_data_of_ones_own(tmp_path):
     assert fitted.made_from["data"] == "data.jsonl" and fitted.made_from["examples"] == 1
 
 
-def test_models_that_do_not_give_what_is_learned_from_are_refused(tmp_path):
+def test_models_that_do_not_show_the_states_to_learn_from_are_refused(tmp_path):
     out = tmp_path / "x.safetensors"
     with pytest.raises(HoldfastError, match=r"Phi3ForCausalLM. gives no keys and values of one"):
         fit("seka", model("phi3"), out)
@@ -361,7 +361,7 @@ def test_models_that_do_not_give_what_is_learned_from_are_refused(tmp_path):
 
 
 def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
-    """On the model that ships: fitted, then used by its path, and refused for another method."""
+    """On the bundled model; the file is used by its path, and refused for another method."""
     monkeypatch.chdir(tmp_path)
     lines = [json.dumps(vars(triplet)) for triplet in recipe.triplets()[:8]]
     (tmp_path / "few.jsonl").write_text("\n".join(lines))
@@ -382,8 +382,8 @@ def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
     assert "is an endpoint, whose hidden states cannot be read" in err
 
 
-def test_a_vector_is_written_as_llama_cpp_reads_control_vectors(tmp_path, monkeypatch, capsys):
-    """What `vector` adds with its defaults, by the layers that it chose; of others, nothing."""
+def test_a_vector_is_written_as_a_control_vector_for_llama_cpp(tmp_path, monkeypatch, capsys):
+    """It holds what `vector` adds by default in the chosen layers, and no other layers."""
     gguf = pytest.importorskip("gguf")
     fitted = write_for(model(), tmp_path / "vector.safetensors", "vector")
     write_control_vector(fitted, tmp_path / "vector.gguf")

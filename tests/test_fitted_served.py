@@ -1,4 +1,4 @@
-"""Methods that learn from a model, asked of a real server: named by their content alone."""
+"""Methods that learn from a model, on a real server: requests name only a file's content."""
 
 import pytest
 from fitted_files import METHODS, write_for
@@ -29,7 +29,7 @@ def url():
         yield server.url
 
 
-def test_a_server_edits_as_the_model_does_here(url, files, monkeypatch):
+def test_a_server_edits_as_the_local_model_does(url, files, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     remote = holdfast.connect(f"{url}/v1", timeout=60)
     for name, file in files.items():
@@ -41,7 +41,7 @@ def test_a_server_edits_as_the_model_does_here(url, files, monkeypatch):
     assert remote.generate_batch([bare])[0].text == model().generate_batch([bare])[0].text
 
 
-def test_the_wire_carries_a_digest_and_no_path(url, files):
+def test_requests_carry_a_digest_and_no_path(url, files):
     fields = client.steer(f"seka:file={files['seka'].path},gain=2")
     assert fields == {"steering": f"seka:file={files['seka'].digest},gain=2"}
     import openai

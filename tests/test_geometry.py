@@ -20,7 +20,7 @@ from holdfast.report.trace import geometry_page
 SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)
 
 
-def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
+def test_a_study_reports_and_draws_its_findings(tmp_path):
     found = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
     lines = geometry.lines(found, 2)
     assert found == json.loads((tmp_path / "out" / "geometry.json").read_text())
@@ -43,7 +43,7 @@ def test_a_study_tells_what_it_found_and_draws_it(tmp_path):
     assert (tmp_path / "out" / "dialogs" / "summary.json").is_file()
 
 
-def test_tokens_belong_to_who_said_them():
+def test_tokens_are_attributed_to_their_speaker():
     tiny = model()
     spoken = (1, "user", "the river"), (1, "agent", "the old town"), (2, "user", "the river")
     turns = [{"round": round, "speaker": who, "text": text} for round, who, text in spoken]
@@ -59,7 +59,7 @@ def test_tokens_belong_to_who_said_them():
     assert said[1, "agent"] == "the old town"
 
 
-def test_what_cannot_be_studied_is_refused(tmp_path):
+def test_a_model_that_shows_no_embeddings_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"scripted does not show its embeddings.*loaded here"):
         geometry.study(Scripted(), SUITE, tmp_path, SMALL)
 

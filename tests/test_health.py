@@ -1,4 +1,4 @@
-"""Replies that are no text: what a method costs that wins stability by wrecking them."""
+"""Broken replies, and what they cost a method that gains stability by producing them."""
 
 import json
 from dataclasses import replace
@@ -12,14 +12,14 @@ from holdfast.analysis.choice import pick
 from holdfast.analysis.collapse import broken_share, is_broken, no_words
 from holdfast.report.calibration import answer, table
 
-# of two models, most under strong steering, labelled by a reader; one rule was adjusted to them
+# from two models, most strongly steered, labelled by a reader; one rule was tuned on them
 LABELLED = json.loads((Path(__file__).parent / "data" / "steered_replies.json").read_text("utf-8"))
 
 
 def test_a_reader_agrees_on_what_is_broken():
     agreed = [reply["broken"] == is_broken(reply["text"]) for reply in LABELLED]
     assert len(agreed) == 107 and sum(agreed) >= 99
-    # sound replies are seldom called broken
+    # intact replies are seldom called broken
     assert sum(is_broken(reply["text"]) for reply in LABELLED if not reply["broken"]) <= 1
 
 
@@ -50,11 +50,11 @@ def test_names_rare_words_and_other_scripts_are_words(text):
         ("", 0.0),
     ],
 )
-def test_strung_letters_and_unknown_words_are_none(text, share):
+def test_strung_letters_and_unknown_words_are_not_words(text, share):
     assert no_words(text) == pytest.approx(share, abs=0.001)
 
 
-def test_the_replies_of_a_conversation_are_those_of_the_agent():
+def test_only_replies_of_the_agent_count_towards_the_broken_share():
     spoken = ("user", ""), ("agent", "A-B-l-m-o-n-y"), ("agent", "Fine.")
     turns = [{"speaker": who, "text": text, "stop_reason": "stop"} for who, text in spoken]
     probes = [{"reply": ""}, {"reply": "Good."}, {"reply": "", "reply_of": "first"}]
@@ -62,7 +62,7 @@ def test_the_replies_of_a_conversation_are_those_of_the_agent():
 
 
 def calibration(broken):
-    """A setting that is more stable at no cost, and breaks this share of its replies."""
+    """A calibration whose one setting is more stable but breaks this share of its replies."""
     ones, count = np.ones((80, 1)), 80
     points = np.full(count, 60.0)
     noise = np.tile([0.0, 0.02], 40)

@@ -1,4 +1,4 @@
-"""What a thread has computed serves only requests that would have computed the same."""
+"""A thread's cache serves only requests that would have computed the same."""
 
 import copy
 from dataclasses import replace
@@ -35,14 +35,14 @@ METHODS = {
 
 
 def double():
-    """Llama in float64, by whose caches a history is reused."""
+    """Llama in float64, which reuses a history through its cache."""
     tiny = model("llama", dtype="float64")
     assert tiny.reuses_cache and tiny.hf_model.dtype == torch.float64
     return tiny
 
 
 def second_turn(session, first, second, sampling=GREEDY):
-    """The request for the second reply, under `second`, behind a first one under `first`."""
+    """The request for the second reply, under `second`, after a first one under `first`."""
     asked = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
     reply = session.generate_batch([asked])[0]
     assert len(reply.token_ids) > 3
@@ -52,7 +52,7 @@ def second_turn(session, first, second, sampling=GREEDY):
 
 @pytest.mark.parametrize("first", METHODS)
 @pytest.mark.parametrize("second", METHODS)
-def test_keys_made_under_one_steering_serve_no_other(first, second):
+def test_a_second_turn_under_any_steering_scores_as_without_reuse(first, second):
     """The reference forwards every token of the same prompt anew."""
     tiny = double()
     session = tiny.session()
@@ -65,11 +65,11 @@ def test_keys_made_under_one_steering_serve_no_other(first, second):
     alone = score_rows(runner, [Row(fresh, asked[0].row.processors)], [options], 1)[0][0]
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first != "pasta keep":
-        # the whole first turn but its last token
+        # all of the first turn except its last token
         assert stream.cached >= len(stream.token_ids) - 20
 
 
-def test_what_stands_before_the_span_serves_every_method():
+def test_tokens_before_the_span_are_reused_under_another_method():
     tiny = double()
     session = tiny.session()
     first = {"role": "user", "content": "the river runs slowly past " * 3}
@@ -81,7 +81,7 @@ def test_what_stands_before_the_span_serves_every_method():
 
 @torch.inference_mode()
 def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
-    """Sum of the reply's log-probabilities with PASTA's weights by the paper's formula."""
+    """The reply's summed log-probability with PASTA's weights from the paper's formula."""
 
     def attend(module, query, key, value, attention_mask, scaling, **_):
         times = query.shape[1] // key.shape[1]
@@ -110,8 +110,8 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
 
 @pytest.mark.parametrize("generated", ("keep", "scale"))
 @pytest.mark.parametrize("reuses", (True, False), ids=("reused", "encoded again"))
-def test_to_pasta_an_earlier_reply_is_prompt_however_its_keys_came_about(generated, reuses):
-    """The paper scales the prompt's tokens, of which the last reply is part."""
+def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generated, reuses):
+    """The paper scales the prompt's tokens, and the last reply is part of the prompt."""
     tiny, methods = replace(double(), reuses_cache=reuses), (Pasta(0.01, None, generated),)
     session = tiny.session()
     request = second_turn(session, methods, methods)

@@ -1,4 +1,4 @@
-"""`hold`: floors per head from a rehearsed first reply, and who waits for the rehearsal."""
+"""`hold`: floors per head from a rehearsed first reply, and which requests wait for it."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_floors_raise_what_is_below_them_and_leave_the_rest():
     assert floors.shift(log_odds, 1).tolist() == [[[-1.0, 1.0, -math.inf], [2.0, 2.0, -math.inf]]]
 
 
-def test_its_spelling_needs_no_knob():
+def test_hold_can_be_spelled_without_parameters():
     assert parse("hold") == (Hold(),) and spell([Hold()]) == "hold"
     assert parse("hold:fraction=0.5,tokens=8,heads=1.0") == (Hold(0.5, 8, HeadSet({(1, 0)})),)
     with pytest.raises(ParameterOutOfRange, match="fraction"):
@@ -50,7 +50,7 @@ def test_its_spelling_needs_no_knob():
 
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
-def test_a_reply_is_that_under_the_floors_of_the_rehearsal(fraction):
+def test_a_reply_equals_the_one_under_the_floors_of_the_rehearsal(fraction):
     tiny = model()
     floors = floors_by_hand(first_masses(tiny), fraction)
     (held,) = tiny.generate_batch([Request(TALK, Hold(fraction), LONG, 5, trace=True)])
@@ -69,7 +69,7 @@ def test_a_fraction_of_0_changes_nothing():
     assert tiny.generate_batch([asked])[0].token_ids == tiny.generate(TALK, (), LONG, 5).token_ids
 
 
-def test_a_dialog_of_a_study_without_a_span_is_answered_as_it_is():
+def test_a_study_dialog_without_a_span_is_answered_unsteered():
     tiny, replies = model(), []
     plain = chat("", "hello there")
     asked = Request(plain, Hold(), LONG, 5)
@@ -77,7 +77,7 @@ def test_a_dialog_of_a_study_without_a_span_is_answered_as_it_is():
     assert replies[0].text == tiny.generate(plain, (), LONG, 5).text
 
 
-def test_a_batch_refuses_a_method_without_a_span_and_names_the_row():
+def test_a_batch_refuses_a_method_without_a_span_and_names_the_request():
     tiny = model()
     talks = chat("talk about cheese", "hello"), chat("", "hello")
     asked = [Request(talk, "boost:factor=2") for talk in talks]
@@ -91,7 +91,7 @@ def test_a_batch_refuses_a_method_without_a_span_and_names_the_row():
 
 
 @pytest.mark.parametrize("method", (Hold(), "boost:factor=4"))
-def test_a_single_reply_is_refused_where_a_method_has_nothing_to_hold_on_to(method):
+def test_a_single_reply_is_refused_if_a_method_has_no_span_to_steer(method):
     tiny = model()
     for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
         with pytest.raises(UsageError, match="and this chat has neither; add a message"):
@@ -101,7 +101,7 @@ def test_a_single_reply_is_refused_where_a_method_has_nothing_to_hold_on_to(meth
         assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None
 
 
-def test_other_methods_of_the_list_are_rehearsed_with():
+def test_the_rehearsal_applies_the_other_methods_of_the_list():
     tiny = model()
     floors = floors_by_hand(first_masses(tiny, methods=(Boost(3.0),)))
     (held,) = tiny.generate_batch([Request(TALK, (Boost(3.0), Hold()), LONG, 5)])
@@ -109,7 +109,7 @@ def test_other_methods_of_the_list_are_rehearsed_with():
     assert held.token_ids == wanted.token_ids
 
 
-def test_chosen_heads_alone_are_held():
+def test_only_chosen_heads_are_held():
     tiny = model()
     mass = first_masses(tiny)
     spotlights = tuple(Spotlight(mass[pair].item(), {pair}) for pair in ((0, 1), (2, 3)))
@@ -127,7 +127,7 @@ def test_given_replies_are_scored_under_the_floors():
 
 
 def counted(monkeypatch, session):
-    """The rows that a session submits, as they come."""
+    """Records the rows that a session submits, in order."""
     rows = []
     submit = session._scheduler.submit
 
@@ -139,7 +139,7 @@ def counted(monkeypatch, session):
     return rows
 
 
-def test_requests_with_one_first_turn_share_one_rehearsal(monkeypatch):
+def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     session = model().session()
     rows = counted(monkeypatch, session)
     longer = (*TALK, {"role": "assistant", "content": "so"}, {"role": "user", "content": "well?"})
@@ -162,7 +162,7 @@ def test_the_request_that_caused_a_rehearsal_pays_for_it():
     assert first.forwarded - again.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
 
 
-def test_one_that_is_given_up_while_it_waits_leaves_the_others():
+def test_cancelling_a_request_that_waits_for_a_rehearsal_leaves_the_others():
     tiny = model()
     session = tiny.session()
     answers = [session.submit(Request(TALK, Hold(), LONG, seed), 2) for seed in (1, 2)]
@@ -179,7 +179,7 @@ def test_one_that_is_given_up_while_it_waits_leaves_the_others():
     assert len(answers[1].handle.log_probabilities) >= len(answers[1].token_ids) > 0
 
 
-def test_a_rehearsal_that_fails_is_the_error_of_those_that_wait():
+def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():
     tiny = model()
     errors = []
     jobs = [
@@ -191,7 +191,7 @@ def test_a_rehearsal_that_fails_is_the_error_of_those_that_wait():
     assert len(errors) == 1, "the other one is answered"
 
 
-def test_what_cannot_be_held_is_refused_in_a_sentence():
+def test_impossible_uses_of_hold_are_refused_with_a_reason():
     tiny = model()
     with pytest.raises(UsageError, match="hold names head 9 in layer 0"):
         tiny.generate(TALK, [Hold(heads={(0, 9)})])

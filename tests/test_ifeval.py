@@ -1,4 +1,4 @@
-"""IFEval's 25 instructions as measures, each at its edge."""
+"""IFEval's 25 instructions as measures, each on edge cases."""
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ def test_all_25_instructions_are_measures_and_in_the_table():
 
 
 @pytest.mark.parametrize(("id", "arguments", "follows", "breaks"), TABLE)
-def test_an_instruction_at_its_edge(id, arguments, follows, breaks):
+def test_an_instruction_on_its_edge_cases(id, arguments, follows, breaks):
     measure = build({"name": measure_name(id), **arguments})
     assert [measure.score(reply).value for reply in follows] == [1.0] * len(follows)
     assert [measure.score(reply).value for reply in breaks] == [0.0] * len(breaks)
@@ -32,7 +32,7 @@ def test_an_instruction_at_its_edge(id, arguments, follows, breaks):
 @given(text=st.text(alphabet=st.sampled_from("aB1.,?!*-<>[]\"'\n #🙂ß़")) | st.text())
 def test_no_text_makes_an_instruction_raise(text):
     for id, arguments, *_ in TABLE:
-        if id not in ("language:response_language",):  # has a test of its own, and is slow
+        if id not in ("language:response_language",):  # has its own test, and is slow
             spec = {"name": measure_name(id), **arguments}
             loose = build({"name": "loosely", "measure": spec}).score(text).value
             assert build(spec).score(text).value <= loose <= 1.0

@@ -1,4 +1,4 @@
-"""The order of the layers, and that importing is cheap and has no effects."""
+"""The order of the layers, and that importing is cheap and has no side effects."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = SOURCE / "holdfast"
 
-# A module imports only what stands above it; modules that do not exist yet are absent.
+# A module imports only its own layer and those before it; modules not yet written are absent.
 LAYERS = (
     "errors common records chat methods client measures states attention engine models drift"
     " analysis study logs report papers serve integrations __init__ cli __main__"
@@ -28,13 +28,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def layer_of(path: Path) -> str:
-    """The file's or folder's name directly below the package."""
+    """The name of the file or folder directly below the package."""
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix(".py")
 
 
 def imports_of(source: str) -> set[str]:
-    """Every layer that `source` imports, inside functions and for type checking too."""
+    """Every layer that `source` imports, including inside functions and for type checking."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
@@ -57,7 +57,7 @@ def exists(layer: str) -> bool:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_only_what_stands_above_it(path):
+def test_a_module_imports_no_later_layer(path):
     layer, imported = layer_of(path), imports_of(path.read_text(encoding="utf-8"))
     unknown = {layer, *imported} - {*LAYERS}
     assert not unknown, "give these a place in the order of LAYERS"
@@ -65,7 +65,7 @@ def test_a_module_imports_only_what_stands_above_it(path):
     assert not below, f"{layer} imports what stands below it"
 
 
-def test_the_reading_of_imports_sees_every_form():
+def test_every_form_of_import_is_found():
     source = """
 import holdfast.records, torch
 from holdfast import chat, __version__
@@ -101,8 +101,8 @@ def assert_light(modules, heavy, tmp_path):
     assert list(tmp_path.iterdir()) == [], "importing wrote files"
 
 
-def test_html_is_written_by_templates_alone():
-    """No module of report/ or papers/ holds a tag, and one makes the environment."""
+def test_html_is_written_only_by_templates():
+    """No module of report/ or papers/ contains a tag, and only one creates the environment."""
     made_in = []
     for room in ("report", "papers"):
         for path in (PACKAGE / room).rglob("*.py"):

@@ -1,4 +1,4 @@
-"""Judges: what they are worth is measured first, what they say is kept, and nothing is guessed."""
+"""Judges: their agreement is measured first, their answers are kept, and nothing is guessed."""
 
 import itertools
 import json
@@ -37,7 +37,7 @@ def suite(measure=POLITE, follows=FOLLOWS, breaks=BREAKS):
 
 
 class Agent(Scripted):
-    """Says how many messages it saw, which is polite where they are few."""
+    """Says how many messages it saw, politely if they are few."""
 
     def text(self, job):
         count = len(job.request.messages)
@@ -45,7 +45,7 @@ class Agent(Scripted):
 
 
 class Judge(Scripted):
-    """Answers by a rule of its own; remembers what it was asked."""
+    """Answers by a custom rule; remembers what it was asked."""
 
     name = fingerprint = "a judge"
 
@@ -75,7 +75,7 @@ def judged(folder, judge, force=False, **more):
     return drift.run(Agent(), suite(), folder, settings, cast=drift.Cast(judging=judging)), told
 
 
-def test_a_judge_scores_what_it_was_first_checked_on(tmp_path):
+def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
     judge = Judge()
     run, (agreement,) = judged(tmp_path / "run", judge)
     assert [reply_in(request) for request in judge.requests[:8]] == [*FOLLOWS, *BREAKS]
@@ -141,7 +141,7 @@ def test_a_judge_without_labelled_replies_is_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_an_answer_that_is_neither_is_asked_once_more_and_then_counts_as_not_answered(tmp_path):
+def test_an_unclear_verdict_is_asked_for_once_more_and_then_counts_as_unanswered(tmp_path):
     def unsure(reply, messages):
         if reply == "Please 2.":
             return "Perhaps." if messages == 1 else "Yes"
@@ -163,7 +163,7 @@ def test_an_answer_that_is_neither_is_asked_once_more_and_then_counts_as_not_ans
     assert "had a judge that said neither yes nor no" in told
 
 
-def test_a_judge_that_fails_stops_the_run_and_one_that_is_withheld_does_not(tmp_path):
+def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_path):
     def away(reply, messages):
         return RequestFailed("gone") if "Shut up 4" in reply else by_its_words(reply, messages)
 
@@ -219,7 +219,7 @@ def test_two_names_of_one_judge_ask_it_once(tmp_path):
     assert len(asked) == len(set(asked)) == 8 + 3
 
 
-def test_the_measured_model_is_its_own_judge_where_a_measure_names_it(tmp_path):
+def test_the_measured_model_is_its_own_judge_if_a_measure_names_it(tmp_path):
     class Both(Agent):
         name = "judge"
 
@@ -235,7 +235,7 @@ def test_the_measured_model_is_its_own_judge_where_a_measure_names_it(tmp_path):
     assert len(run.records) == QUICK.conversations
 
 
-def test_the_command_tells_what_a_judge_behind_an_endpoint_is_worth(tmp_path, capsys):
+def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_path, capsys):
     def answer(body, number):
         text = body["messages"][-1]["content"]
         return completion(by_its_words(text.split("-" * 20)[1], 1) if "-----" in text else "Hm.")
@@ -267,7 +267,7 @@ def test_the_command_tells_what_a_judge_behind_an_endpoint_is_worth(tmp_path, ca
         ({"name": "every", "measures": [POLITE]}, "takes no judge"),
     ],
 )
-def test_a_judge_that_is_written_wrong_is_refused(spec, words):
+def test_a_wrong_judge_spec_is_refused(spec, words):
     with pytest.raises(UsageError, match=re.escape(words)):
         build(spec)
 
@@ -296,11 +296,11 @@ def test_a_conversation_that_nobody_judges_is_refused():
         ("Yesterday", None), ("nothing", None),
     ],
 )  # fmt: skip
-def test_a_verdict_is_read_only_where_there_is_one(answer, verdict):
+def test_a_verdict_is_read_only_if_there_is_one(answer, verdict):
     assert verdict_of(answer) is verdict
 
 
-def test_cohens_kappa_is_that_of_its_definition():
+def test_cohens_kappa_follows_its_definition():
     labels = [True] * 25 + [False] * 25
     verdicts = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
     assert cohens_kappa(labels, verdicts) == pytest.approx(0.4)  # (0.7 - 0.5) / (1 - 0.5)
@@ -317,8 +317,8 @@ def test_a_coin_passes_for_a_judge_less_than_once_in_twenty():
     assert sum(cohens_kappa(labels, [*verdicts]) >= 0.6 for verdicts in tossed) / 2**8 < 0.05
 
 
-def test_a_model_that_is_loaded_here_judges(tmp_path, capsys):
-    """One that says yes to everything: it is seen not to agree, and scores where it is forced."""
+def test_a_local_model_can_judge(tmp_path, capsys):
+    """A judge that says yes to everything is found not to agree, and scores only if forced."""
     judge = shutil.copytree(DEFAULT_FOLDER, tmp_path / "yes")
     template = (judge / "chat_template.jinja").read_text()
     told_to = "{{ '<|begin|><|system|>Say only: Yes.<|end|>' }}"

@@ -1,4 +1,4 @@
-"""The published benchmark: read as text, bound by its words, scored as published or mended."""
+"""The published benchmark: read as text, matched by its wording, scored as published or mended."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ LIST_OF = {
     "memorization of certain facts": "memorization_system_prompts",
     "languages the agent speaks": "language_system_prompts",
 }
-# Mended by strict scoring though no defect is listed; the binding says what.
+# Mended by strict scoring though no defect is listed; the binding says what is mended.
 BEYOND_THE_TABLE = {0, 1, 8, 9, 16, 18, 48, 49, 67, 69, 89, 93, 94, 99}.union(
     range(50, 54), range(70, 78), range(81, 88)
 )
@@ -63,7 +63,7 @@ def test_all_hundred_are_bound_in_the_papers_order(write):
     assert [c.id for c in suite.cases] == [f"li2024-{e['id']:02d}" for e in entries]
     counts = {"pattern": 29, "multiple_choice": 27, "persona": 14, "memorization": 27}
     assert Counter(c.category for c in suite.cases) == {**counts, "language": 3}
-    # two entries have the same prompt and must stay two
+    # two entries have the same prompt and must stay separate
     assert len({c.system_prompt for c in suite.cases}) == 99
     assert suite.name == "li2024-strict" and len(suite.starters) == 40
 

@@ -53,14 +53,14 @@ def test_memory_for_dialogs_is_given_in_bytes():
         load(prefix_memory=-1)
 
 
-def test_a_whole_folder_loads_and_speaks(folder):
+def test_an_intact_folder_loads_and_generates(folder):
     greedy = Sampling(temperature=0, max_new_tokens=8)
     loaded, talk = load(str(folder)), chat("be nice", "hello")
     assert loaded.steerable
     assert loaded.generate(talk, sampling=greedy) == model().generate(talk, sampling=greedy)
 
 
-def test_missing_weights_are_never_drawn_at_random(folder, capfd):
+def test_missing_weights_are_never_initialised_at_random(folder, capfd):
     reweigh(folder, lambda weights: weights.pop(WEIGHT))
     said = refusal(folder)
     assert "lacks 1 of the weights" in said and WEIGHT in said and "config.json" in said
@@ -73,7 +73,7 @@ def test_weights_of_another_size_are_named_with_both_sizes(folder):
     assert "9 weights of another size" in said and "(48, 96), not (48, 64)" in said
 
 
-def test_left_over_weights_are_passed_over(folder, capfd):
+def test_unexpected_weights_are_ignored(folder, capfd):
     unknown = {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(6)}
     reweigh(folder, lambda weights: weights.update(unknown))
     assert load(str(folder)).steerable
@@ -88,7 +88,7 @@ def test_tied_weights_are_not_missing(tmp_path):
 
 
 @pytest.mark.parametrize("length", (0, 4, 5000))
-def test_weights_that_are_cut_off_are_named(folder, length):
+def test_truncated_weights_are_named(folder, length):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:length])
     assert f"The weights {str(path)!r} are cut off or damaged" in refusal(folder)
@@ -144,7 +144,7 @@ def test_a_name_that_the_hub_cannot_have_is_refused(name):
 
 
 @pytest.mark.parametrize("offline", (True, False))
-def test_a_model_that_is_nowhere_is_named(monkeypatch, offline):
+def test_a_model_that_cannot_be_found_is_named(monkeypatch, offline):
     import huggingface_hub.constants
     import transformers
 
@@ -171,10 +171,10 @@ def unreachable_hub(monkeypatch, tmp_path):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
 
 
-def test_a_hub_that_cannot_be_reached_says_so_once(unreachable_hub, caplog, capfd):
+def test_an_unreachable_hub_is_reported_once(unreachable_hub, caplog, capfd):
     started = time.monotonic()
     said = refusal("some/model")
-    assert time.monotonic() - started < 15  # its own retries take a minute
+    assert time.monotonic() - started < 15  # the client's own retries take a minute
     assert "The hub cannot be reached (" in said and "'some/model'" in said
     assert "refused" in said.lower()
     assert "Retrying" not in caplog.text + "".join(capfd.readouterr())
@@ -191,7 +191,7 @@ def test_a_model_in_the_cache_is_loaded_without_the_hub(folder, unreachable_hub,
     assert sum("cache" in str(warning.message) for warning in warned) == 1
 
 
-def test_a_gated_model_says_how_to_get_in(monkeypatch):
+def test_a_gated_model_says_how_to_log_in(monkeypatch):
     import transformers
 
     def gated(*_, **__):
@@ -210,7 +210,7 @@ def test_a_gated_model_says_how_to_get_in(monkeypatch):
         ("", "''; known are"),
     ),
 )
-def test_a_dtype_that_models_do_not_have_is_refused(folder, dtype, words):
+def test_an_unsupported_dtype_is_refused(folder, dtype, words):
     assert f"There is no dtype {words}" in refusal(folder, UsageError, dtype=dtype)
 
 
@@ -221,7 +221,7 @@ def test_a_dtype_that_models_do_not_have_is_refused(folder, dtype, words):
         (False, torch.float32, "runs in float32: this processor has no bfloat16 instructions"),
     ],
 )
-def test_a_large_model_has_the_dtype_of_the_processor(
+def test_a_large_model_gets_a_dtype_that_suits_the_processor(
     folder, monkeypatch, instructions, dtype, why
 ):
     small = load(str(folder), "cpu", "auto").hf_model  # warnings are errors
@@ -234,13 +234,13 @@ def test_a_large_model_has_the_dtype_of_the_processor(
 
 
 @pytest.mark.parametrize("dtype", ("float64", "torch.bfloat16", torch.float16))
-def test_a_dtype_may_be_named_in_every_way(folder, dtype):
+def test_a_dtype_may_be_a_name_or_a_torch_dtype(folder, dtype):
     named = str(dtype).removeprefix("torch.")
     assert str(load(str(folder), dtype=dtype).hf_model.dtype).endswith(named)
 
 
 @pytest.mark.parametrize("device", ("banana", "", 1.5, "cuda:99", "cpu:7", "meta", "mps", "xpu"))
-def test_a_device_that_is_unknown_or_not_there_is_refused(folder, device):
+def test_an_unknown_or_unavailable_device_is_refused(folder, device):
     said = f"There is no device {device!r}; use cpu"
     if device not in ("banana", "", 1.5):
         said = f"Device {device!r} is not available here; use c"
@@ -265,7 +265,7 @@ GREEDY = Sampling(temperature=0, max_new_tokens=8)
 TALK = chat("be nice", "hello")
 
 
-def test_auto_on_one_device_is_as_if_the_device_were_named(folder):
+def test_auto_on_one_device_equals_naming_the_device(folder):
     plain, mapped = load(str(folder), device="cpu"), load(str(folder), device_map="auto")
     assert mapped.steerable and mapped.reuses_cache
     assert mapped.fingerprint == plain.fingerprint
@@ -275,7 +275,7 @@ def test_auto_on_one_device_is_as_if_the_device_were_named(folder):
 
 
 @pytest.mark.filterwarnings("ignore:Some parameters are on the meta device")
-def test_a_model_on_several_places_chats_and_says_why_it_is_not_steered(folder):
+def test_a_model_split_between_cpu_and_disk_chats_and_says_why_it_is_not_steered(folder):
     layers = model().hf_model.config.num_hidden_layers
     split = {f"model.layers.{layer}": "disk" if layer else "cpu" for layer in range(layers)}
     split |= {"model.embed_tokens": "cpu", "model.norm": "cpu", "lm_head": "cpu"}
@@ -291,7 +291,7 @@ def test_a_model_on_several_places_chats_and_says_why_it_is_not_steered(folder):
         spread.generate(TALK, [SplitSoftmax(0.3)], GREEDY)
 
 
-def test_weights_go_straight_to_the_device_that_is_asked_for(monkeypatch):
+def test_weights_go_straight_to_the_requested_device(monkeypatch):
     accelerator = torch.device("cuda", 0)
     monkeypatch.setattr(loading, "_find_device", lambda device: accelerator)
     asked = placement_of("cuda:0", None, None)
@@ -307,7 +307,7 @@ def test_weights_go_straight_to_the_device_that_is_asked_for(monkeypatch):
         ({"device_map": "auto", "device": "cpu"}, "not both ('cpu' and 'auto'); leave one out"),
     ),
 )
-def test_a_device_map_that_cannot_be_is_refused(folder, options, says):
+def test_an_invalid_device_map_is_refused(folder, options, says):
     assert says in refusal(folder, UsageError, **options)
 
 
@@ -323,14 +323,14 @@ def test_a_map_that_leaves_the_embeddings_on_disk_is_refused(folder):
     assert "on disk; keep its embeddings on a device" in said
 
 
-def test_a_base_model_without_a_head_is_refused_by_that_name(tmp_path):
+def test_a_base_model_without_a_head_is_refused_as_such(tmp_path):
     model().hf_model.model.save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
     said = refusal(tmp_path)
     assert "no head to write with (lm_head.weight is missing)" in said
 
 
-def test_what_is_no_name_is_refused():
+def test_a_model_object_in_place_of_a_name_is_refused():
     with pytest.raises(UsageError, match=r"LlamaForCausalLM.*holdfast\.steering"):
         load(model().hf_model)
 
@@ -359,7 +359,7 @@ def test_a_large_model_on_the_cpu_has_smaller_batches(folder, monkeypatch):
     ),
     ids=str,
 )
-def test_a_configuration_chooses_no_kernel(folder, hostile, monkeypatch):
+def test_a_configuration_cannot_choose_a_kernel(folder, hostile, monkeypatch):
     from transformers import PreTrainedModel, modeling_utils
 
     asked, check = [], PreTrainedModel._check_and_adjust_attn_implementation

@@ -1,4 +1,4 @@
-"""`holdfast logs`: every format tells the same dialog, and hand-written labels are met."""
+"""`holdfast logs`: every format gives the same dialog, and scores match hand-written labels."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ FILES = {name: f"{name}.jsonl" for name in NAMES}
 FILES |= {"claude-code": "claude_code.jsonl", "codex": "codex.jsonl"}
 
 
-def test_a_patch_of_codex_is_a_change_of_a_file():
+def test_a_codex_patch_counts_as_a_file_change():
     (dialog,) = read_logs([DATA / FILES["codex"]]).dialogs
     assert files_changed(dialog.turns[2].done.calls)
     assert not any("environment_context" in turn.user for turn in dialog.turns)
@@ -60,10 +60,10 @@ def test_every_format_has_a_fixture():
 
 @pytest.mark.parametrize("given", [True, False], ids=["named", "found out"])
 @pytest.mark.parametrize("form", FILES)
-def test_every_format_tells_the_same_dialog(form, given):
+def test_every_format_gives_the_same_dialog(form, given):
     logs = read_logs([DATA / FILES[form]], form if given else None)
     assert logs.formats == {form: 1} and not logs.problems
-    (dialog,) = logs.dialogs  # Codex's goes on with a patch
+    (dialog,) = logs.dialogs  # Codex's continues with a patch
     system = "" if form == "claude-code" else "Answer in one sentence."
     assert dialog.system.startswith(system)
     first, second = dialog.turns[:2]
@@ -199,7 +199,7 @@ def asked_and_answered(question, answer):
 
 
 def chats(count, broken_from):
-    """Dialogs of 6 turns that keep to one sentence up to a turn."""
+    """Dialogs of 6 turns, answered in one sentence before turn `broken_from(number)`."""
     for number in range(count):
         messages = [{"role": "system", "content": "Answer in one sentence."}]
         for turn in range(1, 7):
@@ -226,7 +226,7 @@ def scored(tmp_path, short, name, dialogs):
     return score_logs(read_logs([path]), suite, tmp_path / f"run-{name}")
 
 
-def test_adherence_by_turn_and_survival_are_what_was_planted(tmp_path, short):
+def test_adherence_by_turn_and_survival_match_what_was_planted(tmp_path, short):
     # of 40 dialogs 10 break from turn 3 on, 10 from turn 5 on, 20 never
     planted = [3] * 10 + [5] * 10 + [9] * 20
     run = scored(tmp_path, short, "a", chats(40, planted.__getitem__))
@@ -244,7 +244,7 @@ def test_adherence_by_turn_and_survival_are_what_was_planted(tmp_path, short):
 
 
 def test_survival_counts_dialogs_that_end_early_as_long_as_they_last(tmp_path, short):
-    """By hand: 2 of 4 at risk break in turn 2 after one left at turn 1: 1, then 1/3."""
+    """By hand: one of 4 ends after turn 1, and 2 of the other 3 break in turn 2: 1/3 is left."""
     rows = list(chats(4, [2, 2, 9, 9].__getitem__))
     rows[2]["messages"] = rows[2]["messages"][:3]  # ends after turn 1
     (rule,) = adherence(scored(tmp_path, short, "a", rows))
@@ -275,7 +275,7 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
 
 
 def test_the_interval_covers_the_difference_of_separate_sets():
-    """95 % intervals of differences that are 0 exclude it in about 1 of 20 cases."""
+    """95 % intervals of a true difference of 0 exclude 0 in about 1 of 20 cases."""
     from holdfast.analysis.adherence import _difference
 
     rng = np.random.default_rng(1)
@@ -283,7 +283,7 @@ def test_the_interval_covers_the_difference_of_separate_sets():
     for _ in range(200):
         item = _difference(rng.random(40), rng.random(40), 0.05).difference
         wrong += not item.low <= 0 <= item.high
-    assert 2 <= wrong <= 22  # binomial(200, .05): 10, and far from chance at either end
+    assert 2 <= wrong <= 22  # binomial(200, 0.05): mean 10; either bound is far from chance
 
 
 def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
@@ -305,12 +305,12 @@ def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Yes. And more. And more." in page and "line 41" in page
     assert len(read_run(tmp_path / "run").records) == 40
-    assert main(words) == 0  # the same run again, without a bar
+    assert main(words) == 0  # the same run again, without a minimum
     assert main(["export", str(tmp_path / "run"), "--csv", str(tmp_path / "a.csv")]) == 0
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + 240
 
 
-def test_an_id_with_a_slash_is_no_rule_of_another(tmp_path, short):
+def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):
     short.write_text(SHORT.replace("id: short", "id: bots/short"))
     path = tmp_path / "a.jsonl"
     path.write_text(lines_of(chats(2, lambda n: 2)))
@@ -356,7 +356,7 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
         (["logs", "EMPTY", "--suite", "SHORT"], "no file that ends in .jsonl"),
     ],
 )
-def test_bad_input_gets_a_sentence(words, message, tmp_path, short, capsys):
+def test_bad_input_is_refused_with_a_reason(words, message, tmp_path, short, capsys):
     (tmp_path / "empty").mkdir()
     named = {"SHORT": short, "DATA": DATA / "openai.jsonl", "EMPTY": tmp_path / "empty"}
     assert main([str(named.get(word, word)) for word in words]) == 2
@@ -378,7 +378,7 @@ def test_bad_input_gets_a_sentence(words, message, tmp_path, short, capsys):
         {"span_kind": "LLM", "context": 3, "attributes.llm": 1, "attributes.llm.x": 2},
     ],
 )
-def test_a_malformed_line_costs_itself_alone(value, tmp_path):
+def test_a_malformed_line_costs_only_itself(value, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(lines_of([value, *chats(1, lambda n: 9)]))
     logs = read_logs([path])
@@ -386,7 +386,7 @@ def test_a_malformed_line_costs_itself_alone(value, tmp_path):
     assert any("line 1" in problem or "session" in problem for problem in logs.problems)
 
 
-def test_a_suite_for_logs_is_refused_where_rules_are_probed(suite, short):
+def test_a_suite_for_logs_is_refused_if_rules_are_probed(suite, short):
     with pytest.raises(UsageError, match="only `holdfast logs` scores rules without"):
         load_suite(str(short))
     short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))

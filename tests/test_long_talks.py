@@ -1,4 +1,4 @@
-"""Talks that are longer than the model's context: what goes, what stays, and what is recorded."""
+"""Dialogs longer than the model's context: what is left out, what stays and what is recorded."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ LONG = drift.Settings(rounds=7, conversations=2, sampling=Sampling(max_new_token
 
 
 class Narrow(Scripted):
-    """Sees so many messages; says how many it saw, and a summary where it is asked for one."""
+    """Sees at most `context` messages; says how many it saw, or a summary if asked for one."""
 
     def answered(self, job):
         messages = job.request.messages
@@ -49,7 +49,7 @@ def small(context, rounds=7, **more):
     return settings, Narrow(context=6)
 
 
-def test_cut_leaves_out_as_few_of_the_oldest_rounds_as_it_takes(tmp_path):
+def test_cut_leaves_out_as_few_of_the_oldest_rounds_as_possible(tmp_path):
     settings, scripted = small("cut")
     record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
     assert "ended" not in record and len(record["turns"]) == 14 and len(record["probes"]) == 14
@@ -78,7 +78,7 @@ def test_slide_shows_the_last_rounds_from_the_start(tmp_path):
     assert again["turns"] == cut["turns"], "a window that is wider than the context is cut too"
 
 
-def test_summarise_says_in_short_what_is_left_out(tmp_path):
+def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
     settings, scripted = small("summarise")
     record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
     assert "ended" not in record and len(record["turns"]) == 14
@@ -98,7 +98,7 @@ def test_summarise_says_in_short_what_is_left_out(tmp_path):
     assert settings.summary_prompt == SUMMARY_PROMPT
 
 
-def test_a_probe_changes_nothing_of_what_its_dialog_shows(tmp_path):
+def test_more_probes_do_not_change_what_a_dialog_leaves_out(tmp_path):
     for context in ("cut", "summarise"):
         settings, scripted = small(context)
         plain = drift.run(scripted, SUITE, tmp_path / context, settings).records[0]
@@ -111,7 +111,7 @@ def test_a_probe_changes_nothing_of_what_its_dialog_shows(tmp_path):
         assert views[0] == views[1] and len(probed["probes"]) == 2 * len(plain["probes"])
 
 
-def test_a_chat_that_never_fits_ends_as_before(tmp_path):
+def test_a_context_of_two_messages_is_enough_for_a_whole_dialog(tmp_path):
     for context in ("cut", "summarise"):
         settings = replace(LONG, conversations=1, context=context)
         record = drift.run(Narrow(context=2), SUITE, tmp_path / context, settings).records[0]
@@ -119,7 +119,7 @@ def test_a_chat_that_never_fits_ends_as_before(tmp_path):
 
 
 @pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
-def test_a_model_here_counts_its_tokens(tmp_path, context):
+def test_a_local_model_completes_dialogs_longer_than_its_context(tmp_path, context):
     tiny = model(max_position_embeddings=192)
     stop = drift.run(tiny, SUITE, tmp_path / "stop", LONG)
     assert all(record["ended"]["why"] == "context" for record in stop.records)
@@ -154,17 +154,17 @@ def end_of(tiny, request):
 
 
 def tiny_chat(tokens):
-    """A chat of so many tokens: each x is one."""
+    """A chat of this many tokens; each x is one."""
     return [{"role": "user", "content": "x" * (tokens - 4)}]
 
 
-def test_no_room_at_all_is_no_request():
+def test_a_request_with_no_room_is_refused():
     with pytest.raises(ParameterOutOfRange, match="room"):
         Request(tiny_chat(9), room=0)
 
 
 def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
-    """Its summaries are requests of their own, and stand in the chats that follow."""
+    """Its summaries are separate requests, and appear in the chats that follow."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     chats = []
 
@@ -188,7 +188,7 @@ def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
-def test_a_server_of_ours_says_so_too(tmp_path, context):
+def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, context):
     settings = replace(LONG, context=context, window=3 if context == "slide" else None)
     with served(model(max_position_embeddings=192), Limits(tokens=64, seconds=60.0)) as server:
         run = drift.run(connect(f"{server.url}/v1"), SUITE, tmp_path / "run", settings)
@@ -199,7 +199,7 @@ def test_a_server_of_ours_says_so_too(tmp_path, context):
 
 
 def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
-    """As it ships, but for the context that its configuration allows."""
+    """The model as shipped, except for the context length in its configuration."""
     folder = tmp_path / "small"
     shutil.copytree(DEFAULT_FOLDER, folder)
     config = json.loads((folder / "config.json").read_text())
@@ -214,7 +214,7 @@ def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
         assert left[:3] == [0, 0, 0] and left[-1] >= 5
 
 
-def test_a_summary_stands_in_front_of_the_first_message_and_not_in_the_system_prompt():
+def test_a_summary_precedes_the_first_message_or_if_compacted_replaces_the_system_prompt():
     chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     assert with_summary(chat, Shown()) == chat
     system, user = with_summary(chat, Shown(2, "They met."))
@@ -228,7 +228,7 @@ def test_a_summary_stands_in_front_of_the_first_message_and_not_in_the_system_pr
     assert "Before." in asked["content"] and asked["content"].endswith("Assistant: b")
 
 
-def test_what_makes_no_sense_is_refused(tmp_path, capsys):
+def test_settings_that_make_no_sense_are_refused(tmp_path, capsys):
     for wrong in ({"window": 2}, {"context": "slide"}, {"context": "cut", "summary_prompt": "x"}):
         with pytest.raises(UsageError):
             replace(LONG, **wrong)
@@ -243,7 +243,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, capsys):
     assert "--context=slide needs the number of rounds" in capsys.readouterr().err
 
 
-def test_a_run_is_known_by_what_happens_at_the_contexts_end(tmp_path):
+def test_a_runs_identity_includes_what_happens_at_the_contexts_end(tmp_path):
     settings = replace(LONG, context="summarise", summary_prompt="In ten words:", conversations=1)
     run = drift.run(Narrow(context=6), SUITE, tmp_path / "run", settings)
     told = run.manifest["identity"]["settings"]

@@ -17,7 +17,7 @@ browser = pytest.fixture(scope="module")(open_browser)
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Folders of runs, by their rounds."""
+    """Run folders, by number of rounds."""
     root = tmp_path_factory.mktemp("runs")
     return {n: write_run(root / str(n), conversations=4, rounds=n) for n in (8, 32, 100)}
 
@@ -33,13 +33,13 @@ def test_an_axis_numbers_the_first_the_last_and_round_numbers_between(rounds):
         assert all(tick % gaps[1] == 0 for tick in ticks[1:-1])
 
 
-def test_curves_of_many_rounds_have_no_dot_for_each(runs):
+def test_curves_of_many_rounds_have_no_dots(runs):
     for rounds, folder in runs.items():
         chart = panel(read_series(read_run(folder)), "stability").chart
         assert {curve.has_dots for curve in chart.curves} == {rounds == 8}
 
 
-def test_tables_of_many_rounds_go_down_the_page(runs, tmp_path):
+def test_tables_of_many_rounds_have_a_row_for_each(runs, tmp_path):
     for rounds, folder in runs.items():
         text = report.write([folder], tmp_path / f"{rounds}.html").read_text()
         widest = max(row.count("<t") for row in re.findall(r"<tr.*?</tr>", text, re.S))

@@ -24,10 +24,10 @@ HIGH, LOW = 0.7, 0.4  # a reply that follows scores at least HIGH, one that does
 # One row per measure: spec, two replies that follow, two that do not.
 EXAMPLES = [tuple(row.values()) for row in rows_of("measures.jsonl")]
 MEASURES = [build(spec) for spec, _, _ in EXAMPLES]
-SCALED = {"released_doubled_words": 0.45, "released_repeated_words": 0.45}  # what HIGH is
+SCALED = {"released_doubled_words": 0.45, "released_repeated_words": 0.45}  # HIGH for these
 SCALED["released_words_absent"] = 0.6
 LOWEST = {"released_words_absent": 0.5, "growing_sentences": 0.0}
-# worked out by hand from the line of each measure
+# computed by hand from the description of each measure
 VALUES = [tuple(row.values()) for row in rows_of("measure_values.jsonl")]
 CHOICES = [tuple(row.values()) for row in rows_of("choices.jsonl")]
 SENTENCES = [tuple(row.values()) for row in rows_of("short_sentences.jsonl")]
@@ -50,8 +50,8 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
 
 
 def measured_here() -> set[str]:
-    """Names of the measures whose examples are in this file: those of IFEval, `loosely` and
-    those of turns have tests of their own; code is the user's, and a judge is a model.
+    """Names of the measures with examples in this file. IFEval's, `loosely` and those of turns
+    have their own tests; code is the user's, and a judge is a model.
     """
     names = {name for name, _, _ in catalogue()} - {CODE, JUDGE, "loosely"}
     names -= {name for name, entry in REGISTRY.items() if entry.of_turn}
@@ -77,12 +77,12 @@ def test_hand_scored(spec, text, value):
 
 
 HAND_SCORED = rows_of("hand_scored.jsonl")
-NEAR = {"language": 0.25}  # a probability: on the right side; all else is exact but for rounding
+NEAR = {"language": 0.25}  # a probability: the right side is enough; others exact up to rounding
 
 
 def test_replies_score_as_a_careful_reader_scored_them():
-    """Rows scored before the measures were run on them, many of them replies of
-    SmolLM2-135M-Instruct; those under 'miss' are known to be scored otherwise.
+    """Replies, many by SmolLM2-135M-Instruct, scored by hand before any measure was run on them;
+    rows with 'miss' are known to be scored differently.
     """
     wrong = []
     for row in HAND_SCORED:
@@ -99,7 +99,7 @@ def test_every_measure_is_hand_scored():
     assert {build(row["measure"]).name for row in HAND_SCORED} == measured_here()
 
 
-def test_emptiness_follows_no_instruction_but_is_scored_as_released_where_asked():
+def test_an_empty_reply_follows_no_instruction_but_scores_as_released_if_asked():
     never = {"words": ["and"]}
     empty = build({"name": "never_contains", **never}).score(" \n")
     assert empty == Score(0.0, "the reply is empty")
@@ -184,13 +184,13 @@ WRONG = [*map(tuple, map(dict.values, rows_of("wrong_specs.jsonl"))), (LARGE, "1
 
 
 @pytest.mark.parametrize(("spec", "message"), WRONG)
-def test_bad_specs_name_the_value_and_the_cure(spec, message):
+def test_errors_about_bad_specs_name_the_value_and_the_fix(spec, message):
     with pytest.raises(UsageError) as caught:
         build(spec)
     assert message in str(caught.value)
 
 
-def test_a_regular_expression_that_hangs_ends_with_a_sentence(monkeypatch):
+def test_a_regular_expression_that_hangs_is_stopped_with_an_error(monkeypatch):
     monkeypatch.setattr("holdfast.measures.patterns._PATIENCE", 0.2)
     measure = build({"regex": r"(a|aa)+$"})
     says = r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it"
@@ -219,7 +219,7 @@ def test_bad_user_code_is_named(path, message):
     assert message in str(caught.value)
 
 
-def test_user_code_runs_where_allowed(tmp_path, monkeypatch):
+def test_user_code_runs_if_allowed(tmp_path, monkeypatch):
     code = "def vowels(text): return text.count('a') / len(text)\ndef big(text): return 7\n"
     (tmp_path / "my_measures.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
@@ -272,12 +272,12 @@ def test_awkward_strings(text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS, ids=ascii)
-def test_very_long_replies_take_no_time_that_grows_with_the_square(run):
+def test_very_long_replies_take_no_quadratic_time(run):
     text = run * (LONG // len(run))
     for measure in MEASURES:
         began = time.process_time()
         measure.score(text)
-        assert time.process_time() - began < 8, measure  # one that squares took 100 s and more
+        assert time.process_time() - began < 8, measure  # a quadratic one took 100 s and more
 
 
 @pytest.mark.slow
@@ -296,7 +296,7 @@ def test_importing_the_measures_loads_no_lexicon():
     assert not lexicons & set(ran.stdout.split())
 
 
-def test_catalogue_has_one_line_for_each():
+def test_catalogue_has_one_line_per_measure():
     listed = [(name, arguments) for name, arguments, _ in catalogue()]
     assert ("contains", "words, all=true, case=false, whole=true") in listed
     assert all(line.endswith(".") and "\n" not in line for _, _, line in catalogue())

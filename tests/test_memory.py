@@ -1,4 +1,4 @@
-"""Memory follows what is live, and running out of it costs time, not the run."""
+"""Memory use follows what is live, and running out costs time, not the run."""
 
 import gc
 import itertools
@@ -49,7 +49,7 @@ def test_a_row_that_leaves_gives_its_memory_back():
     assert size(slots) == (32, 4128)
     slots.close(0)
     slots.shrink()
-    assert size(slots)[1] < 200  # as the longest that is left
+    assert size(slots)[1] < 200  # room for the longest row left
     while len(slots.lengths) > 1:
         slots.close(len(slots.lengths) - 1)
         slots.shrink()
@@ -87,7 +87,7 @@ def test_a_forgotten_thread_begins_anew():
 
 @pytest.fixture
 def scarce(monkeypatch):
-    """Lets memory run out beyond so many rows; returns the rows of each try."""
+    """Makes memory run out beyond a number of rows; returns the rows of each try."""
     tries, admit, step = [], Decoder.admit, Decoder.step
     tries, admit, step = [], Decoder.admit, Decoder.step
 
@@ -157,14 +157,14 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
         assert ("4 conversations ended after it had, with at most 2 rows at a time" in text) is said
 
 
-def test_running_out_with_a_single_chat_is_one_sentence(scarce):
+def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
     scarce(0, RuntimeError(CPU_MESSAGE))
     says = r"single chat of tiny llama.*batch_size=192.*shorter chat"
     with pytest.raises(ModelError, match=says):
         model().generate(chat("be nice", "hello"), sampling=SHORT)
 
 
-def test_scores_go_on_with_half_of_the_batch(monkeypatch):
+def test_scoring_continues_with_half_of_the_batch(monkeypatch):
     from holdfast.engine import scoring
 
     tiny, sizes, groups = model(), [], scoring._groups
@@ -216,7 +216,7 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
 
 
 def serving(tiny, limit=0, **how):
-    """A scheduler as a server has it, and handles of six endless rows."""
+    """A scheduler as in a server, and the handles of six rows."""
     shared = SharedPrefixes(limit, pieces=True)
     scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(3.0, 1.0, 60)
@@ -228,7 +228,7 @@ def serving(tiny, limit=0, **how):
 
 
 def fail_once(monkeypatch, at):
-    """Lets memory run out in these steps of decoders."""
+    """Makes memory run out in these decoder steps."""
     step, steps = Decoder.step, []
 
     def fails(self):
@@ -263,7 +263,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     assert handles[0].token_ids and min(told) == 60
 
 
-def test_what_is_kept_for_others_goes_before_rows_do(monkeypatch):
+def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
     tiny = model(dtype="float64")
     fail_once(monkeypatch, at=(3, 6))
     scheduler, handles = serving(tiny, limit=10**9)
@@ -272,7 +272,7 @@ def test_what_is_kept_for_others_goes_before_rows_do(monkeypatch):
         scheduler.step()
         sizes.append(scheduler.shared.size)
         limits.append(scheduler.limit)
-    assert 0 in sizes and limits[sizes.index(0)] == 8  # the first time; the second one halves
+    assert 0 in sizes and limits[sizes.index(0)] == 8  # first failure; the second halves the limit
     assert scheduler.halvings == [3]
     assert all(handle.result().token_ids for handle in handles)
 
@@ -298,7 +298,7 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     session = tiny.session(long_lived=True)
 
     def some(first):
-        """Fifty requests, eight at a time; what there is afterwards."""
+        """Runs 48 requests, eight at a time; counts what is left afterwards."""
         for begin in range(first, first + 48, 8):
             asked = []
             for n in range(begin, begin + 8):

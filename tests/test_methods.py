@@ -38,7 +38,7 @@ CHAT = (
         ("boost:factor=1e3+spotlight:target=0.3", (Boost(1000.0), Spotlight(0.3))),
     ],
 )
-def test_a_spelling_is_read(spec, expected):
+def test_a_spelling_is_parsed(spec, expected):
     assert methods.parse(spec) == expected
 
 
@@ -56,12 +56,12 @@ def test_a_spelling_is_read(spec, expected):
         "anchoring:strength=1.5,plausibility=0.1",
         'prompt-strength:scale=2,default="Say \\"yes\\", [a+b]: c=1, ü\\n"+boost:factor=2',
         "pasta:alpha=0.01,heads=3.0/3.5,generated=scale",
-        "boost:factor=1e20",  # no plus sign, which stands between methods
+        "boost:factor=1e20",  # no plus sign, which separates methods
         "boost:factor=8,heads=20-29.0-8",
         "pasta:alpha=1+boost:factor=1+spotlight:target=0",
     ],
 )
-def test_a_canonical_spelling_comes_back_as_it_was(spec):
+def test_a_canonical_spelling_round_trips(spec):
     assert methods.spell(methods.parse(spec)) == spec
 
 
@@ -96,7 +96,7 @@ def test_equal_methods_are_spelled_alike():
         ("none+repetition:probability=1", UsageError, ["'none+repetition:probability=1'"]),
     ],
 )
-def test_a_wrong_spelling_is_refused_with_its_cure(spec, error, words):
+def test_a_wrong_spelling_is_refused_with_a_hint(spec, error, words):
     with pytest.raises(error) as caught:
         methods.parse(spec)
     assert all(word in str(caught.value) for word in words), str(caught.value)
@@ -128,7 +128,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
         assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
 
 
-def test_the_schema_is_plain_data_and_tells_each_range_and_default():
+def test_the_schema_is_plain_data_and_states_each_range_and_default():
     listed = {entry["name"]: entry for entry in methods.schema()}
     assert json.loads(json.dumps(listed)) == listed
     assert list(listed) == [name for name, _, _ in methods.catalogue()]
@@ -148,7 +148,7 @@ def test_the_schema_is_plain_data_and_tells_each_range_and_default():
     assert listed["spotlight"]["parameters"]["properties"]["target"]["exclusiveMaximum"] == 1
 
 
-def test_the_schemas_ranges_are_those_that_are_checked():
+def test_the_schemas_ranges_are_enforced():
     for entry in methods.schema():
         for parameter in entry["parameters"]["required"]:
             told = entry["parameters"]["properties"][parameter]
@@ -166,7 +166,7 @@ def test_the_schemas_ranges_are_those_that_are_checked():
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, [0.5]])
-def test_a_parameter_that_is_no_number_is_refused(value):
+def test_a_parameter_that_is_not_a_number_is_refused(value):
     with pytest.raises(ParameterOutOfRange, match="exponent"):
         SplitSoftmax(value)
 
@@ -193,7 +193,7 @@ def test_split_softmax_is_finite_never_lowers_and_keeps_order(exponent):
     assert (shifted.diff() >= -slack[..., 1:]).all()
 
 
-def test_exponent_zero_leaves_the_span_all_mass():
+def test_exponent_zero_gives_the_span_all_mass():
     shifted = SplitSoftmax(0).shift(torch.tensor([[[-80.0, 0.0, 80.0]]]), 0)
     assert shifted.sigmoid().tolist() == [[[1.0, 1.0, 1.0]]]
 
@@ -204,7 +204,7 @@ def test_heads_that_do_not_exist_are_named():
 
 
 @pytest.mark.parametrize("heads", [set(), {3}, {(0, -1)}, {(0, 1.0)}, 3, {(1, 2, 3)}])
-def test_heads_that_are_no_pairs_are_refused(heads):
+def test_heads_that_are_not_pairs_are_refused(heads):
     with pytest.raises(UsageError, match="heads"):
         SplitSoftmax(0.5, heads)
 
@@ -252,7 +252,7 @@ ALONE = [*map(SplitSoftmax, (0, 1e-40, 0.5)), Pasta(0.01), Boost(7), Spotlight(0
 
 
 @pytest.mark.parametrize("method", ALONE)
-def test_infinite_log_odds_stay_and_chosen_heads_alone_move(method):
+def test_infinite_log_odds_stay_and_only_chosen_heads_move(method):
     one_group = torch.tensor([[[-math.inf, math.inf]]])
     assert torch.equal(method.shift(one_group, 0), one_group)
     log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)) - 4
@@ -312,7 +312,7 @@ def test_repetition_needs_a_system_message():
     assert Repetition(1).edit(empty, seed=0) == empty
 
 
-def test_edit_messages_applies_prompt_methods_and_passes_over_others():
+def test_edit_messages_applies_prompt_methods_and_ignores_others():
     composed = methods.parse("split-softmax:exponent=0.5+repetition:probability=1")
     assert methods.edit_messages(list(CHAT), composed, 0) == Repetition(1).edit(CHAT, 0)
     assert methods.edit_messages(list(CHAT), (SplitSoftmax(0.5),), 0) == CHAT

@@ -18,10 +18,10 @@ from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
 from holdfast.engine.state_layers import HELD
 
-# float64 logits of large random weights; what a wrong mask or state moves is 1e-2 and more
+# float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more
 ROUNDING = 1e-6
-IN_STATES = 1e-4  # recurrences are float32 whatever the model is
-# the other implementation of experts knows no float64
+IN_STATES = 1e-4  # recurrences run in float32 whatever the model's dtype
+# the other implementation of experts does not support float64
 EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "experts_implementation": "eager"}
 TWO_KINDS = ("sliding_attention", "full_attention") * 2
 SHARED = {"num_hidden_layers": 4, "num_kv_shared_layers": 2, "layer_types": TWO_KINDS}
@@ -29,7 +29,7 @@ SHARED |= {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 400}
 SWITCHED = {"sliding_window": 16, "use_sliding_window": True}
 CHUNKED = {"attention_chunk_size": 16, "intermediate_size_mlp": 96, "no_rope_layers": (1, 0, 1)}
 SPARSE = {"laurel_rank": 8, "activation_sparsity_pattern": (0.0,) * 4}
-# windows and chunks of 16 tokens, where a first turn has about 30
+# windows and chunks of 16 tokens; a first turn has about 30
 KINDS = {
     "mistral": {"sliding_window": 16},
     "phi3": {"sliding_window": 16},
@@ -52,7 +52,7 @@ LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_he
 LINEAR |= {"linear_value_head_dim": 8}
 LINEAR["layer_types"] = ("linear_attention", "full_attention", "linear_attention")
 JAMBA = {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 8, "num_experts": 2}
-# states of a convolution, a recurrence or both, beside attention, in one layer with it, or alone
+# states of a convolution, a recurrence or both; attention in other layers, the same or none
 STATES = {
     "qwen3_next": {**LINEAR, **ROUTED},
     "lfm2": {"layer_types": ("conv", "full_attention", "conv"), "block_auto_adjust_ff_dim": False},
@@ -62,7 +62,7 @@ STATES = {
     "mamba2": {"num_heads": 8, "state_size": 8, "n_groups": 1, "chunk_size": 16},
     "mamba": {"state_size": 8},
 }
-# of the first Mamba, whose passes of several tokens read no state
+# with layers of the first Mamba, whose passes of several tokens do not read a state
 WHOLE = ("jamba", "mamba")
 METHODS = {
     "none": (),
@@ -82,12 +82,12 @@ def cut_soon(monkeypatch):
 
 
 def double(kind):
-    """A model in float64, by which a row alone and in a batch draw the same tokens."""
+    """A model in float64, so that a row draws the same tokens alone and in a batch."""
     return model(kind, dtype="float64", **(KINDS | STATES)[kind])
 
 
 def turns(session, dialogs):
-    """Three turns of dialogs, all together: each is kept, and the second is forked as well."""
+    """Runs three turns of all dialogs together; each is kept, and the second is forked as well."""
     talks, replies = list(dialogs.values()), []
     for turn in range(3):
         asked = []
@@ -107,7 +107,7 @@ def turns(session, dialogs):
 
 
 def dialogs(tiny):
-    """Dialogs of different length, methods, sampling and length of reply."""
+    """Dialogs that differ in length, methods, sampling and reply length."""
     steering = METHODS if tiny.steerable else {"none": (), "guidance": (Guidance(2.0),)}
     return {
         (name, place): (
@@ -141,13 +141,13 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     if kind in WHOLE:
         assert forwarded[0] <= forwarded[1]
     else:
-        # behind a reply that methods treat apart, keys of the prompt are left and states are not
+        # after a reply that methods treat separately, keys of the prompt remain and states do not
         assert forwarded[0] < forwarded[1] * (0.5 if kind in KINDS else 0.6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", (*KINDS, *STATES))
-def test_scores_behind_a_kept_thread_equal_those_of_the_whole_chat(kind):
+def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
     tiny = double(kind)
     talk = chat("always talk about cheese", "the old town by the river " * 3)
     replies = [["bread and music", "the garden"], ["rain"]]
@@ -163,8 +163,8 @@ def test_scores_behind_a_kept_thread_equal_those_of_the_whole_chat(kind):
     assert each[0] == pytest.approx(each[1], abs=1e-5 if kind in KINDS else 1e-3)
 
 
-def test_layers_that_look_at_the_length_of_the_cache_share_passes_with_rows_of_their_length():
-    """Llama 4 scales queries by a position that it takes from there, beyond so many tokens."""
+def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length_of_the_cache():
+    """Beyond `floor_scale`, Llama 4 scales queries by a position that it reads from the cache."""
     scaled = {**KINDS["llama4_text"], "attn_scale": 4.0, "floor_scale": 24}
     tiny = model("llama4_text", dtype="float64", **scaled)
     talks = [(n, chat("talk about cheese", "the garden " * n)) for n in (1, 6, 3, 6)]
@@ -206,7 +206,7 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
 
 @pytest.mark.parametrize("kind", TRACED)
 def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
-    """What a layer sees is where the weights of transformers' own eager attention are not 0."""
+    """A layer sees the tokens whose weights in transformers' own eager attention are not 0."""
     options = (KINDS | STATES | {"gptj": GPTJ}).get(kind, {})
     tiny = model(kind, **options)
     asked = [
@@ -231,12 +231,12 @@ def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
 
 
 def windows(slots):
-    """Of each layer with a window, the columns that are taken for all rows."""
+    """The numbers of columns that windowed layers allocate for all rows."""
     assert {type(layer) for layer in slots.layers} == {KeyLayer, WindowLayer}
     return {layer.store[0].shape[2] for layer in slots.layers if type(layer) is WindowLayer}
 
 
-def test_windowed_layers_keep_what_the_window_can_see_of_a_dialog_many_times_longer():
+def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dialog():
     tiny, window = double("gemma2"), 16
     scheduler = Scheduler(tiny.runner, frozenset(), 8)
     decoder = scheduler._decoder
@@ -261,7 +261,7 @@ def test_windowed_layers_keep_what_the_window_can_see_of_a_dialog_many_times_lon
                 assert keys.shape[1] <= window + window // 4
 
 
-def test_a_dialog_cut_by_its_window_is_forked_near_its_end_and_computed_again_before():
+def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_early_ones():
     tiny = double("gemma3_text")
     session, alone = tiny.session(), replace(tiny, reuses_cache=False).session()
     talk = chat("talk about cheese", "the old town by the river " * 8)
@@ -278,12 +278,12 @@ def test_a_dialog_cut_by_its_window_is_forked_near_its_end_and_computed_again_be
         assert (reply.forwarded < whole) == reuses
 
 
-def test_what_a_cache_is_made_of_and_where_masks_come_from_decide_who_shares_a_pass():
+def test_the_kinds_of_cache_and_masks_decide_whether_a_model_reuses_its_cache():
     for kind in (*KINDS, *STATES):
         layers = DynamicCache(config=double(kind).hf_model.config).layers
         assert {type(layer) for layer in layers} <= HELD.keys()
-    assert not model("bloom", n_layer=2, n_head=4).reuses_cache  # it asks for no masks of ours
+    assert not model("bloom", n_layer=2, n_head=4).reuses_cache  # it does not ask for our masks
     own = {"layer_types": ("linear_attention", "full_attention", "linear_attention"), **EXPERTS}
-    assert not model("minimax", **own).reuses_cache  # it makes a cache of its own
+    assert not model("minimax", **own).reuses_cache  # it makes its own cache
     assert not model("bert").reuses_cache  # an encoder keeps nothing
     assert model("bert", is_decoder=True).reuses_cache

@@ -24,18 +24,18 @@ EXTRAS = PROJECT["optional-dependencies"]
 def requirements() -> list[Requirement]:
     extras = [text for group in EXTRAS.values() for text in group]
     required = [Requirement(text) for text in PROJECT["dependencies"] + extras]
-    return [each for each in required if each.name != PROJECT["name"]]  # an extra of its own
+    return [each for each in required if each.name != PROJECT["name"]]  # not its own extras
 
 
 def elsewhere() -> dict[str, str]:
-    """The packages that `make test` does not install, with what installs them."""
+    """The packages that `make test` does not install, with the command that does."""
     (everything,) = map(Requirement, EXTRAS["integrations"])
     commands = {extra: "make integrations" for extra in everything.extras} | {"docs": "make docs"}
     rows = [(text, command) for extra, command in commands.items() for text in EXTRAS[extra]]
     return {Requirement(text).name: command for text, command in rows}
 
 
-def test_the_version_is_told_in_one_place():
+def test_the_version_agrees_everywhere():
     told = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert "version" in PROJECT["dynamic"] and told[1] == holdfast.__version__
     release = holdfast.__version__.partition(".dev")[0]

@@ -23,7 +23,7 @@ PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
 
 
 def rewrite(folder, records, **manifest):
-    """Puts other records, and other fields of the manifest, into a run folder."""
+    """Replaces the records and these manifest fields of a run folder."""
     old = read_run(folder).manifest
     kept = {name: value for name, value in old.items() if name != "crc32"}
     (folder / "manifest.json").write_bytes(to_manifest({**kept, **manifest}))
@@ -31,7 +31,7 @@ def rewrite(folder, records, **manifest):
 
 
 def tasks_run(folder, samples=6):
-    """A run of two tasks under two prompts, of which one is the better."""
+    """A run of two tasks under two variants, the second with the higher fluency."""
     names, variants = ["json", "bios"], ["zero-shot", "boost:factor=4"]
     settings = {"tasks": names, "split": "test", "instruction": "original"}
     identity = {"model": "m", "variants": variants, "settings": settings}
@@ -69,7 +69,7 @@ def test_a_summary_says_what_the_records_say(tmp_path):
     assert fall["mean"] < 0 and (fall["verdict"] == "lower") == (fall["why"] is None)
 
 
-def test_a_summary_tells_rule_by_rule(tmp_path):
+def test_a_summary_reports_each_rule(tmp_path):
     folder = write_run(tmp_path / "run", conversations=6, rounds=2, methods=("none",))
     records = read_run(folder).records
     for record in records:
@@ -83,11 +83,11 @@ def test_a_summary_tells_rule_by_rule(tmp_path):
     assert [point["mean"] for point in rule["stability_by_round"]] == [1.0, 0.0]
 
 
-def test_a_summary_derived_again_is_the_same_to_the_byte(tmp_path):
+def test_a_summary_derived_again_is_identical_to_the_byte(tmp_path):
     folder = write_run(tmp_path / "run", conversations=12, rounds=2, nasty=True)
     first = report.write_summary(folder).read_bytes()
     records = read_run(folder).records
-    random.Random(1).shuffle(records)  # as batches that end in another order
+    random.Random(1).shuffle(records)  # as if batches had ended in another order
     rewrite(folder, records, resumed=[{"created": "2027-01-01"}])
     assert report.write_summary(folder).read_bytes() == first
 
@@ -103,7 +103,7 @@ def test_a_summary_of_tasks(tmp_path):
 
 
 def hostile(folder):
-    """A page with a text in every place that would like to be markup."""
+    """A page with text that tries to be markup in every place."""
     evil = NASTY[0] + NASTY[1] + "\"'>"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "x.svg").write_text("<svg/>")
@@ -138,7 +138,7 @@ def test_the_page_of_tasks(tmp_path):
 
 @pytest.fixture
 def no_model(monkeypatch):
-    """Fails where a command goes as far as to load a model."""
+    """Fails if a command gets as far as loading a model."""
 
     def load(arguments):
         raise AssertionError("the model was loaded before the page's place was looked at")
@@ -162,13 +162,13 @@ def test_a_place_where_no_page_can_be_written_is_refused(command, tmp_path, caps
     assert not (tmp_path / "run").exists()
 
 
-def test_a_page_in_the_runs_folder_names_out(tmp_path, capsys, no_model):
+def test_a_run_folder_that_cannot_be_made_suggests_another_out(tmp_path, capsys, no_model):
     (tmp_path / "file").write_text("")
     assert main(["drift", "--out", str(tmp_path / "file" / "run")]) == 1
     assert "choose another place with --out." in capsys.readouterr().err
 
 
-def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
+def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
     folder = write_run(tmp_path / "run", conversations=2, rounds=2)
     out = report.write([folder], tmp_path / "page.html")
     before = out.read_bytes()

@@ -1,5 +1,5 @@
-"""The playground as a person meets it: a real browser against a real server, and, for what goes
-wrong or takes long, against a server that answers at once."""
+"""The playground as a user sees it, in a real browser: against a real server and, for errors and
+slow replies, against a server that answers at once."""
 
 import json
 import re
@@ -103,7 +103,7 @@ def press(browser, key, held):
 
 
 def emphasise(browser):
-    """Ctrl E, which holds on to what is selected."""
+    """Presses Ctrl E, which emphasises the selection."""
     from selenium.webdriver.common.keys import Keys
 
     press(browser, "e", held=Keys.CONTROL)
@@ -117,16 +117,16 @@ def offline(messages, steering, seed, emphasis=()):
 
 
 def mass_of(reply):
-    """Mean over heads and the tokens that are seen, the one that ends the reply left out."""
+    """Mean over heads and visible tokens, without the token that ends the reply."""
     return pytest.approx(float(reply.trace.mass[..., : len(reply.token_ids)].mean()), abs=1e-3)
 
 
 def masses(browser):
-    """What the page says of each reply's mass."""
+    """The mass that the page shows for each reply."""
     return [float(re.match(r"mass ([\d.]+)", line)[1]) for line in replies(browser, ".mass")]
 
 
-def test_the_page_is_its_own_files_and_nothing_inline():
+def test_the_page_consists_of_its_own_files_and_nothing_inline():
     files = page_files()
     assert {"/", "/page/main.js", "/page/layout.css"} <= files.keys()
     texts = {path: file.body.decode() for path, file in files.items()}
@@ -201,7 +201,7 @@ def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
 
 
 @needs_browser
-def test_heads_of_a_large_model_are_read_when_they_are_asked_for(browser, quick):
+def test_heads_of_a_large_model_are_fetched_on_request(browser, quick):
     quick.shape = (40, 40)
     visit(browser, quick.url)
     write(browser, "system", NUMBER)
@@ -216,7 +216,7 @@ def test_heads_of_a_large_model_are_read_when_they_are_asked_for(browser, quick)
 
 
 @needs_browser
-def test_selected_words_are_held_on_to_and_let_go(browser, served):
+def test_selected_words_are_emphasised_and_released(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
     browser.execute_script("document.querySelector('#system').setSelectionRange(22, 26)")
@@ -229,7 +229,7 @@ def test_selected_words_are_held_on_to_and_let_go(browser, served):
         " box.value = '🙂 What is your number?'; box.dispatchEvent(new Event('input'));"
         " box.setSelectionRange(3, 7)"
     )
-    # the button may still offer to let go of the selection before
+    # the button may still offer to release the previous selection
     label = "document.querySelector('#emphasise span').textContent === 'Hold on to this'"
     wait(browser, f"!document.querySelector('#emphasise').hidden && {label}")
     click(browser, "#emphasise")
@@ -257,7 +257,7 @@ def test_selected_words_are_held_on_to_and_let_go(browser, served):
 
 
 @needs_browser
-def test_a_third_column_answers_what_was_asked_before_it_came(browser, served):
+def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
     say(browser, ASK)
@@ -282,7 +282,7 @@ def test_a_third_column_answers_what_was_asked_before_it_came(browser, served):
 
 
 @needs_browser
-def test_a_reply_is_stopped_and_the_server_let_go(browser, quick):
+def test_stopping_a_reply_stops_the_server_too(browser, quick):
     visit(browser, quick.url)
     write(browser, "draft", "be slow\n")
     wait(browser, "document.querySelectorAll('.reply .t').length > 4")
@@ -298,12 +298,12 @@ def test_a_reply_is_stopped_and_the_server_let_go(browser, quick):
 
 
 @needs_browser
-def test_an_error_is_shown_where_it_happened_and_can_be_tried_again(browser, quick):
+def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, quick):
     visit(browser, quick.url)
     say(browser, "please refuse")
     assert replies(browser, ".problem p") == ["boost takes factor as at least 1, not 0.5."] * 2
     assert number_of(browser, ".reply [role=alert]") == 2
-    browser.get_log("browser")  # the browser notes every answer of 400
+    browser.get_log("browser")  # the browser logs every 400 response
     asked = len(quick.bodies)
     click(browser, ".problem .link")
     wait(browser, READY)
@@ -316,7 +316,7 @@ def test_an_error_is_shown_where_it_happened_and_can_be_tried_again(browser, qui
 
 
 @needs_browser
-def test_a_server_with_a_key_is_asked_with_it(browser, quick):
+def test_a_server_that_needs_a_key_is_sent_it(browser, quick):
     quick.locked = True
     visit(browser, quick.url, ready=False)
     wait(browser, "document.querySelector('#key-details').open")
@@ -333,7 +333,7 @@ SCREENS = [(1280, False), (1280, True), (390, False), (320, True)]
 
 @needs_browser
 @pytest.mark.parametrize(("width", "dark"), SCREENS)
-def test_the_page_fits_can_be_read_and_keeps_its_policy(browser, quick, width, dark):
+def test_the_page_fits_is_readable_and_logs_no_errors(browser, quick, width, dark):
     visit(browser, quick.url, width, dark)
     write(browser, "system", NUMBER)
     for text in ("one", "please break"):
@@ -351,7 +351,7 @@ def test_the_page_fits_can_be_read_and_keeps_its_policy(browser, quick, width, d
 
 
 @needs_browser
-def test_everything_that_can_be_used_has_a_name(browser, quick):
+def test_every_control_has_an_accessible_name(browser, quick):
     visit(browser, quick.url)
     say(browser, "hello")
     open_details(browser)
@@ -364,7 +364,7 @@ def test_everything_that_can_be_used_has_a_name(browser, quick):
 
 
 @needs_browser
-def test_the_whole_page_is_used_by_keyboard(browser, quick):
+def test_the_page_can_be_used_by_keyboard(browser, quick):
     from selenium.webdriver.common.keys import Keys
 
     visit(browser, quick.url)

@@ -17,7 +17,7 @@ from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question,
 from holdfast.papers.zhang2024.profiling.samples import read_material, read_samples
 from holdfast.papers.zhang2024.profiling.scoring import PlainPasses, SharedPasses, scorer_of
 
-# float32: the sums of a shared pass are taken in another order
+# float32: a shared pass sums in another order
 TOLERANCE = 1e-4
 WORDS = (
     "the garden is green and river runs slowly past old town where people talk about music bread"
@@ -28,7 +28,7 @@ FAST = {"gpt2": True, "gemma": True, "gpt_neox": True, "mistral": False, "gemma2
 
 
 def choice(number: int, words: int = 12) -> Choice:
-    """A sample with its emphasis at the end, in the middle or in front."""
+    """A sample with its emphasis at the end, in the middle or at the start."""
     text = [WORDS[(7 * number + 5 * index) % len(WORDS)] for index in range(words + number % 5)]
     place = (len(text), len(text) // 2, 0)[number % 3]
     text[place:place] = ["answer", "in", "one", "word"]
@@ -49,7 +49,7 @@ def one_by_one(tiny, samples, method, score) -> dict[tuple[int, int], list[float
 
 
 def scorer(tiny, samples, plan):
-    """What `profile` scores by."""
+    """The scorer that `profile` uses."""
     return scorer_of(read_material(tiny, samples, plan))
 
 
@@ -59,7 +59,7 @@ def right_one(tiny, sample, methods) -> float:
 
 
 @pytest.mark.parametrize("method", STEERING, ids=lambda method: method.name)
-def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
+def test_scores_and_ranking_equal_those_of_steering_one_head_at_a_time(method, tmp_path):
     tiny = model()
     assert isinstance(scorer(tiny, SAMPLES, ProfilingPlan(method)), SharedPasses)
     found = profile(tiny, SAMPLES, tmp_path / "run", ProfilingPlan(method))
@@ -74,7 +74,7 @@ def test_scores_and_ranking_are_those_of_one_head_at_a_time(method, tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "fast"), FAST.items())
-def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, fast, tmp_path):
+def test_other_models_get_the_same_scores_by_shared_or_plain_passes(kind, fast, tmp_path):
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
     expected = SharedPasses if fast else PlainPasses
     assert isinstance(scorer(tiny, SAMPLES[:2], ProfilingPlan()), expected)
@@ -84,12 +84,12 @@ def test_other_models_give_the_same_scores_the_fast_way_or_the_plain_one(kind, f
     assert found.scores == pytest.approx(means, abs=TOLERANCE)
 
 
-def test_the_model_is_as_it_was_and_less_is_forwarded(tmp_path):
+def test_shared_passes_leave_the_model_unchanged_and_forward_less(tmp_path):
     tiny = model()
     before = dict(tiny.hf_model.named_modules())
 
     def hooks():
-        """Of every module; transformers leaves its own where hidden states were asked for."""
+        """Those of every module; transformers leaves its own if hidden states were requested."""
         modules = before.values()
         return [(dict(m._forward_hooks), dict(m._forward_pre_hooks)) for m in modules]
 
@@ -113,7 +113,7 @@ def questions(count: int = 3) -> list[Question]:
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma2"))
-def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
+def test_scores_of_replies_equal_those_of_steering_one_head_at_a_time(kind, tmp_path):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
     found = profile(tiny, questions(2), tmp_path / "run", ProfilingPlan(max_new_tokens=6))
 
@@ -127,14 +127,14 @@ def test_replies_are_those_of_one_head_at_a_time(kind, tmp_path):
     assert len(set(found.scores.values())) > 2
 
 
-def test_a_run_does_not_go_on_under_another_score(tmp_path):
+def test_a_run_is_not_resumed_under_another_score(tmp_path):
     tiny, plan = model(), ProfilingPlan(max_new_tokens=6)
     profile(tiny, questions(2), tmp_path / "run", plan)
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
     record = json.loads(before.splitlines()[0])
     heads = sorted(name for names in record["replies"].values() for name in names)
     assert heads == sorted(record["scores"])
-    profile(tiny, questions(2), tmp_path / "run", plan)  # functions of their own that score alike
+    profile(tiny, questions(2), tmp_path / "run", plan)  # other functions that score alike
     other = [replace(one, score=lambda text: len(text) + 2.0) for one in questions(2)]
     says = r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"
     with pytest.raises(RecordsError, match=says):
@@ -142,7 +142,7 @@ def test_a_run_does_not_go_on_under_another_score(tmp_path):
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
 
 
-def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     tiny, plan = model(), ProfilingPlan()
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
@@ -178,7 +178,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def gain(mean: float, n: int = 40, spread: float = 0.01) -> Estimate:
-    """What a head gains, with an interval of twice the spread to both sides."""
+    """A head's gain, with an interval of twice the spread on either side."""
     return Estimate(n, mean, spread, mean - 2 * spread, mean + 2 * spread, n)
 
 
@@ -284,7 +284,7 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
         (SAMPLES, {"by": "luck"}, ["'luck'", "accuracy"]),
     ),
 )
-def test_what_cannot_be_profiled_is_refused_by_name(tmp_path, samples, plan, named):
+def test_unsuitable_samples_and_plans_are_refused_by_name(tmp_path, samples, plan, named):
     with pytest.raises(UsageError) as caught:
         profile(model(), samples, tmp_path, ProfilingPlan(**plan))
     assert all(part in str(caught.value) for part in named), str(caught.value)

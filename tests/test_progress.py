@@ -1,4 +1,4 @@
-"""What long commands say while they run."""
+"""Progress lines of long commands."""
 
 import re
 import time
@@ -33,13 +33,13 @@ def test_no_line_comes_after_the_end(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-def test_work_that_is_refused_says_nothing_of_its_size(capsys):
+def test_refused_work_prints_no_title(capsys):
     with pytest.raises(ValueError), Bar(10, title="10 rounds"):
         raise ValueError
     assert capsys.readouterr().err == ""
 
 
-def test_what_an_earlier_call_recorded_says_nothing_about_the_speed():
+def test_what_an_earlier_call_recorded_does_not_count_towards_the_speed():
     bar = Bar(100)
     bar(50)
     assert "nothing new finished" in bar.line()

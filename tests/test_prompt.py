@@ -1,4 +1,4 @@
-"""Where the system prompt stands in a rendered chat, and templates with a clock."""
+"""Where the system prompt is in a rendered chat, and templates that read the clock."""
 
 from datetime import datetime
 
@@ -77,7 +77,7 @@ def test_every_system_prompt_is_found_where_the_template_put_it(template, messag
         (two("Be kind.", "Be.", "a", "b"), "<user>⟦Be kind.\n\nBe.⟧\n\na<assistant>b"),
     ),
 )
-def test_in_front_of_the_first_user_message_it_is_held_within_that_message(messages, shown):
+def test_a_system_prompt_moved_into_the_first_user_message_is_found_there(messages, shown):
     assert held(PLAIN, messages, system_as="first-user")[0] == shown
 
 
@@ -102,7 +102,7 @@ def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, me
     assert f"rewrites the system prompt {named};" in told and "--system-as=first-user" in told
 
 
-# as Mistral does: the tools in front of the last user message; a tool's result with its name
+# as Mistral does: the tools before the last user message; a tool's result with its name
 BESIDE = (
     "{% for m in messages %}{% if tools and loop.last %}[TOOLS]{{ tools | tojson }}{% endif %}"
     "<{{ m['role'] }}{{ ' ' + m['name'] if m['name'] }}>{{ m['content'] }}{% if m['tool_calls'] %}"
@@ -112,8 +112,8 @@ BESIDE = (
 
 @pytest.mark.parametrize("system_as", ("role", "first-user"))
 @pytest.mark.parametrize("template", (TOOLED, BESIDE))
-def test_with_tools_the_span_is_the_users_own_prompt(template, system_as):
-    # which is the description of the tool as well, and the question
+def test_with_tools_the_span_is_only_the_given_system_prompt(template, system_as):
+    # the tool's description and the question have the same text as the prompt
     messages = (*looked_up("Be kind."), {"role": "user", "content": "Be kind."})
     text, starts = held(template, messages, tools=[LOOK], system_as=system_as)
     before = {"role": "<sys>" if template == TOOLED else "<system>", "first-user": "<user>"}
@@ -127,7 +127,7 @@ def test_with_tools_the_span_is_the_users_own_prompt(template, system_as):
     assert "It is ⟦nine.⟧" in emphasised and len(starts) == 1
 
 
-def test_a_template_that_inserts_a_prompt_leaves_it_out_with_tools_as_well():
+def test_an_empty_prompt_replaces_the_templates_own_with_tools_as_well():
     text, spans = render_with_spans(chat("", "hello"), tokenizer(TOOLED), tools=[LOOK])
     assert text.startswith("<sys>Help.\n\n# Tools") and spans == ()
     text, spans = render_with_spans(EMPTY, tokenizer(TOOLED), tools=[LOOK])
@@ -146,16 +146,16 @@ def test_a_template_that_inserts_a_prompt_leaves_it_out_with_tools_as_well():
         (TEMPLATE, "", "", "refuses this chat with tools"),
     ],
 )
-def test_a_template_that_leaves_out_something_of_the_tools_is_refused(template, old, new, named):
+def test_a_template_that_leaves_out_part_of_the_tools_is_refused(template, old, new, named):
     template = template.replace(old, new) if old else template
-    # a result that the text has elsewhere is no proof that the template renders it
+    # a result that occurs elsewhere in the text does not prove that the template renders it
     messages = looked_up("Be kind.", user="Is the price nine? I will look.")
     with pytest.raises(PromptError) as caught:
         render(messages, tokenizer(template), tools=[LOOK])
     assert named in str(caught.value) and "use a model whose template" in str(caught.value)
 
 
-def test_the_cure_is_not_what_was_done_already():
+def test_an_option_already_in_use_is_not_suggested():
     says = r"rewrites the system prompt 'be kind'; use a model whose template"
     upper = tokenizer(ROLES.replace("BODY", "|upper"))
     with pytest.raises(PromptError, match=says):
@@ -180,7 +180,7 @@ def test_tokens_of_every_span_are_marked():
         ("{% for", chat("", "hello"), ["refuses this chat"]),
     ),
 )
-def test_a_template_that_fails_is_named_and_not_raised_through(template, messages, words):
+def test_an_error_of_a_template_becomes_a_prompt_error(template, messages, words):
     with pytest.raises(PromptError) as caught:
         render(messages, tokenizer(template))
     assert all(word in str(caught.value) for word in words), caught.value
@@ -195,17 +195,17 @@ def test_the_clock_of_templates_stands_still():
     assert shown == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
     hello = [{"role": "user", "content": "hello"}]
     untouched = tokenizer(template).apply_chat_template(hello, tokenize=False)
-    assert datetime.now().strftime("%Y") in untouched  # of others' renderings, the clock goes on
+    assert datetime.now().strftime("%Y") in untouched  # the clock of others' renderings runs
 
 
-def test_a_template_that_asks_for_the_time_starts_as_it_did():
+def test_a_template_that_asks_for_the_time_renders_as_in_transformers():
     template = "\n  {% if false %}{{ strftime_now('%Y') }}{% endif %}x\n" + PLAIN
     hello = [{"role": "user", "content": "hello"}]
     theirs = tokenizer(template).apply_chat_template(hello, tokenize=False)
     assert render_text(chat("", "hello"), tokenizer(template)) == theirs
 
 
-def test_today_is_spelled_as_python_spells_it():
+def test_dates_are_formatted_as_python_formats_them():
     day = datetime(2024, 7, 26)
     template = f"{{{{ strftime_now({'|'.join(TODAY)!r}) }}}}"
     assert render_text(chat("", "hello"), tokenizer(template)) == day.strftime("|".join(TODAY))
@@ -246,7 +246,7 @@ BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% end
     (
         (DEFAULT, "<system>\n<user>hello"),
         (PLAIN, "<user>hello"),
-        (PREAMBLE, "You are kind.\n<user>hello"),  # of every chat, with a prompt or without
+        (PREAMBLE, "You are kind.\n<user>hello"),  # part of every chat, with a prompt or without
         (NAMES, "<user>hello"),
         (TWICE, "hello|hello|"),
         (NO_ROLE, "<user>hello"),
@@ -257,7 +257,7 @@ BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% end
         (DATED, "<system>Today: Friday.\n<user>hello"),
     ),
 )
-def test_a_default_system_prompt_is_left_out_where_none_is_wanted(template, text):
+def test_a_default_system_prompt_is_left_out_if_none_is_wanted(template, text):
     plain = chat("", "hello")
     found = render_with_spans(plain, tokenizer(template), default_system=False)
     assert found == (text, ())
@@ -265,7 +265,7 @@ def test_a_default_system_prompt_is_left_out_where_none_is_wanted(template, text
         assert render_with_spans(EMPTY, tokenizer(template), system_as=system_as) == (text, ())
 
 
-def test_emphasis_is_found_beside_a_default_that_is_left_out():
+def test_emphasis_is_found_when_a_default_prompt_is_left_out():
     messages = chat("", "hello there")
     given = messages, tokenizer(DEFAULT)
     text, spans = render_with_spans(*given, emphasis=["there"], default_system=False)
@@ -273,8 +273,8 @@ def test_emphasis_is_found_beside_a_default_that_is_left_out():
     assert [text[first:last] for first, last in spans] == ["there"]
 
 
-def test_a_default_that_an_empty_prompt_does_not_replace_is_refused_where_none_may_be_read():
-    # it stands where a system prompt would, so it can be cut out
+def test_a_default_prompt_that_cannot_be_left_out_is_refused_if_none_may_be_read():
+    # it is where a system prompt would be, so it can be cut out
     found = render_with_spans(chat("", "hello"), tokenizer(ANYWAY), default_system=False)
     assert found == ("<user>hello", ())
     with pytest.raises(PromptError, match=r"Be helpful!.*use another method"):
@@ -302,8 +302,8 @@ def test_the_prompt_that_a_template_inserts_is_found(template, default):
     assert default_system_prompt(tokenizer(template)) == DefaultSystemPrompt(default)
 
 
-def test_chats_without_a_prompt_are_as_before_where_the_template_inserts_none():
-    """So is the default model's: its baselines and guidance read what they read in version 0.2."""
+def test_an_empty_prompt_equals_none_if_the_template_inserts_none():
+    """Like the default model's: its baselines and guidance read the same as in version 0.2."""
     shipped = holdfast.load("default").tokenizer
     assert default_system_prompt(shipped).text == ""
     assert render_with_spans(EMPTY, shipped) == render_with_spans(chat("", "hello"), shipped)
@@ -317,7 +317,7 @@ def test_chats_without_a_prompt_are_as_before_where_the_template_inserts_none():
         ("{% for i in range(10 ** 9) %}{% endfor %}", "OverflowError"),
     ),
 )
-def test_a_template_that_fails_as_a_program_does_is_told_in_a_sentence(template, says):
+def test_a_template_that_crashes_is_reported_in_a_sentence(template, says):
     with pytest.raises(PromptError, match=says):
         render_text(chat("be kind", "hello"), tokenizer(template))
 

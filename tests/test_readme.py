@@ -1,4 +1,4 @@
-"""What the README alone promises; `test_documents.py` runs its code, with that of the pages."""
+"""Promises that only the README makes; `test_documents.py` runs its code and that of the pages."""
 
 import pkgutil
 import re
@@ -8,7 +8,7 @@ from code_blocks import README, ROOT, blocks_of, commands_of
 TEXT = README.read_text()
 
 
-def test_it_is_short():
+def test_the_readme_is_short():
     assert len(TEXT.splitlines()) <= 120
 
 
@@ -20,7 +20,7 @@ def test_the_targets_of_make_exist():
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_three_ways_in_are_shown():
+def test_three_commands_are_shown():
     assert [words[0] for words in commands_of(README)] == ["drift", "logs", "serve"]
 
 
@@ -30,7 +30,7 @@ def test_the_first_screen_says_how_to_install_and_where_the_command_is():
         assert promised in first_screen
 
 
-def test_what_assistants_are_told_of_pages_is_there():
+def test_pages_listed_for_assistants_exist():
     listed = (ROOT / "docs" / "llms.txt").read_text()
     pages = re.findall(r"\]\((\w+)/\)", listed)
     assert len(pages) > 10

@@ -25,7 +25,7 @@ ABOUT |= {"versions": {"python": "3.11"}}
 
 
 def record(number: int, method: str = "none", text: str = "hello") -> dict:
-    """A small whole record."""
+    """A small complete record."""
     turn = {"round": 1, "speaker": "user", "text": text, "stop_reason": "stop", "mass": None}
     probe = {"round": 1, "kind": "stability", "probe": 0, "question": "?", "reply": text}
     return {
@@ -80,7 +80,7 @@ def test_a_conversation_is_written_once(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 10_000])
-def test_a_torn_last_line_is_cut_away(tmp_path, cut):
+def test_a_torn_last_line_is_cut_off(tmp_path, cut):
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(0, text="é" * 20))
     path = tmp_path / "records.jsonl"
@@ -120,7 +120,7 @@ def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
 
 
 def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
-    """A run of a version that wrote no checksums."""
+    """Writes a run as a version without checksums did."""
     folder.mkdir(exist_ok=True)
     manifest = {**ABOUT, "identity": IDENTITY, **manifest}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
@@ -208,7 +208,7 @@ def test_a_sample_that_does_not_belong_is_refused(tmp_path, command, identity, l
 
 
 def test_a_thousand_flipped_bits_are_all_refused(tmp_path):
-    """Any one bit of a run's two files: none is taken silently, and the message names the line."""
+    """No flipped bit of the records goes unnoticed, and the message names its line."""
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         for number in range(30):
             run.append(record(number, text=f"naïve 🪸 \ud83d {number / 7}"))
@@ -286,7 +286,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
         open_run(tmp_path, IDENTITY, ABOUT)
 
 
-def test_reading_what_is_no_run(tmp_path):
+def test_reading_what_is_not_a_run(tmp_path):
     with pytest.raises(RecordsError, match="nowhere is not a run: it does not exist"):
         read_run(tmp_path / "nowhere")
     with pytest.raises(RecordsError, match=r"is not a run: it holds no manifest.json"):
@@ -331,7 +331,7 @@ def test_two_writers_are_kept_apart(tmp_path):
 
 
 def without_flock(monkeypatch, error: int = errno.ENOLCK) -> None:
-    """As on a network file system that has no locks."""
+    """Simulates a network file system without locks."""
     import fcntl
 
     def unsupported(file: int, operation: int) -> None:
@@ -362,7 +362,7 @@ def interrupt(file: int) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_interrupt_in_the_middle_of_a_line_takes_it_back(tmp_path, monkeypatch):
+def test_an_interrupt_in_the_middle_of_a_line_removes_it(tmp_path, monkeypatch):
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(0))
         before = (tmp_path / "records.jsonl").read_bytes()
@@ -386,7 +386,7 @@ def test_an_interrupt_in_the_middle_of_a_line_takes_it_back(tmp_path, monkeypatc
     assert len(read_run(tmp_path).records) == 3
 
 
-def test_an_older_manifest_is_read_with_the_defaults_of_what_it_lacks(tmp_path):
+def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
     identity = {"model": "a", "settings": {"rounds": 8, "sampling": {"temperature": 1.0}}}
     defaults = {"settings": {"pairs": "random", "sampling": {"top_p": 0.9}}, "scoring": "strict"}
     older(tmp_path, record(0), identity=identity)
@@ -401,7 +401,7 @@ def test_an_older_manifest_is_read_with_the_defaults_of_what_it_lacks(tmp_path):
         open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
 
 
-def test_a_run_is_extended_where_its_identity_may_grow(tmp_path):
+def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
     begun(tmp_path)
     joins = {"methods": union, "seed": lambda there, here: None}
     grows = Compatibility(joins=joins, reasons={"rounds": "dialogs are over"})
@@ -422,7 +422,7 @@ def test_a_run_is_extended_where_its_identity_may_grow(tmp_path):
     assert read_run(tmp_path).manifest["identity"]["methods"] == [*METHODS, "boost"]
 
 
-def test_a_folder_that_holds_nothing_yet_takes_changed_settings(tmp_path):
+def test_a_run_without_records_accepts_changed_settings(tmp_path):
     open_run(tmp_path, IDENTITY, ABOUT).close()
     refuse_another(tmp_path, {"rounds": 4}, Compatibility())
     begun(tmp_path, {**IDENTITY, "rounds": 4})
@@ -431,7 +431,7 @@ def test_a_folder_that_holds_nothing_yet_takes_changed_settings(tmp_path):
 
 
 def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
-    """What was whole before a write that stops half-way stays, and the run can go on."""
+    """Records before a write that stops half-way are kept, and the run can continue."""
     run = open_run(tmp_path, IDENTITY, ABOUT)
     run.append(record(0))
     before = (tmp_path / "records.jsonl").read_bytes()
@@ -457,7 +457,7 @@ def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
 
 
 def test_a_file_that_may_not_grow(tmp_path):
-    """The kernel cuts a line off at the size limit; what was whole before stays."""
+    """The kernel cuts a line off at the size limit; the whole lines before it stay."""
     code = (
         "import json, resource, signal, sys; from holdfast.records import open_run; from"
         " holdfast.errors import RecordsError\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nrun"
@@ -475,7 +475,7 @@ def test_a_file_that_may_not_grow(tmp_path):
 
 
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
-    """A writer killed at five moments and resumed leaves the same lines as one left in peace."""
+    """A writer killed at five moments and resumed leaves the same lines as an uninterrupted one."""
     total = 120
     code = (
         "import sys; sys.path.insert(0, 'tests'); from test_records import record, IDENTITY,"

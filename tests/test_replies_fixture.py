@@ -1,4 +1,4 @@
-"""The default model replies as it is recorded: every method, batch and fork, token for token."""
+"""The default model's replies equal the recorded ones token for token, under every method."""
 
 import copy
 import math
@@ -22,14 +22,14 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-def test_the_default_model_replies_as_it_is_recorded(one_thread):
+def test_the_default_model_replies_as_recorded(one_thread):
     recorded = fixture.read()
     if recorded["made_with"]["torch"] != torch.__version__:
         pytest.skip(f"the fixture is of torch {recorded['made_with']['torch']}; record it anew")
     assert fixture.differences(recorded["models"]["default"], fixture.compute("default")) == []
 
 
-def test_every_method_is_in_it():
+def test_the_fixture_covers_every_method():
     fitted = {method for methods in fixture.FITTED for method in methods}
     assert {spec.partition(":")[0] for spec in fixture.METHODS} | fitted == {*BY_NAME, "none"}
     answers = fixture.read()["models"]

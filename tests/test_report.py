@@ -1,4 +1,4 @@
-"""The report: its statistics against plain computations, its words, and its safety."""
+"""The report: statistics checked against plain computations, wording, and escaping."""
 
 import base64
 import gzip
@@ -41,7 +41,7 @@ BOOTSTRAP_NOISE = 0.006
 
 
 def record(number, stability, adoption=(), method="none", agent="a", category="pattern", mass=None):
-    """A record with given scores by round; an entry may be a list of scores of several probes."""
+    """A record with the given scores per round; an entry may list the scores of several probes."""
     reply = {"question": "q", "reply": "r", "reason": "why", "mass": mass}
     probes = [
         {"round": round, "kind": kind, "probe": probe, "score": score, **reply}
@@ -100,9 +100,9 @@ def test_interval_agrees_with_resampling_by_hand():
 
 
 def test_interval_covers_the_truth_as_often_as_it_says():
-    """About 95 % of 400 samples of 40; the percentile interval runs a little low."""
+    """About 95 % of 400 samples of size 40; percentile intervals cover slightly less."""
     generator = np.random.default_rng(2)
-    # one column is one sample; its mean is 2/3
+    # each column is one sample; the true mean is 2/3
     items = estimate_columns(generator.beta(2, 1, (40, 400)))
     covered = sum(item.low <= 2 / 3 <= item.high for item in items)
     assert 0.90 <= covered / 400 <= 0.98
@@ -125,8 +125,8 @@ def test_missing_rounds_are_left_out():
     assert means.tolist()[:2] == [0.5, 0.25]
 
 
-def test_pairing_removes_what_conversations_share():
-    """A constant gain is certain on pairs, however unlike the conversations are."""
+def test_pairing_removes_variation_between_conversations():
+    """A constant gain is certain on pairs, however different the conversations are."""
     baseline = np.linspace(0, 0.8, 20)
     paired = paired_difference(baseline + 0.1, baseline)
     assert paired.mean == pytest.approx(0.1) and paired.high - paired.low < 1e-9
@@ -159,7 +159,7 @@ def test_only_shared_conversations_are_compared(tmp_path):
     assert found.mean.mean == pytest.approx(0.25)
 
 
-def test_unlike_pairs_are_not_compared(tmp_path):
+def test_unmatched_conversations_are_not_compared(tmp_path):
     def stability(name, n, agent):
         run = run_of(tmp_path / name, [record(n, [1.0], agent=agent)])
         return row_of(read_series(run)[0], "stability")
@@ -168,7 +168,7 @@ def test_unlike_pairs_are_not_compared(tmp_path):
     assert compare(one, other) is None and compare(one, apart) is None
 
 
-def test_categories_are_those_of_the_prompt_that_is_scored(tmp_path):
+def test_categories_are_those_of_the_scored_prompt(tmp_path):
     records = [record(0, [1.0], [0.0]), record(1, [0.0], [1.0], category="language")]
     series = read_series(run_of(tmp_path, records))[0]
     stability, adoption = (
@@ -189,7 +189,7 @@ def test_prompts_are_ordered_by_mean_stability(tmp_path):
     ]
 
 
-def test_adoption_of_a_prompt_is_that_of_the_conversations_whose_user_has_it(tmp_path):
+def test_adoption_of_a_prompt_comes_from_conversations_whose_user_has_it(tmp_path):
     swapped = record(0, [1.0], [0.75], agent="b")
     swapped["user"] = {"id": "a", "category": "pattern", "system_prompt": "Be a."}
     series = read_series(run_of(tmp_path, [swapped, record(1, [1.0], [0.25])]))[0]
@@ -197,7 +197,7 @@ def test_adoption_of_a_prompt_is_that_of_the_conversations_whose_user_has_it(tmp
     assert (rows["a"].adopted, rows["b"].adopted) == (0.75, 0.25)
 
 
-def test_folders_are_labelled_by_what_tells_them_apart(tmp_path):
+def test_folders_are_labelled_by_the_parts_that_differ(tmp_path):
     assert label_runs([tmp_path / "a"]) == [""]
     assert label_runs([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
     assert label_runs([tmp_path / "x" / "run", tmp_path / "y" / "run"]) == ["x/run", "y/run"]
@@ -240,12 +240,12 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
         (20, "boost:factor=2", "With boost:factor=2 the agent drifts on this prompt: it passes 50"),
     ],
 )
-def test_the_headline_needs_twenty_and_names_a_method_that_ran_alone(tmp_path, n, method, told):
+def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n, method, told):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, n, method=method)
     assert sentences.opening(series)[0].startswith(told)
 
 
-def test_a_difference_that_rounding_hides_is_shown(tmp_path):
+def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
     series = series_of(tmp_path, lambda i: 0.9, lambda i: 0.897 if i % 2 else 0.895)
     assert "passes 89.6 % of probes in round 2, down from 90.0 %" in sentences.opening(series)[0]
 
@@ -272,7 +272,7 @@ def test_the_first_line_is_short(tmp_path, shape):
     assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
 
 
-def test_page_says_where_the_probe_stood(tmp_path):
+def test_page_says_where_the_probe_was_asked(tmp_path):
     for probe_at, said in (
         ("in-place", "before anything has been said"),
         ("after-round", "round 1 already carries one exchange"),
@@ -297,7 +297,7 @@ def test_headline_of_one_round(tmp_path):
         (lambda i: 0.5 + i % 2 / 2, 4, "passes 75 % in round 2; too few conversations to compare"),
     ],
 )
-def test_the_fix_is_told_with_the_paired_difference(tmp_path, better, n, said):
+def test_the_fix_is_reported_with_the_paired_difference(tmp_path, better, n, said):
     records = [record(i, [1.0, 0.25]) for i in range(n)]
     records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
     told = sentences.fix(read_series(run_of(tmp_path, records)))
@@ -330,7 +330,7 @@ def test_points_and_shares_are_rounded_alike(mean):
         (-0.05, 0.003, "[-0.05, 0.00]", "-5 to 0"),
     ],
 )
-def test_an_interval_that_excludes_zero_shows_no_end_of_zero(low, high, signed, points):
+def test_an_interval_that_excludes_zero_shows_no_zero_endpoint(low, high, signed, points):
     value = Estimate(50, (low + high) / 2, 0.1, low, high)
     assert wording.signed(value).endswith(signed)
     apart = wording.points_apart if value.excludes_zero else wording.points
@@ -338,7 +338,7 @@ def test_an_interval_that_excludes_zero_shows_no_end_of_zero(low, high, signed, 
 
 
 def prompts_run(folder, prompts, each):
-    """Prompts of which every other one is lost, each in so many conversations."""
+    """A run in which every other prompt is lost; each prompt has `each` conversations."""
     records = [
         record(number, [1.0, float(number % prompts % 2)], agent=f"p{number % prompts}")
         for number in range(prompts * each)
@@ -346,8 +346,8 @@ def prompts_run(folder, prompts, each):
     return read_series(run_of(folder, records))
 
 
-def test_the_interval_for_other_prompts_is_that_of_whole_prompts(tmp_path):
-    """Conversations of one prompt are alike here, so the prompts alone say how sure the mean is."""
+def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
+    """Conversations of one prompt are identical here, so only the prompts set the interval."""
     many = row_of(prompts_run(tmp_path / "many", 24, 5)[0], "stability").change
     of_prompts = estimate(np.array([-1.0, 0.0] * 12))
     others = many.other_prompts
@@ -357,7 +357,7 @@ def test_the_interval_for_other_prompts_is_that_of_whole_prompts(tmp_path):
     assert few.other_prompts is None
 
 
-def test_a_run_of_many_prompts_speaks_of_others_and_one_of_few_does_not(tmp_path):
+def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
     first, change, *_ = sentences.opening(prompts_run(tmp_path / "many", 24, 5))
     assert first.startswith("The agent drifts: it passes 50 %")
     assert re.search(r"95 % interval 41 to 59; for other prompts 29 to 71\)", change)
@@ -427,9 +427,9 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     assert alone.drifts and not alone.fix and "calibrate --model 'a b'" in next_step(alone)
 
 
-def test_how_many_conversations_would_tell(tmp_path):
-    """Half of 24 conversations fall by 0.4 and half rise by 0.3: sd 0.358, and 0.05 on both sides
-    of the mean to 0 and to a fall of 0.1.
+def test_the_number_of_conversations_needed_for_a_verdict(tmp_path):
+    """Half of 24 conversations fall by 0.4 and half rise by 0.3: the sd is 0.358, and the mean,
+    -0.05, is 0.05 away from both 0 and a fall of 0.1.
     """
     series = series_of(tmp_path, lambda i: 0.5, lambda i: 0.1 if i % 2 else 0.8, n=24)
     found = finding_of(read_run(tmp_path), series)
@@ -437,7 +437,7 @@ def test_how_many_conversations_would_tell(tmp_path):
     assert found.needed == 10 * math.ceil((1.96 * 0.3575 / 0.05) ** 2 / 10) == 200
 
 
-def test_the_short_terminal_table_has_the_sentences_and_stability_alone(tmp_path):
+def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=12))
     text = report.table(run)
     sentences, rounds, compared = text.strip().split("\n\n")
@@ -474,7 +474,7 @@ def test_a_run_without_conversations_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A page over a main run and its control, with hostile texts in both."""
+    """A page of a main run and its control, both with hostile texts."""
     root = tmp_path_factory.mktemp("report")
     control = {"methods": ("none",), "empty_user": True}
     folders = [
@@ -484,7 +484,7 @@ def written(tmp_path_factory):
     return report.write(folders, root / "out" / "page.html")
 
 
-def test_page_asks_for_nothing_and_its_ids_are_unique(written):
+def test_page_loads_nothing_external_and_its_ids_are_unique(written):
     assert read_page(written).sources == ["data:,"]
 
 
@@ -539,7 +539,7 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
     assert sum(len(chunk.text) for chunk in packed) < len(script_json(chunks))
 
 
-def test_the_conversation_view_says_what_became_of_a_dialog_and_its_replies(tmp_path):
+def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path):
     records = [record(number, [1.0, 0.5]) for number in range(3)]
     records[1]["ended"] = {"round": 2, "why": "filter", "reason": "no <b>more</b>."}
     records[1]["turns"][0]["stop_reason"] = "length"
@@ -570,7 +570,7 @@ def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, 
         assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
-def test_prompts_are_ranked_only_where_they_were_drawn_often_enough(tmp_path):
+def test_prompts_are_ranked_only_if_drawn_often_enough(tmp_path):
     few = [record(i, [1.0, i / 9], agent=f"p{i}") for i in range(8)]
     often = [record(i, [1.0, float(i % 2)], agent=f"p{i % 2}") for i in range(2 * LEAST_DRAWN)]
     alone = [record(i, [1.0, i / 9]) for i in range(8)]
@@ -610,7 +610,7 @@ def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path
     assert drawn == {"drift.svg", "drift.png"}
 
 
-def test_bad_requests_name_their_cure(tmp_path):
+def test_errors_say_what_to_do_instead(tmp_path):
     with pytest.raises(UsageError, match="No run folder given; name at least one"):
         report.write([], tmp_path / "page.html")
     with pytest.raises(UsageError, match=r"is a folder; name the page to write, such as .*html"):

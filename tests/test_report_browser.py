@@ -1,4 +1,4 @@
-"""The report as a reader meets it: in a real browser, by keyboard, at two widths."""
+"""The report as readers use it: in a real browser, by keyboard, at several widths."""
 
 import itertools
 import time
@@ -38,7 +38,7 @@ browser = pytest.fixture(scope="module")(open_browser)
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """Hostile texts, two methods, a control, and enough of them that texts are packed."""
+    """A page with hostile texts, two methods, a control, and so much text that it is packed."""
     root = tmp_path_factory.mktemp("browser")
     control = {"methods": ("none",), "empty_user": True}
     folders = [
@@ -51,7 +51,7 @@ def page(tmp_path_factory):
 
 
 def write_page(folders, out):
-    """The page alone, without its figure files."""
+    """Writes only the page, without its figure files."""
     runs, labels = [read_run(folder) for folder in folders], label_runs(folders)
     both = zip(runs, labels, strict=True)
     series = [item for run, label in both for item in read_series(run, label)]
@@ -60,7 +60,7 @@ def write_page(folders, out):
 
 
 def visit(browser, page, width=1280, dark=False, fragment=""):
-    """Open the page afresh at a width, and forget what was logged before."""
+    """Opens the page afresh at the given width and discards earlier logs."""
     set_screen(browser, width, dark)
     browser.get("about:blank")
     browser.get_log("browser"), browser.get_log("performance")
@@ -68,7 +68,7 @@ def visit(browser, page, width=1280, dark=False, fragment=""):
 
 
 @pytest.mark.parametrize("width", [1280, 800, 390, 320])
-def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
+def test_page_fits_loads_nothing_external_and_logs_no_error(browser, page, width):
     visit(browser, page, width)
     wait(browser, "document.querySelectorAll('.row').length")
     look(browser, f"page-{width}")
@@ -80,8 +80,8 @@ def test_page_fits_asks_for_nothing_and_reports_no_error(browser, page, width):
     assert not js(browser, "window.hacked")
 
 
-def test_the_measures_fit_beside_one_another(browser, tmp_path):
-    """The reason why a difference cannot be told wraps, so that nothing is to be scrolled to."""
+def test_the_measures_fit_side_by_side(browser, tmp_path):
+    """The reason for an undecided difference wraps, so nothing needs scrolling."""
     visit(browser, report.write([asked(tmp_path / "run")], tmp_path / "page.html"), 800)
     open_details(browser)
     wide = "[...document.querySelectorAll('#baseline .scroll')]"
@@ -91,14 +91,14 @@ def test_the_measures_fit_beside_one_another(browser, tmp_path):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_text_can_be_read_on_its_background(browser, page, dark):
+def test_text_is_readable_on_its_background(browser, page, dark):
     visit(browser, page, dark=dark)
     wait(browser, "document.querySelectorAll('.row').length")
     look(browser, f"page-{'dark' if dark else 'light'}")
     assert browser.execute_script(TEXT_COLOURS) == []
 
 
-def test_everything_that_can_be_used_has_a_name(browser, page):
+def test_controls_images_and_regions_have_accessible_names(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
     tree = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
@@ -113,7 +113,7 @@ def test_everything_that_can_be_used_has_a_name(browser, page):
     assert levels[0] == 1 and all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
-def test_a_chart_is_read_with_the_arrow_keys(browser, page):
+def test_a_chart_can_be_read_with_the_arrow_keys(browser, page):
     from selenium.webdriver.common.keys import Keys
 
     visit(browser, page)
@@ -178,9 +178,9 @@ def test_a_conversation_is_opened_read_and_left_by_keyboard(browser, page, width
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_dialog_that_ended_early_says_so_and_its_replies_too(browser, tmp_path, width):
+def test_a_dialog_and_replies_that_ended_early_say_so(browser, tmp_path, width):
     records = read_run(write_run(tmp_path / "run", conversations=4, rounds=2)).records
-    for number in (0, 1):  # of the two methods of the first conversation
+    for number in (0, 1):  # the first conversation, under both methods
         records[number]["ended"] = {"round": 2, "why": "filter", "reason": "<img src=x>"}
         records[number]["turns"][1]["stop_reason"] = "refusal"
     rewrite(tmp_path / "run", records)
@@ -282,7 +282,7 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
 
 
 def test_long_parts_are_folded_on_a_phone(browser, tmp_path):
-    """Hundreds of prompts and conversations must not make a page that nobody scrolls through."""
+    """Hundreds of prompts and conversations must not make the page too long to scroll through."""
     heights = []
     for count in (20, 300):
         folder = write_run(tmp_path / str(count), conversations=count, prompts=count)
@@ -303,7 +303,7 @@ FIRST = [("in-place", "probes"), ("after-round", "turn user")]
 
 
 @pytest.mark.parametrize(("probe_at", "first"), FIRST)
-def test_probes_stand_where_they_were_asked(browser, tmp_path, probe_at, first):
+def test_probes_appear_where_they_were_asked(browser, tmp_path, probe_at, first):
     run = write_run(tmp_path / "run", conversations=2, probe_at=probe_at)
     out = write_page([run], tmp_path / "page.html")
     visit(browser, out, fragment="#conversation-0")

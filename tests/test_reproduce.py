@@ -1,4 +1,4 @@
-"""The reproduction: verdicts on planted numbers, the smallest scale, and refusals."""
+"""Reproducing a paper: verdicts on planted numbers, the smallest scale, and refusals."""
 
 import html
 import json
@@ -54,13 +54,13 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     findings = json.loads((out / "findings.json").read_text())
     assert [figure["number"] for figure in findings] == list("3456789")
     claims = [(figure["number"], claim) for figure in findings for claim in figure["claims"]]
-    # a handful of conversations says nothing; the norms of all embeddings are no sample
+    # a handful of conversations decides nothing; the norms of all embeddings are not a sample
     assert {number for number, claim in claims if claim["verdict"] != UNDECIDED} <= {"7"}
     assert all((out / image).exists() for figure in findings for image in figure["images"])
     shown = html.unescape(page)
     assert all(claim["evidence"] and claim["text"] in shown for _, claim in claims)
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
-    assert len(records) == 5  # Figure 9 takes over the dialogs of Figure 3
+    assert len(records) == 5  # Figure 9 reuses the dialogs of Figure 3
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0
     assert capsys.readouterr().out == told
     assert {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")} == records
@@ -75,7 +75,7 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
         ("--capability chess", ["'chess'", "knowledge"]),
     ],
 )
-def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
+def test_an_impossible_reproduction_is_refused_in_one_sentence(arguments, words, tmp_path, capsys):
     assert main(["reproduce", "li2024", *arguments.split(), "--out", str(tmp_path / "run")]) == 2
     said = refusal_in(capsys)
     assert all(word in said for word in words) and said.count("\n") == 1

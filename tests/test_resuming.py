@@ -1,4 +1,4 @@
-"""What a run does again: interrupted at any record, nothing is lost and nothing is doubled."""
+"""Resuming a run: wherever it was interrupted, no record is lost or duplicated."""
 
 import ast
 from pathlib import Path
@@ -13,7 +13,7 @@ NUMBERS, SIZE = range(11), 4
 
 
 def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, ...]]:
-    """Records both methods in batches; the record after `stop` others is interrupted."""
+    """Records both methods in batches; is interrupted after `stop` records."""
     done, written = [], 0
     with open_run(folder, IDENTITY, ABOUT) as run:
         for name in METHODS:
@@ -21,7 +21,7 @@ def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, 
                 assert batch.kept == len(batch.numbers) - len(batch.again)
                 if batch.again:
                     done.append(batch.again)
-                for number in reversed(batch.again):  # in whatever order they end
+                for number in reversed(batch.again):  # records may finish in any order
                     if written == stop:
                         raise KeyboardInterrupt
                     batch.keep(record(number, name))
@@ -35,7 +35,7 @@ def keys(folder: Path) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("alone", (False, True))
 @pytest.mark.parametrize("stop", range(2 * len(NUMBERS)))
-def test_interrupted_at_any_record_nothing_is_lost_or_doubled(tmp_path, stop, alone):
+def test_interrupting_at_any_record_loses_and_duplicates_nothing(tmp_path, stop, alone):
     with pytest.raises(KeyboardInterrupt):
         work(tmp_path, alone, stop)
     before = keys(tmp_path)
@@ -49,7 +49,7 @@ def test_interrupted_at_any_record_nothing_is_lost_or_doubled(tmp_path, stop, al
     assert work(tmp_path, alone) == []
 
 
-def test_a_batch_runs_again_whole_unless_results_stand_alone(tmp_path):
+def test_whole_batches_are_rerun_unless_results_are_independent(tmp_path):
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         for number in (0, 1, 2, 3, 5):
             run.append(record(number))
@@ -59,7 +59,7 @@ def test_a_batch_runs_again_whole_unless_results_stand_alone(tmp_path):
     assert whole == [(), (4, 5, 6, 7), (8, 9, 10)] and alone == [(), (4, 6, 7), (8, 9, 10)]
 
 
-def test_every_run_is_taken_up_by_the_one_helper():
+def test_every_run_resumes_through_the_shared_helper():
     users = []
     for path in sorted(Path(holdfast.__file__).parent.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

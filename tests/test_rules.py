@@ -1,4 +1,4 @@
-"""Rule by rule: what is said of a bot whose rules are broken in known rounds."""
+"""Reports rule by rule, on a bot that breaks its rules in known rounds."""
 
 import json
 import re
@@ -14,19 +14,19 @@ from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
 from holdfast.report.sentences import baseline_hint, broken_text, fall, opening
 
-BREAKS_IN = {"signs": 3, "cheap": 1}  # from which round on; the third rule is always kept
+BREAKS_IN = {"signs": 3, "cheap": 1}  # from this round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
 METHODS = ("none", "boost:factor=4")
 SUITE = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=RULES),), ("hello",))
 
 
 class Forgetful(ScriptedModel):
-    """A model that breaks each rule from its round on, in all conversations but each fourth."""
+    """A model that breaks each rule from its round on, except in every fourth conversation."""
 
     def text(self, job):
         chat = job.request.messages
         rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
-        _, conversation = job.request.thread or (None, 0)  # a baseline's probes have none
+        _, conversation = job.request.thread or (None, 0)  # a baseline's probes have no thread
         broken = number >= BREAKS_IN.get(rule, 99) and conversation % 4
         return "broken" if broken else "kept"
 
@@ -46,7 +46,7 @@ def test_each_rule_has_its_scores_by_round(run):
     assert [(row.broken, row.kept, row.n) for row in rows] == kept
 
 
-def test_when_a_rule_was_lost_is_said(run):
+def test_the_round_in_which_a_rule_was_lost_is_reported(run):
     rows = rule_rows(read_series(run))
     falls = ["followed less from round 3", "no clear fall", "no clear fall"]
     assert [fall(row) for row in rows] == falls
@@ -55,14 +55,14 @@ def test_when_a_rule_was_lost_is_said(run):
     assert last == "kept throughout: 24 of 24"
 
 
-def test_what_is_lost_in_the_last_round_alone_is_lost_at_that_round(run):
+def test_a_rule_lost_only_in_the_last_round_is_reported_for_that_round(run):
     three = [read_series(run)[0].until(3)]
     assert fall(rule_rows(three)[0]) == "followed less in round 3"
     assert opening(three)[0] == "In round 3, the agent follows “signs” less often on this prompt."
 
 
 class Wavering(Forgetful):
-    """Never signs; is cheap less from round 2 on, but for round 3, where few conversations are."""
+    """Never signs; from round 2 on, few conversations are cheap, but in round 3 most are."""
 
     def text(self, job):
         chat, conversation = job.request.messages, job.request.thread[1]
@@ -79,7 +79,7 @@ def wavering(tmp_path_factory):
     return drift.run(Wavering(), SUITE, folder, settings, METHODS)
 
 
-def test_a_rule_that_was_never_kept_is_no_all_clear(wavering):
+def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
     rows = rule_rows(read_series(wavering)[:1])
     assert [fall(row) for row in rows] == [
         "never followed (0 of 24 conversations)",
@@ -96,7 +96,7 @@ def test_the_first_sentence_names_the_rules(wavering):
     assert second.startswith("On average over its 3 rules it passes 39 % of probes in round 5, d")
 
 
-def test_few_conversations_name_no_rule(tmp_path):
+def test_too_few_conversations_name_no_rule(tmp_path):
     few = drift.run(Wavering(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
     assert opening(read_series(few))[0].startswith("Only 8 conversations, too few for a verdict")
     assert fall(rule_rows(read_series(few))[0]) == "n = 8, too few to tell (that takes 20)"
@@ -112,7 +112,7 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
     prompts = page[page.index('id="prompt-table"') :]
-    for method in ("none", "boost:factor=4"):  # a prompt has a row of each, also without the script
+    for method in ("none", "boost:factor=4"):  # one row for each, even without JavaScript
         assert f">tony · {method}" in prompts
     none, boost = summarise(wavering)["results"]
     assert [rule["kept_in_any_round"] for rule in none["rules"]] == [0, 24, 24]
@@ -122,7 +122,7 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     assert verdicts == ["higher", "higher", "cannot tell"]
 
 
-def test_a_run_with_rules_names_the_baseline_until_it_is_asked(run, tmp_path):
+def test_a_run_with_rules_suggests_the_baseline_until_it_has_been_asked(run, tmp_path):
     hint = " ".join(report.table(run).split()[-12:])
     assert baseline_hint(rule_rows(read_series(run))).endswith(hint) and "--baseline" in hint
     settings = drift.Settings(rounds=1, conversations=2)
@@ -153,7 +153,7 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
     assert "less often" in first and ("never follows" in first) == bool(never)
 
 
-def test_a_rule_that_is_hardly_ever_kept_is_never_followed(tmp_path):
+def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     class Rarely(Forgetful):
         def text(self, job):
             return "kept" if job.request.thread[1] == 5 else "broken"
@@ -166,13 +166,13 @@ def test_a_rule_that_is_hardly_ever_kept_is_never_followed(tmp_path):
     assert opening(series)[0].endswith("hardly ever follows “signs”, “cheap” and “short”.")
 
 
-def test_first_broken_passes_over_rounds_that_were_not_measured():
+def test_first_broken_skips_unmeasured_rounds():
     values = np.array([[1, np.nan, 0.4], [0.5, 1, 1], [np.nan, 0, 0]])
     assert first_broken(values) == [3, 0, 2]
 
 
 def test_the_terminal_has_a_line_per_rule(run, wavering):
-    """Of one method its first and last round and when it was lost; of several, the last of each."""
+    """One method: first and last round and the loss; several: first of none and last of each."""
     text = report.table(run)
     table = text[text.index("Rule by rule") : text.index("Some rules")].splitlines()
     rows = {line.split()[0]: line for line in table[3:] if line}
@@ -188,7 +188,7 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
     assert len(text.splitlines()) < 40
 
 
-def test_page_tells_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):
+def test_page_reports_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):
     page = report.write([run.folder], tmp_path / "report.html").read_text()
     assert 'id="rules"' in page and 'href="#rules"' in page
     assert 'id="categories"' not in page, "the one category would be the whole run again"
@@ -207,7 +207,7 @@ def test_the_table_of_probes_names_rules(run):
 
 @pytest.mark.parametrize(("category", "shown"), [("mine", True), ("rules", False)])
 def test_runs_without_rules_have_no_such_section(tmp_path, category, shown):
-    """And one category has a section of its own where it is not the default."""
+    """A single category has its own section unless it is the default one."""
     case = drift.Case("tony", category, "Be Tony.", ("signs?",), {"regex": "kept"})
     suite, settings = drift.Suite("one", (case,), ("hello",)), drift.Settings(2, 2)
     plain = drift.run(Forgetful(), suite, tmp_path / "run", settings)
@@ -216,7 +216,7 @@ def test_runs_without_rules_have_no_such_section(tmp_path, category, shown):
     assert 'id="rules"' not in page and ('id="categories"' in page) is shown
 
 
-def test_rules_of_several_prompts_are_told_apart(tmp_path):
+def test_rules_of_several_prompts_are_distinguished(tmp_path):
     ada = drift.Case("ada", "rules", "Be Ada.", rules=RULES[:1])
     two = drift.Suite("bots", (SUITE.cases[0], ada), ("hello",))
     run = drift.run(Forgetful(), two, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
@@ -226,7 +226,7 @@ def test_rules_of_several_prompts_are_told_apart(tmp_path):
     assert sum(row.n for row in rows if row.group.endswith("signs")) == 8
 
 
-def test_rules_of_many_prompts_are_told_by_their_ids(tmp_path):
+def test_rules_of_many_prompts_are_grouped_by_id(tmp_path):
     cases = tuple(drift.Case(f"bot-{i}", "rules", f"Be {i}.", rules=RULES[:2]) for i in range(7))
     settings = drift.Settings(rounds=2, conversations=24)
     run = drift.run(Forgetful(), drift.Suite("bots", cases, ("hello",)), tmp_path / "run", settings)

@@ -1,4 +1,4 @@
-"""The scheduler: rows that are submitted, share steps, and end each by itself."""
+"""The scheduler: rows are submitted, share steps, and end independently."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from holdfast import Guidance, Request, Sampling
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Kind
 
-LONG = Sampling(3.0, 1.0, 20)  # hot, so that hardly any reply ends by itself
+LONG = Sampling(3.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
 
 
 def rows_of(tiny, requests, names=None):
@@ -26,7 +26,7 @@ def asked(count, methods=()):
 
 
 def finish(scheduler):
-    """Steps until nothing is left; returns what ended, in order."""
+    """Steps until no row is left; returns the handles in the order in which they ended."""
     ended = []
     while len(scheduler):
         ended += scheduler.step()
@@ -35,7 +35,7 @@ def finish(scheduler):
 
 @dataclass(frozen=True)
 class Broken:
-    """Fails, or gives what is no number, where a row's log-odds are as many as `queries`."""
+    """A method that raises an error or returns NaN, depending on `how`."""
 
     name = "broken"
     kind = Kind.LOG_ODDS
@@ -65,7 +65,7 @@ def test_a_handle_yields_the_tokens_of_the_reply_as_they_are_drawn():
     assert len(scheduler) == 0 and scheduler.step() == []
 
 
-def test_a_row_that_is_too_long_ends_alone():
+def test_a_row_that_is_too_long_ends_without_affecting_others():
     tiny = model()
     requests = asked(2)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
@@ -79,7 +79,7 @@ def test_a_row_that_is_too_long_ends_alone():
 
 @pytest.mark.parametrize("how", ("raises", "no number"))
 @pytest.mark.parametrize("beside", ((), (Guidance(1.5),)), ids=("one stream", "two"))
-def test_a_method_that_fails_ends_its_row_alone_and_the_error_names_it(how, beside):
+def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how, beside):
     tiny = model()
     requests = asked(4)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
@@ -106,8 +106,8 @@ def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     scheduler.step()
     scheduler.step()
     before = len(scheduler._decoder)
-    scheduler.cancel(handles[1])  # runs
-    scheduler.cancel(handles[4])  # waits
+    scheduler.cancel(handles[1])  # running
+    scheduler.cancel(handles[4])  # waiting
     assert len(scheduler._decoder) == before - (2 if methods else 1)
     finish(scheduler)
     for n in (1, 4):
@@ -118,7 +118,7 @@ def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
 
 
 def dialog(tiny, limit):
-    """Three dialogs of three turns side by side; their replies, and the tokens forwarded."""
+    """Runs three dialogs of three turns; returns the replies and how many tokens were forwarded."""
     session = replace(tiny, prefix_memory=limit).session()
     talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(3)]
     texts, forwarded = [], 0
@@ -133,7 +133,7 @@ def dialog(tiny, limit):
     return texts, forwarded
 
 
-def test_memory_for_threads_is_bounded_and_what_is_evicted_is_computed_again():
+def test_memory_for_threads_is_bounded_and_evicted_prefixes_are_recomputed():
     tiny = model(dtype="float64")
     everything, least = dialog(tiny, None)
     for limit in (0, 40_000):

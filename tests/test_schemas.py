@@ -1,4 +1,4 @@
-"""Run folders of every version that there was (data/recorded): each opens, exports and goes on."""
+"""Run folders of every schema version (data/recorded): each opens, exports and continues."""
 
 import csv
 import dataclasses
@@ -33,7 +33,7 @@ def name_of(folder):
 
 
 def plainly(folder):
-    """The lines of a folder, read by nothing of ours."""
+    """The records of a folder, read without Holdfast."""
     return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
 
 
@@ -45,7 +45,7 @@ def test_every_version_is_kept_and_has_a_reader():
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_a_folder_of_every_version_opens_and_is_summed_up(folder):
+def test_a_folder_of_every_version_opens_and_is_summarised(folder):
     run = read_run(folder)
     assert len(run.records) == len(plainly(folder)) > 0
     assert run.manifest["schema"] == CURRENT and "runtime" in run.manifest["identity"]
@@ -74,14 +74,14 @@ def test_a_folder_of_every_version_is_exported(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("folder", DRIFT, ids=name_of)
-def test_a_page_is_made_of_every_version(folder, tmp_path):
+def test_a_page_is_written_for_every_version(folder, tmp_path):
     page = report.write([folder], tmp_path / "report.html").read_text(encoding="utf-8")
     first = plainly(folder)[0]
     assert first["agent"]["id"] in page and page.rstrip().endswith("</html>")
 
 
 @pytest.mark.parametrize("version", ["schema-1", "schema-2", "schema-3"])
-def test_a_folder_of_every_version_goes_on(version, tmp_path):
+def test_a_run_of_every_version_can_be_continued(version, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(RUNS / version / "drift", folder)
     identity = json.loads((folder / "manifest.json").read_text())["identity"]
@@ -103,7 +103,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("version", "sentence"), UNKNOWN)
-def test_a_version_that_is_not_known_is_refused(version, sentence, tmp_path, capsys):
+def test_an_unknown_version_is_refused(version, sentence, tmp_path, capsys):
     folder = tmp_path / "run"
     shutil.copytree(RUNS / "schema-3" / "drift", folder)
     path = folder / "manifest.json"
@@ -119,7 +119,7 @@ def test_a_version_that_is_not_known_is_refused(version, sentence, tmp_path, cap
         open_run(folder, manifest["identity"], {"command": "drift"}, COMPATIBILITY)
 
 
-def test_a_table_of_another_library(tmp_path):
+def test_a_table_can_be_a_plain_dict(tmp_path):
     columns = read_run(RUNS / "schema-3" / "drift").frame(dict)
     assert list(columns) == PROBES and len({len(column) for column in columns.values()}) == 1
     assert set(columns["rule"]) == {None} and all(0 < mass < 1 for mass in columns["turn_mass"])
@@ -149,11 +149,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "code", "sentence"), REFUSED)
-def test_what_cannot_be_exported_is_refused(words, code, sentence, capsys):
+def test_exports_that_cannot_work_are_refused(words, code, sentence, capsys):
     assert main(["export", *words]) == code
     assert sentence in capsys.readouterr().err
 
 
-def test_a_destination_has_to_be_named(capsys):
+def test_an_export_needs_a_destination(capsys):
     assert main(["export", str(RUNS / "schema-3/drift")]) == 2
     assert "--parquet" in capsys.readouterr().err

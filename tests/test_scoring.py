@@ -11,7 +11,7 @@ from holdfast.engine.rows import Row
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptError, UsageError
 
-# float32; the passes differ in their splits and paddings, so sums are taken in another order
+# float32; the passes differ in splits and padding, so sums are taken in different orders
 TOLERANCE = 1e-4
 METHODS = {
     "none": (),
@@ -35,7 +35,7 @@ REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "mus
 
 
 def plain_logits(tiny, prompt_ids, span, reply, given=()):
-    """float64 [token, vocabulary] behind a prompt and each token of a reply, by one plain pass."""
+    """float64 [token, vocabulary] after the prompt and each token of a reply, in one plain pass."""
     whole = torch.tensor([tuple(prompt_ids) + tuple(reply)])
     shifts = methods.of_kind(given, methods.Kind.LOG_ODDS) if any(span) else ()
     held = torch.tensor([tuple(span) + (False,) * len(reply)])
@@ -46,7 +46,7 @@ def plain_logits(tiny, prompt_ids, span, reply, given=()):
 
 
 def read_plainly(tiny, messages, given, reply, seed=0):
-    """What a chat gives for each token of a reply, guided where a method does so."""
+    """The logits for each token of a reply, guided if a method guides."""
     guidance = next(iter(methods.of_kind(given, methods.Kind.STREAM)), None)
     read = [methods.edit_messages(messages, given, seed)]
     read += [guidance.other(messages)] if guidance else []
@@ -62,7 +62,7 @@ def read_plainly(tiny, messages, given, reply, seed=0):
 
 
 def by_full_forward(tiny, messages, given, reply, seed=0):
-    """The sum over the reply's tokens, one pass of everything per stream."""
+    """The reply's log-probability, by one full pass per stream."""
     ids = tuple(tiny.tokenizer(reply, add_special_tokens=False)["input_ids"])
     logits = read_plainly(tiny, messages, given, ids, seed)[: len(ids)]
     return float(logits.log_softmax(-1).gather(-1, torch.tensor(ids)[:, None]).sum())
@@ -100,7 +100,7 @@ def test_a_thread_forwards_a_history_once(given):
 
 
 @pytest.mark.parametrize("kind", ("llama", "mamba"), ids=("together", "alone"))
-def test_a_reply_is_greedy_where_each_token_is_the_likeliest(kind):
+def test_a_reply_is_greedy_if_each_token_is_the_likeliest(kind):
     tiny = model(kind)
     ((stream, _),) = tiny.session().spell([Request(CHATS[0])], [REPLIES[0]])
     ids = tiny.generate(CHATS[0], (), Sampling(0, 1, 3)).token_ids
@@ -110,7 +110,7 @@ def test_a_reply_is_greedy_where_each_token_is_the_likeliest(kind):
     assert scored.greedy == (True, True, False, False)
 
 
-def test_what_has_no_score_is_refused():
+def test_replies_that_cannot_be_scored_are_refused():
     tiny = model()
     with pytest.raises(PromptError, match=r"empty reply \(''\)"):
         tiny.score(CHATS[0], ["bread", ""])
@@ -121,9 +121,9 @@ def test_what_has_no_score_is_refused():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_log_probabilities_of_drawn_tokens_are_those_of_their_scores(name):
+def test_log_probabilities_of_drawn_tokens_match_their_scores(name):
     tiny, session = model(), model().session()
-    sampling = Sampling(0.7, 0.6, 6)  # told as of temperature 1 and the whole vocabulary
+    sampling = Sampling(0.7, 0.6, 6)  # reported for temperature 1 and the whole vocabulary
     requests = [Request(talk, METHODS[name], sampling, seed=n) for n, talk in enumerate(CHATS)]
     answers = [session.submit(request, top_logprobs=n * 5) for n, request in enumerate(requests)]
     plain = session.submit(requests[0])
@@ -143,6 +143,6 @@ def test_log_probabilities_of_drawn_tokens_are_those_of_their_scores(name):
 
 
 @pytest.mark.parametrize("count", (-1, 21, True))
-def test_more_log_probabilities_than_are_told_are_refused(count):
+def test_an_invalid_number_of_log_probabilities_is_refused(count):
     with pytest.raises(UsageError, match=str(count)):
         model().session().submit(Request(CHATS[0]), top_logprobs=count)

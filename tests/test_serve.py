@@ -1,4 +1,4 @@
-"""The server as its clients see it: OpenAI's own, curl, and a real process that is told to end."""
+"""The server as its clients see it: OpenAI's own, LangChain and plain HTTP."""
 
 import asyncio
 import copy
@@ -27,7 +27,7 @@ FRENCH = [
     {"role": "user", "content": "Do you like the garden?"},
 ]
 
-# spelled as this model's template does
+# as this model's template writes it
 PLAIN = "<|begin|><|user|>Do you like the garden? I like my garden.<|end|><|assistant|>"
 
 
@@ -53,7 +53,7 @@ def model():
 
 
 def offline(messages, methods="none", seed=0, tokens=40, **sampling) -> str:
-    """The reply that the model gives without a server."""
+    """The model's reply without a server."""
     sampling = holdfast.Sampling(max_new_tokens=tokens, **{"top_p": 1.0, **sampling})
     return model().generate(messages, methods, sampling, seed).text
 
@@ -72,7 +72,7 @@ def test_replies_are_those_of_the_model_without_a_server(client):
     assert reply.model_extra["holdfast"]["applied"] is False
 
 
-def test_several_choices_draw_with_the_seeds_that_follow(client):
+def test_several_choices_use_consecutive_seeds(client):
     reply = ask(client, n=3, extra_body={"steering": "boost:factor=2"})
     told = [choice.message.content for choice in reply.choices]
     assert told == [offline(FRENCH, "boost:factor=2", seed) for seed in (1, 2, 3)]
@@ -80,7 +80,7 @@ def test_several_choices_draw_with_the_seeds_that_follow(client):
     assert reply.model_extra["holdfast"] == steered
 
 
-def test_an_answer_tells_which_messages_were_edited_and_when_none_was(client):
+def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
     def told(steering: str, **more):
         return ask(client, extra_body={"steering": steering}, **more).model_extra["holdfast"]
 
@@ -98,7 +98,7 @@ def test_an_answer_tells_which_messages_were_edited_and_when_none_was(client):
     assert several["applied"] and several["edited"] == [draw["edited"][0] for draw in draws]
 
 
-def test_a_stream_tells_the_same_reply(client):
+def test_a_stream_gives_the_same_reply(client):
     chunks = list(ask(client, stream=True, n=2, stream_options={"include_usage": True}))
     told = ["", ""]
     for chunk in chunks[:-1]:
@@ -110,7 +110,7 @@ def test_a_stream_tells_the_same_reply(client):
     assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens > 6
 
 
-def test_requests_at_once_with_other_methods_do_not_touch_each_other(url):
+def test_concurrent_requests_with_different_methods_do_not_affect_each_other(url):
     methods = ["none", "boost:factor=4", "split-softmax:exponent=0.5", "guidance:scale=1.5"]
     wanted = [(method, seed) for seed in range(4) for method in methods]
 
@@ -127,7 +127,7 @@ def test_requests_at_once_with_other_methods_do_not_touch_each_other(url):
     assert told == [reply.text for reply in model().generate_batch(twins)]
 
 
-def test_stop_strings_end_a_reply_and_are_no_part_of_it(client):
+def test_stop_strings_end_a_reply_and_are_left_out_of_it(client):
     whole = offline(FRENCH, seed=1)
     for stop in (whole[5], whole[4:9], whole[-6:]):
         expected = whole[: whole.index(stop)]
@@ -166,7 +166,7 @@ def test_log_probabilities_are_those_of_the_reply(client):
     assert plain.logprobs.text_offset[0] == 0 and "".join(plain.logprobs.tokens) == plain.text
 
 
-def test_a_trace_tells_the_mass_of_every_token(client):
+def test_a_trace_has_the_mass_of_every_token(client):
     reply = ask(client, extra_body={"steering": "boost:factor=2", "trace": "heads"})
     tokens = reply.choices[0].model_extra["holdfast"]["tokens"]
     assert "".join(token["text"] for token in tokens) == reply.choices[0].message.content
@@ -199,7 +199,7 @@ def test_health_models_and_steering(url):
     json.dumps(httpx2.get(f"{url}/openapi.json").json())
 
 
-def test_langchain_is_answered(url):
+def test_langchain_gets_the_same_replies(url):
     from langchain_openai import ChatOpenAI
 
     asked = {"model": "default", "max_tokens": 40, "seed": 1, "top_p": 1}
@@ -232,7 +232,7 @@ def test_text_is_continued_without_a_template(client):
         client.completions.create(prompt=text, extra_body=fields, **asked)
 
 
-def test_what_a_client_leaves_is_given_up():
+def test_requests_of_disconnected_clients_are_cancelled():
     endless = replace(load("default"), stop_ids=frozenset())
     with served(endless, Limits(tokens=400), queue=8) as server:
         for stream in (False, True):
@@ -242,7 +242,7 @@ def test_what_a_client_leaves_is_given_up():
 
 
 def leave(url: str, stream: bool) -> None:
-    """Asks for four replies, leaves as they are made, and waits until nothing of them is left."""
+    """Requests four replies, disconnects during generation, and waits until they are gone."""
     body = {"messages": FRENCH, "max_tokens": 400, "seed": 5, "n": 4, "stream": stream}
     text = json.dumps(body)
     head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
@@ -266,7 +266,7 @@ def metric(url: str, name: str) -> float:
     return next((float(line.split()[-1]) for line in lines if line.startswith(name + " ")), 0.0)
 
 
-def test_a_full_queue_is_told_with_a_time_to_come_back(url):
+def test_a_full_queue_answers_429_with_a_time_to_retry(url):
     body = {"messages": FRENCH, "max_tokens": 400, "temperature": 2}
 
     async def crowd() -> list[httpx2.Response]:
@@ -290,7 +290,7 @@ ASKED = list(tiny.chat("Be kind.", "What is it?"))
 
 @cache
 def reply_with_a_mark() -> tuple[int, re.Match]:
-    """A seed whose reply has one special token with text on both sides: a tool call's mark."""
+    """A seed whose reply has one special token, a tool call's mark, with text on both sides."""
     for seed in itertools.count():
         sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=20)
         request = holdfast.Request(ASKED, sampling=sampling, seed=seed, tools=[tiny.LOOK])
@@ -303,7 +303,7 @@ def reply_with_a_mark() -> tuple[int, re.Match]:
 
 @pytest.fixture(scope="module")
 def calling() -> Iterator[Served]:
-    """A server of a model whose tool calls are written behind a special token."""
+    """A server whose model writes tool calls after a special token."""
     called = {"name": "look", "arguments": {"at": "{content}"}}
     transform = {"type": "function", "function": called}
     fields = {
@@ -346,7 +346,7 @@ def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling)
     assert text.finish_reason == "stop" and text.message.tool_calls is None
 
 
-def test_a_dialog_goes_on_with_the_calls_that_an_answer_had(calling):
+def test_a_dialog_continues_with_the_tool_calls_of_a_reply(calling):
     answer = ask_with_tools(calling).choices[0].message
     (call,) = answer.tool_calls
     result = {"role": "tool", "tool_call_id": call.id, "content": "nine"}
@@ -357,13 +357,13 @@ def test_a_dialog_goes_on_with_the_calls_that_an_answer_had(calling):
     text = TOOLED.tokenizer.decode(tokens)
     _, parts = reply_with_a_mark()
     assert text.count("<tool_call>") == 1 and "<result>nine</result>" in text
-    # not as the model wrote it and parsed as well
+    # the call appears once, not also as the model wrote it
     assert f">{parts[1].strip()}\n<tool_call>" in text
     ((first, last),) = reply.model_extra["holdfast"]["span"]
     assert TOOLED.tokenizer.decode(tokens[first:last]) == "Be kind."
 
 
-def test_the_formats_of_transformers_are_known_by_the_type_of_a_model():
+def test_transformers_tool_call_formats_are_found_by_model_type():
     parser = CallParser("mine", replace(tiny.model("qwen2")))
     text = 'I will look.\n<tool_call>\n{"name": "look", "arguments": {"at": 3}}\n</tool_call>'
     (call,) = parser.parse(text, "a prompt in another format <tool_call>{", [tiny.LOOK])
@@ -374,7 +374,7 @@ def test_the_formats_of_transformers_are_known_by_the_type_of_a_model():
 
 
 @pytest.mark.parametrize("stream", (False, True))
-def test_tools_are_refused_where_replies_cannot_be_parsed_or_a_template_leaves_them_out(stream):
+def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(stream):
     with served(TOOLED, Limits(tokens=400)) as running:
         with pytest.raises(openai.BadRequestError, match="tokenizer of 'default' has no response"):
             ask_with_tools(running, stream=stream)

@@ -21,7 +21,7 @@ LONG = {**CHAT, "temperature": 2, "max_tokens": 300, "n": 4, "seed": 1}
 
 @pytest.fixture
 def process():
-    """A server on a free port; its output is read to the line that names its address."""
+    """A `holdfast serve` process on a free port, with an API key."""
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--api-key-env", "A_KEY"]
     env = {**os.environ, "A_KEY": "sk-secret-of-a-test"}
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -33,17 +33,17 @@ def process():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", (0.2, 1.5))
-def test_a_signal_while_the_model_is_loaded_ends_it_at_once(process, seconds):
+def test_a_signal_while_the_model_loads_ends_it_at_once(process, seconds):
     assert process.stdout.readline() == "holdfast: loading default ...\n"
     time.sleep(seconds)  # torch and transformers are being imported
     process.send_signal(signal.SIGTERM)
     told, _ = process.communicate(timeout=60)
-    assert process.returncode in (143, 0)  # 0: it had begun to serve
+    assert process.returncode in (143, 0)  # 0: it was already serving
     assert "Traceback" not in told and "Could not" not in told
 
 
 @pytest.mark.slow
-def test_a_signal_lets_what_runs_finish_and_refuses_what_is_new(process):
+def test_a_signal_lets_running_requests_finish_and_refuses_new_ones(process):
     lines = [process.stdout.readline(), process.stdout.readline()]
     assert lines[0] == "holdfast: loading default ...\n"
     url = re.search(r"http://\S+", lines[1])[0]
@@ -103,7 +103,7 @@ def wait_until(holds, seconds: float = 60) -> None:
         (["--watch", "-1"], ["--watch", "-1"]),
     ],
 )
-def test_what_cannot_be_served_is_said_first(options, told, capsys, monkeypatch):
+def test_bad_options_are_refused_before_the_model_is_loaded(options, told, capsys, monkeypatch):
     monkeypatch.setenv("A_KEY", "sk-secret")
     monkeypatch.setattr("holdfast.cli.serve.load_here", None)
     assert main(["serve", "--port", "0", *options]) == 2

@@ -1,4 +1,4 @@
-"""What the server refuses, and how it says so: fields, sizes, keys, hosts; and its own document."""
+"""Requests that the server refuses (fields, sizes, keys, hosts), and its OpenAPI document."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ def url(server) -> str:
 
 
 def post(url: str, path: str = "/v1/chat/completions", **body) -> httpx2.Response:
-    sent = json.dumps(body).encode()  # httpx would refuse half a pair of surrogates
+    sent = json.dumps(body).encode()  # httpx would refuse a lone surrogate
     kind = {"Content-Type": "application/json"}
     return httpx2.post(url + path, content=sent, headers=kind, timeout=30)
 
@@ -103,7 +103,7 @@ def error_of(answer: httpx2.Response) -> dict:
         ("zebra", 1, "unknown"),
     ],
 )
-def test_a_field_that_is_not_taken_is_refused_by_its_name(url, param, value, told):
+def test_an_invalid_or_unsupported_field_is_refused_by_name(url, param, value, told):
     answer = post(url, messages=BRIEF, **{param: value})
     assert answer.status_code == 400
     error = error_of(answer)
@@ -131,13 +131,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("message", "param"), WRONG)
-def test_a_message_that_is_none_is_refused_by_its_place(url, message, param):
+def test_an_invalid_message_is_refused_by_its_position(url, message, param):
     answer = post(url, messages=[message])
     assert answer.status_code == 400 and error_of(answer)["param"] == f"messages[0]{param}"
     assert len(error_of(answer)["message"]) < 610
 
 
-def test_fields_that_change_nothing_are_taken_where_they_are_neutral(url):
+def test_fields_that_change_nothing_are_accepted(url):
     neutral = {"user": "me", "metadata": {"a": "b"}, "store": False, "stop": None}
     neutral |= {"frequency_penalty": 0.0, "presence_penalty": 0, "logit_bias": {}}
     neutral |= {"tools": [], "tool_choice": "none", "parallel_tool_calls": True}
@@ -149,7 +149,7 @@ def test_fields_that_change_nothing_are_taken_where_they_are_neutral(url):
     assert post(url, messages=[*parts, *HELLO], seed=3).json()["choices"] == plain
 
 
-def test_steering_without_anything_to_hold_on_to_is_refused_unless_it_is_the_servers(url):
+def test_steering_without_a_span_is_refused_unless_it_is_the_servers_default(url):
     error = error_of(post(url, messages=HELLO, steering="boost:factor=2"))
     assert (error["param"], error["code"]) == ("steering", "nothing_to_hold")
     with served(model(), LIMITS, default=parse("boost:factor=2")) as running:
@@ -195,13 +195,13 @@ def test_another_model_is_not_found(url):
         (b"\xff\xfe", "not JSON"),
     ],
 )
-def test_a_body_that_is_no_json_object_is_refused(url, content, told):
+def test_a_body_that_is_not_a_json_object_is_refused(url, content, told):
     kind = {"Content-Type": "application/json"}
     answer = httpx2.post(f"{url}/v1/chat/completions", content=content, headers=kind)
     assert answer.status_code == 400 and told in error_of(answer)["message"]
 
 
-def test_bodies_have_a_size_a_kind_and_a_path(url):
+def test_bad_sizes_content_types_methods_and_paths_are_refused(url):
     address = f"{url}/v1/chat/completions"
     assert post(url, messages=[{"role": "user", "content": "a" * 16_500_000}]).status_code == 413
 
@@ -235,7 +235,7 @@ def test_a_reply_that_takes_too_long_ends_with_an_error():
             time.sleep(0.01)
 
 
-def test_a_key_is_asked_for_and_compared_whole():
+def test_the_api_key_is_required_and_compared_as_a_whole():
     with served(model(), LIMITS, gate=AccessRules("sk-right")) as running:
         address = f"{running.url}/v1/models"
         for header in ({}, {"Authorization": "Bearer sk-wrong"}, {"Authorization": "sk-right"}):
@@ -247,12 +247,12 @@ def test_a_key_is_asked_for_and_compared_whole():
         for path in ("/metrics", "/openapi.json", "/version", "/v1/steering", "/nowhere"):
             assert httpx2.get(running.url + path).status_code == 401
         assert httpx2.post(f"{running.url}/tokenize", json={}).status_code == 401
-        for path in ("/health", "/", "/page/main.js"):  # the page asks its reader for the key
+        for path in ("/health", "/", "/page/main.js"):  # the page asks its user for the key
             assert httpx2.get(running.url + path).status_code == 200
         assert "sk-" not in httpx2.get(f"{running.url}/metrics", headers=right).text
 
 
-def test_a_server_without_a_key_answers_under_its_own_name_alone():
+def test_a_server_without_a_key_answers_only_to_its_own_host_names():
     gate = AccessRules(hosts=("localhost", "127.0.0.1", "::1"))
     with served(model(), LIMITS, gate=gate) as running:
         for host, status in (
@@ -263,7 +263,7 @@ def test_a_server_without_a_key_answers_under_its_own_name_alone():
             assert answer.status_code == status, host
 
 
-def test_browsers_are_told_to_be_strict_and_other_sites_to_stay_away(url):
+def test_security_headers_are_sent_and_only_listed_sites_are_allowed(url):
     answer = httpx2.get(f"{url}/health", headers={"Origin": "https://evil.example"})
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src")
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -281,7 +281,7 @@ POSTED = ("/v1/chat/completions", "/v1/completions", "/tokenize")
 READ = ("/v1/models", "/v1/steering", "/version", "/health", "/ready", "/metrics")
 PATHS = [*(("post", path) for path in POSTED), *(("get", path) for path in READ)]
 
-# nothing can be wrong about a request without a body
+# a request without a body cannot be invalid
 NEVER = {(*place, schemathesis.GenerationMode.NEGATIVE) for place in PATHS if place[0] == "get"}
 
 
@@ -299,7 +299,7 @@ TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.Gener
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), [each for each in TRIED if each not in NEVER])
-def test_what_the_document_describes_is_what_the_server_does(published, method, path, mode):
+def test_the_server_behaves_as_its_document_describes(published, method, path, mode):
     operation = published[path][method]
 
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
@@ -312,7 +312,7 @@ def test_what_the_document_describes_is_what_the_server_does(published, method, 
     )
     def check(case):
         began = time.monotonic()
-        # fields that each are valid may not go together
+        # fields that are valid may still conflict
         case.call_and_validate(excluded_checks=[positive_data_acceptance])
         assert time.monotonic() - began < LIMITS.seconds
 

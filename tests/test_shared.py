@@ -1,4 +1,4 @@
-"""Prefixes that requests without a thread share: the same replies, fewer tokens, bounded memory."""
+"""Prefixes shared by requests without a thread: same replies, fewer tokens, bounded memory."""
 
 import itertools
 from dataclasses import replace
@@ -23,7 +23,7 @@ METHODS = {
 
 
 def answer(session, requests):
-    """Submits all, and steps until they have ended."""
+    """Submits all requests and steps until they have ended."""
     answers = [session.submit(request) for request in requests]
     while not all(each.done for each in answers):
         session.step()
@@ -43,7 +43,7 @@ def dialogs(session, methods, rounds=3):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_turns_of_dialogs_forward_what_is_new_and_replies_are_those_without_sharing(name):
+def test_turns_forward_only_new_tokens_and_replies_equal_those_without_sharing(name):
     tiny = model(dtype="float64")
     told = dialogs(tiny.session(long_lived=True), METHODS[name])
     for each in told:
@@ -52,10 +52,10 @@ def test_turns_of_dialogs_forward_what_is_new_and_replies_are_those_without_shar
         assert each.rendered.prompt_ids == alone.prompt_ids
     first, later = told[:2], told[2:]
     system = len(tiny.tokenizer(SYSTEM)["input_ids"])
-    assert system > 128  # tokens that are worth a pass
+    assert system > 128  # enough tokens to be worth a pass of their own
     assert first[0].handle.cached == 0 and first[1].handle.cached >= system
     for before, each in zip(told, later, strict=False):
-        # all of the turn before; its reply as far as its text is spelled by the same tokens
+        # all of the previous prompt; the reply if its text is spelled by the same tokens
         assert each.handle.cached >= len(before.rendered.prompt_ids) - 1
         whole = before.rendered.prompt_ids + before.result().token_ids
         spelled = each.rendered.prompt_ids[: len(whole)] == whole
@@ -65,7 +65,7 @@ def test_turns_of_dialogs_forward_what_is_new_and_replies_are_those_without_shar
 
 
 @pytest.mark.parametrize("kind", (*KINDS, *STATES))
-def test_every_kind_of_layer_gives_the_replies_without_sharing(kind):
+def test_every_kind_of_layer_gives_the_same_replies_as_without_sharing(kind):
     tiny = double(kind)
     told = dialogs(tiny.session(long_lived=True), ())
     for each in told:
@@ -79,7 +79,7 @@ def test_every_kind_of_layer_gives_the_replies_without_sharing(kind):
 
 
 def test_nothing_is_shared_across_steering():
-    """Other methods, strengths, heads and spans each make keys of their own."""
+    """Different methods, strengths, heads and spans each have their own keys."""
     tiny = model(dtype="float64")
     talk = chat("", "the garden is green and the river runs slowly past the old town")
     methods = (
@@ -123,7 +123,7 @@ def test_choices_of_one_prompt_forward_it_once():
     assert [each.result().token_ids for each in told] == [reply.token_ids for reply in alone]
 
 
-def test_without_serving_nothing_is_shared_and_a_thread_keeps_to_itself():
+def test_short_lived_sessions_and_threads_share_nothing():
     tiny = model()
     request = Request(chat(SYSTEM, "the garden"), (), SHORT)
     session = tiny.session()

@@ -1,4 +1,4 @@
-"""Every class of the census whose rows share a pass, against each row alone without a cache."""
+"""Classes of the census whose rows share a pass, against each row alone without a cache."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from holdfast.models.loading import reuses_cache
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-# float32 logits relative to their largest; a wrong mask or state moves them by 1e-3 and more
+# float32 logits relative to their largest; a wrong mask or state moves them by 1e-3 or more
 TOLERANCE = 1e-4
 LENGTHS, STEPS = (5, 13, 22), 4
 SHARING = (
@@ -36,7 +36,7 @@ def build(kind):
 
 @pytest.mark.parametrize("kind", [*SHARING, pytest.param("kimi_linear", marks=pytest.mark.slow)])
 @torch.inference_mode()
-def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
+def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
     model = build(kind)
     assert reuses_cache(model)
     runner, slots = Runner(model), Runner(model).slots()
@@ -77,5 +77,5 @@ def test_rows_of_different_length_get_the_logits_that_each_gets_alone(kind):
 
 
 @pytest.mark.parametrize("kind", ALONE)
-def test_models_whose_rows_cannot_share_a_pass_are_told_by_what_they_declare(kind):
+def test_models_whose_rows_cannot_share_a_pass_are_recognised(kind):
     assert not reuses_cache(build(kind))

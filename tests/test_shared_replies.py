@@ -1,4 +1,4 @@
-"""Rules of a prompt with the same probes: one reply, scored by each; and IFEval's accuracies."""
+"""Rules that share probes: one reply, scored by every rule; and IFEval's accuracies."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def suite_of(*rules):
 
 
 class Fruity(ScriptedModel):
-    """A model that drops one fruit more in every round; what it is asked is kept."""
+    """A model that drops one more fruit every round and records what it is asked."""
 
     fruits = ("apple", "berry", "cherry")
 
@@ -69,7 +69,7 @@ def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
     assert replies == 4 * (3 + 2 * 3 - 1)
 
 
-def test_the_first_rule_draws_as_it_does_alone_and_others_with_other_probes_too(tmp_path):
+def test_sharing_probes_changes_no_draws_of_the_first_rule_or_of_unshared_probes(tmp_path):
     apart = rule("d", "apple", ("And now?",))
     seeds = []
     for name, rules in (("whole", (*TOGETHER, apart)), ("few", (TOGETHER[0], apart))):
@@ -81,7 +81,7 @@ def test_the_first_rule_draws_as_it_does_alone_and_others_with_other_probes_too(
     assert seeds[0] == seeds[1]
 
 
-def test_rules_with_the_same_list_of_probes_are_asked_the_same_one(tmp_path):
+def test_rules_with_the_same_list_of_probes_are_asked_the_same_ones(tmp_path):
     many = tuple(f"{name}?" for name in "uvwxyz")
     rules = [rule("a", "-", many), rule("b", "-", many)]
     settings = replace(SETTINGS, conversations=8, probes_per_round=2)
@@ -97,7 +97,7 @@ def test_rules_with_the_same_list_of_probes_are_asked_the_same_one(tmp_path):
     assert len(questions) > 2
 
 
-def test_what_was_not_answered_is_missing_of_every_rule(tmp_path):
+def test_an_unanswered_probe_is_missing_for_every_rule(tmp_path):
     run = drift.run(Fruity(fails=(2,)), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
     missing = [probe["rule"] for probe in run.records[0]["unanswered"]]
     assert missing == ["a", "b", "c"]
@@ -107,13 +107,13 @@ def test_what_was_not_answered_is_missing_of_every_rule(tmp_path):
 
 
 def plain_fingerprint(suite):
-    """As it was before rules shared probes."""
+    """The fingerprint as it was before rules shared probes."""
     content = {"starters": suite.starters, "cases": [_content(case) for case in suite.cases]}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_only_suites_whose_rules_share_probes_are_other_suites(tmp_path):
+def test_only_suites_whose_rules_share_probes_have_new_fingerprints(tmp_path):
     for suite in (drift.load_suite("core"), drift.load_suite("starter"), test_rules.SUITE):
         assert suite.fingerprint == plain_fingerprint(suite), "as it ever was"
     shared = suite_of(*TOGETHER)
@@ -126,7 +126,7 @@ def test_only_suites_whose_rules_share_probes_are_other_suites(tmp_path):
 
 
 def record(number, scores, agent="bot"):
-    """A conversation; scores are [round][rule]."""
+    """The record of a conversation; scores are [round][rule]."""
     people = {"agent": {"id": agent, "category": "rules", "system_prompt": "Be."}}
     people["user"] = {"id": None, "category": None, "system_prompt": ""}
     asked = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
@@ -147,7 +147,7 @@ def series_of(records, tmp_path):
 
 
 def test_accuracies_are_those_of_ifeval(tmp_path):
-    """Prompt level: 1 of 2; instruction level: 4 of 5, and not the mean of 2/3 and 1."""
+    """Prompt level: 1 of 2; instruction level: 4 of 5, not the mean of 2/3 and 1."""
     records = [record(0, [[1, 1, 0], [0, 0, 0]]), record(1, [[1, 1], [1, 0]], "other")]
     accuracy = accuracy_of(series_of(records, tmp_path))
     assert [point.mean for point in accuracy["prompt"]] == [0.5, 0.0]
@@ -157,8 +157,8 @@ def test_accuracies_are_those_of_ifeval(tmp_path):
     assert first.high == pytest.approx(1.0)
 
 
-def test_the_interval_of_instructions_is_that_of_a_ratio(tmp_path):
-    """Against the textbook's standard error of a ratio of means."""
+def test_the_interval_of_instruction_accuracy_is_that_of_a_ratio(tmp_path):
+    """Compared with the textbook's standard error of a ratio of means."""
     draws = np.random.default_rng(0)
     sizes = draws.integers(1, 4, size=400)
     rows = [(draws.random(size) < 0.7).astype(float) for size in sizes]
@@ -172,7 +172,7 @@ def test_the_interval_of_instructions_is_that_of_a_ratio(tmp_path):
     assert point.high == pytest.approx(share + 1.96 * error, abs=0.005)
 
 
-def test_rules_with_replies_of_their_own_have_no_accuracy(tmp_path):
+def test_rules_with_separate_replies_have_no_accuracy(tmp_path):
     run = drift.run(test_rules.Forgetful(), test_rules.SUITE, tmp_path / "run", SETTINGS)
     assert accuracy_of(read_series(run)[0]) is None
     assert summarise(run)["results"][0]["accuracy"] is None
@@ -183,7 +183,7 @@ def test_rules_with_replies_of_their_own_have_no_accuracy(tmp_path):
     assert accuracy_of(series_of(mixed, tmp_path)) is None
 
 
-def test_page_summary_and_terminal_tell_both_accuracies(tmp_path):
+def test_page_summary_and_terminal_show_both_accuracies(tmp_path):
     run = drift.run(Fruity(), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
     told = summarise(run)["results"][0]["accuracy"]
     assert [point["mean"] for point in told["prompt_level"]] == [1.0, 0.0, 0.0]

@@ -1,4 +1,4 @@
-"""The site as `make docs` built it: every link of every page leads to a file of the site."""
+"""The site as built by `make docs`: every internal link leads to a file of the site."""
 
 import re
 from html.parser import HTMLParser
@@ -44,7 +44,7 @@ def test_every_link_of_the_site_leads_somewhere():
                 )
 
 
-def test_the_site_asks_no_other_host_for_anything():
+def test_the_site_loads_nothing_from_other_hosts():
     loaded = re.compile(r'<(?:script|img|link)[^>]+(?:src|href)="(https?:[^"]+)"')
     for file in SITE.rglob("*.html"):
         assert not loaded.findall(file.read_text()), file.relative_to(SITE)

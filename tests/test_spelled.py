@@ -1,4 +1,4 @@
-"""A dialog whose replies come with their tokens goes on from these, without a thread."""
+"""A dialog whose replies come with their tokens continues from these, without a thread."""
 
 import re
 from dataclasses import replace
@@ -20,7 +20,7 @@ METHODS = {
 
 
 def dialog(tiny, methods, said, *, threads=True, reply_token_ids=True):
-    """The tokens of each reply of a dialog of several turns."""
+    """The tokens and the text of each reply in a dialog of several turns."""
     session = tiny.session() if threads else tiny.session(long_lived=True)
     messages, told, replies = list(chat("talk about the river", "what is rain?")), [], []
     for turn in range(TURNS):
@@ -38,21 +38,21 @@ def dialog(tiny, methods, said, *, threads=True, reply_token_ids=True):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_tokens_of_earlier_replies_are_those_that_a_thread_would_have_kept(name):
+def test_given_reply_tokens_continue_a_dialog_as_a_thread_would(name):
     tiny = model(dtype="float64")
     kept, texts = dialog(tiny, METHODS[name], None)
     assert dialog(tiny, METHODS[name], None, threads=False) == (kept, texts)
 
 
-def test_from_their_texts_alone_the_dialog_goes_on_otherwise():
+def test_from_texts_without_tokens_the_dialog_continues_differently():
     tiny = model(dtype="float64")
     kept, texts = dialog(tiny, (), None)
     again = [list(tiny.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
-    assert [list(ids) for ids in kept] != again  # some reply is spelled otherwise
+    assert [list(ids) for ids in kept] != again  # some reply is tokenised differently
     assert dialog(tiny, (), texts, threads=False, reply_token_ids=False)[0] != kept
 
 
-def test_tokens_that_spell_another_text_are_refused_and_others_go_on():
+def test_tokens_that_spell_another_text_are_refused_and_the_request_is_named():
     tiny = model()
     messages = chat("be brief", "the river", "runs slowly", "where?")
     wrong = Request(messages, reply_token_ids=((2, (300, 301)),), sampling=Sampling(0, 1, 4))
@@ -63,7 +63,7 @@ def test_tokens_that_spell_another_text_are_refused_and_others_go_on():
 
 
 @pytest.mark.parametrize("token_ids", [((1, (5,)),), ((0, (5,)),), ((9, (5,)),), ((2, (5,)),) * 2])
-def test_tokens_of_what_is_no_reply_are_refused(token_ids):
+def test_tokens_of_messages_that_are_not_replies_are_refused(token_ids):
     messages = chat("be brief", "the river", "runs slowly", "where?")
     with pytest.raises(UsageError, match=re.escape(f"not of message {token_ids[-1][0]};")):
         Request(messages, reply_token_ids=token_ids)

@@ -32,7 +32,7 @@ def serve(monkeypatch):
 
 
 def replies(body, number):
-    """A reply that depends on the request alone, as that of a server with seeds."""
+    """A reply that depends only on the request, like that of a server that uses seeds."""
     return completion(f"{len(body['messages'])} {body['seed']}")
 
 
@@ -42,7 +42,7 @@ def connected(servers, **options):
 
 
 def servers_of(record, servers):
-    """The servers that were asked to go on with a dialog."""
+    """The servers that were asked to continue a dialog."""
     first_reply = record["turns"][1]["text"]
     return [server for server in servers if first_reply in json.dumps(server.bodies)]
 
@@ -59,7 +59,7 @@ def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path
     assert texts(run) == texts(measure(connected(servers[:1]), tmp_path / "alone", 8))
 
 
-def test_what_stands_alone_goes_wherever_there_is_room(serve):
+def test_requests_without_a_dialog_go_to_any_free_server(serve):
     here, there = serve(replies, replies)
     chats = [[{"role": "user", "content": f"question {n}"}] for n in range(12)]
     model = connected([here, there], concurrency=1)
@@ -69,7 +69,7 @@ def test_what_stands_alone_goes_wherever_there_is_room(serve):
 
 
 def switch_off(server, after):
-    """From its so-manieth request on, a server is as a machine that was switched off."""
+    """Makes a server act like a switched-off machine from request number `after` on."""
 
     def answer(body, number):
         if number < after:
@@ -79,11 +79,11 @@ def switch_off(server, after):
         raise ConnectionAbortedError
 
     server._answer = answer
-    server._http.handle_error = lambda request, address: None  # which would write of it
+    server._http.handle_error = lambda request, address: None  # would print the error
 
 
 @pytest.mark.parametrize("number", (1, 3, 20))
-def test_the_others_go_on_with_what_a_server_had(serve, tmp_path, number):
+def test_the_others_take_over_the_work_of_a_lost_server(serve, tmp_path, number):
     servers = serve(replies, replies)
     switch_off(servers[0], number)
     with pytest.warns(UserWarning, match=f"continue without.*{servers[0].url}"):
@@ -101,7 +101,7 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     assert 0 < len(read_run(tmp_path / "run").records) < 8
     again = serve(replies)
     with pytest.raises(RecordsError, match="has changed since"):
-        measure(connected(again), tmp_path / "run", 8)  # nobody knows what stands there
+        measure(connected(again), tmp_path / "run", 8)  # the model served there is unknown
     with pytest.warns(UserWarning, match="continue without"):
         model = connected([servers[0], *again])
     run = measure(model, tmp_path / "run", 8)
@@ -114,14 +114,14 @@ def steering(fingerprint, methods=("boost",)):
     return lambda number: (200, {}, json.dumps(told))
 
 
-def test_servers_that_tell_their_weights_need_no_address(serve):
-    """A run goes on with any number of them, wherever they are."""
+def test_servers_that_report_their_weights_need_no_address(serve):
+    """A run continues with any number of them, at any address."""
     servers = serve(replies, replies, replies, told=[steering("abc")])
     prints = {connected(some).fingerprint for some in (servers, servers[:1], servers[1:])}
     assert prints == {"tiny Holdfast abc"}
 
 
-def test_a_run_of_an_earlier_version_had_the_address_in_front():
+def test_an_earlier_fingerprint_that_begins_with_the_address_is_recognised():
     assert same_served("http://a/v1 tiny Holdfast abc", "tiny Holdfast abc") == "tiny Holdfast abc"
     assert same_served("abc", "abc") == "abc"
     assert same_served("http://a/v1 tiny Holdfast abc", "tiny Holdfast def") is None
@@ -148,20 +148,20 @@ def test_the_first_address_names_a_run_of_ordinary_servers(serve):
     assert connected([there, here]).fingerprint != connected([here]).fingerprint
 
 
-def test_addresses_are_given_once_each(serve):
+def test_duplicate_addresses_are_refused(serve):
     (server,) = serve(replies)
     with pytest.raises(UsageError, match="each once"):
         connected([server, server])
 
 
-def test_none_that_answers_is_todays_error(monkeypatch):
+def test_no_reachable_server_gives_the_usual_error(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     urls = ["http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"]
     with pytest.raises(Unreachable, match=r"Cannot reach http://127\.0\.0\.1:9/v1"):
         holdfast.connect_all(urls, "tiny", max_retries=0)
 
 
-def test_an_error_of_one_server_is_that_of_the_run_and_the_model_can_be_used_again(serve, tmp_path):
+def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, tmp_path):
     refuses = [True]
 
     def answer(body, number):
@@ -174,7 +174,7 @@ def test_an_error_of_one_server_is_that_of_the_run_and_the_model_can_be_used_aga
     assert len(measure(model, tmp_path / "run", 8).records) == 8
 
 
-def test_servers_that_were_all_gone_are_asked_again(serve, monkeypatch):
+def test_servers_are_tried_again_after_all_were_unavailable(serve, monkeypatch):
     servers = serve(replies, replies)
     model = connected(servers)
     for server in model.servers:
@@ -184,7 +184,7 @@ def test_servers_that_were_all_gone_are_asked_again(serve, monkeypatch):
 
 @pytest.fixture
 def processes(monkeypatch):
-    """Two `holdfast serve`, and their addresses."""
+    """Two `holdfast serve` processes and their addresses."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -196,7 +196,7 @@ def processes(monkeypatch):
 
 
 @pytest.mark.slow
-def test_one_of_two_real_servers_is_killed_in_the_middle(processes, tmp_path, capsys):
+def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_path, capsys):
     (killed, _), urls = processes
     options = ["--conversations", "6", "--rounds", "2", "--max-new-tokens", "40"]
     options += ["--method", "boost:factor=4", "--out", str(tmp_path / "run"), "--concurrency", "2"]
@@ -219,5 +219,5 @@ def test_one_of_two_real_servers_is_killed_in_the_middle(processes, tmp_path, ca
     assert texts(run) == texts(local) and len(run.records) == 6
     assert run.manifest["servers"] == urls
     before = records.read_bytes()
-    assert main(["drift", "--model", urls[1], *options]) == 0  # the same run: nothing is left of it
+    assert main(["drift", "--model", urls[1], *options]) == 0  # the same run: nothing is left to do
     assert records.read_bytes() == before

@@ -19,7 +19,7 @@ from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector
 from holdfast.models.requests import Request
 from holdfast.states import Site, abilities, sites_of
 
-# of logits, relative to the largest: float32, other shapes of the same products
+# of logits, relative to the largest: the same float32 products in other shapes
 ROUNDING = 2e-5
 GREEDY = Sampling(0.0, 1.0, 6)
 TALKS = (
@@ -55,7 +55,7 @@ def written(own, tmp_path, method: str, seed: int = 0):
 
 
 def steerer(own, tmp_path, method: str, seed: int = 0, **parameters):
-    """A method strong enough to be seen."""
+    """A method strong enough for a visible effect."""
     strong = {
         "seka": {"gain": 3.0, "rest_gain": 1.0},
         "prism": {"gain": 2.0, "value_gain": 1.0},
@@ -71,14 +71,14 @@ def rendered(own, talk) -> Stream:
 
 
 def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
-    """The logits of every token of one row, by plain hooks on the modules that this test names."""
+    """The logits of every token of one row, by plain hooks on modules that are named here."""
     hf, ids = own.hf_model, torch.tensor([[*stream.token_ids, *reply]])
     span = torch.zeros(ids.shape[1], dtype=torch.bool)
     span[: len(stream.span)] = torch.tensor(stream.span)
     handles, start = [], len(stream.token_ids) if getattr(method, "reply_only", False) else 0
 
     def apart(output: torch.Tensor, size: int) -> tuple[torch.Tensor, object]:
-        """[token, head, size], and how to put it back."""
+        """[token, head, size], and a function that undoes this."""
         if output.ndim == 3:
             return output[0].unflatten(-1, (-1, size)), lambda x: x.flatten(-2)[None]
         if output.shape[1] == ids.shape[1]:
@@ -153,7 +153,7 @@ def run(own, stream: Stream, reply=(), methods=()) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_pass_is_edited_as_plain_hooks_edit_it(kind, method, tmp_path):
+def test_a_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
     own = made(kind)
     chosen = steerer(own, tmp_path, method)
     own.check([chosen])
@@ -167,7 +167,7 @@ def test_a_pass_is_edited_as_plain_hooks_edit_it(kind, method, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text", "lfm2"))
-def test_replies_in_a_mixed_batch_are_those_of_each_alone(kind, tmp_path):
+def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
     own = made(kind)
     each = [steerer(own, tmp_path, name) for name in METHODS]
     other = steerer(own, tmp_path, "seka", seed=1)
@@ -183,7 +183,7 @@ def test_replies_in_a_mixed_batch_are_those_of_each_alone(kind, tmp_path):
         tokens, mine = list(reply.token_ids), request.methods
         if len(mine) > 1:
             continue
-        # teacher-forced by plain hooks: each token is the likeliest one there
+        # teacher-forced with plain hooks: each token is the likeliest at its position
         if not mine:
             logits = run(own, stream, tokens)
         else:
@@ -197,7 +197,7 @@ def test_replies_in_a_mixed_batch_are_those_of_each_alone(kind, tmp_path):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_neutral_knobs_change_no_bit(method, tmp_path):
+def test_neutral_parameters_change_no_bit(method, tmp_path):
     own = made("llama")
     parameter = {"capping": "strength", "vector": "factor"}.get(method, "gain")
     chosen = methods.registry.BY_NAME[method](written(own, tmp_path, method), **{parameter: 0.0})
@@ -262,7 +262,7 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
     assert not any(module._forward_hooks for module in own.hf_model.modules())
 
 
-def test_a_block_edits_generate_beams_and_ends_clean(tmp_path):
+def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
     own = made("llama")
     stream = rendered(own, TALKS[0])
     ids, span = torch.tensor([stream.token_ids]), torch.tensor([stream.span])
@@ -288,7 +288,7 @@ def _broken(module, given):
     raise RuntimeError("broken")
 
 
-def test_models_offer_what_they_have_and_refuse_the_rest_by_name(tmp_path):
+def test_models_offer_their_abilities_and_refuse_other_methods_by_name(tmp_path):
     def offered(kind):
         return abilities(model(kind).hf_model)
 
@@ -312,7 +312,7 @@ def test_a_file_of_another_model_is_refused(tmp_path):
             wider.generate(TALKS[0], [chosen])
 
 
-def test_heads_and_layers_that_are_not_there_are_refused(tmp_path):
+def test_nonexistent_heads_and_layers_are_refused(tmp_path):
     own = made("llama")
     seka, vector = written(own, tmp_path, "seka"), written(own, tmp_path, "vector")
     with pytest.raises(UsageError, match="key-value head 3 in layer 0, and this model has 2"):
@@ -326,7 +326,7 @@ def test_heads_and_layers_that_are_not_there_are_refused(tmp_path):
         own.check([Seka(seka, heads=profiled)])
 
 
-def test_a_method_of_ones_own_edits_hidden_states():
+def test_a_custom_method_edits_hidden_states():
     from dataclasses import dataclass
     from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""What a block of `holdfast.steering` covers, and what it refuses."""
+"""The scope of a `holdfast.steering` block: the passes it covers and those it refuses."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ from holdfast.attention import SteeringSpec, holdfast_attention, steered
 from holdfast.errors import ModelError, PromptError, UsageError
 
 ROUNDING = 2e-5  # logits of three layers of large random weights
-MOVED = 1e-2  # what steering moves those by is far more
+MOVED = 1e-2  # steering moves them by more than this
 SPLIT, BOOST = SplitSoftmax(0.3), Boost(5)
 GREEDY = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False}
 
@@ -48,13 +48,13 @@ def apart(one, other):
 
 
 def in_a_thread(function, *arguments):
-    """What a function returns, or raises, in a thread of its own."""
+    """Runs a function in a new thread; returns its result or raises its error."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result(60)
 
 
 def both_ways(kind="llama", attention="sdpa", **options):
-    """A model, a prompt with its span, and its logits as they are and steered."""
+    """A model, a prompt with its span, and its logits without and with steering."""
     made, (ids, _, span) = hugging_face(kind, attention, **options), prompts()
     plain = logits(made, ids)
     with holdfast.steering(made, span, [SPLIT]):
@@ -64,7 +64,7 @@ def both_ways(kind="llama", attention="sdpa", **options):
 
 
 def refuses(error, says, made, span, methods):
-    """A block that is refused on entering."""
+    """Asserts that a block is refused on entering."""
     with pytest.raises(error, match=says) as refusal, holdfast.steering(made, span, methods):
         raise AssertionError("entered")
     assert "\n" not in str(refusal.value)
@@ -92,7 +92,7 @@ def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_a_pass_of_a_thread_that_is_not_bound_is_refused(attention):
+def test_a_pass_in_an_unbound_thread_is_refused(attention):
     made, ids, span, plain, moved = both_ways(attention=attention)
 
     @torch.inference_mode()
@@ -137,7 +137,7 @@ def test_a_second_block_on_one_model_is_refused():
         in_a_thread(refuses, *second)
         assert torch.equal(logits(made, ids), moved)
     assert torch.equal(logits(made, ids), plain) and made.config._attn_implementation == "sdpa"
-    for methods in ([SPLIT, BOOST], [[SPLIT], [BOOST]]):  # as the message says
+    for methods in ([SPLIT, BOOST], [[SPLIT], [BOOST]]):  # as the message suggests
         with holdfast.steering(made, span, methods):
             assert apart(logits(made, ids)[1], moved[1]) > MOVED
 
@@ -186,7 +186,7 @@ def test_a_generation_that_began_before_the_block_is_refused(attention, static, 
             logits(made, ids)
             go_on.set()
             if keeps_plain:
-                # masks that `generate` makes ahead for a static cache round elsewhere
+                # masks that `generate` prepares for a static cache round differently
                 assert apart(job.result(60), plain) <= (ROUNDING if static else 0)
             else:
                 with pytest.raises(UsageError, match=r"steered\.bind"):
@@ -194,7 +194,7 @@ def test_a_generation_that_began_before_the_block_is_refused(attention, static, 
     assert made.config._attn_implementation == attention
 
 
-def test_leaving_while_another_thread_generates_in_the_block_says_so():
+def test_leaving_while_another_thread_generates_in_the_block_warns():
     made, ids, span, _, moved = both_ways(attention="eager")
     began, go_on = threading.Event(), threading.Event()
 
@@ -266,7 +266,7 @@ def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
     assert local.generate(messages, [SPLIT], seed=1) == alone
 
 
-def test_copying_and_pickling_in_the_block_are_refused_as_for_a_spawned_process():
+def test_copying_pickling_and_spawning_in_the_block_are_refused():
     for kind, attention, options in (("llama", "eager", {}), ("gptj", "eager", GPTJ)):
         made, ids, span, plain, _ = both_ways(kind, attention, **options)
         with holdfast.steering(made, span, [SPLIT]):
@@ -282,7 +282,7 @@ def test_copying_and_pickling_in_the_block_are_refused_as_for_a_spawned_process(
 
 
 def steps(made, ids, span, count=4):
-    """Generates token by token in a block of its own."""
+    """Generates token by token in its own block."""
     with holdfast.steering(made, span, [SPLIT]) as handle:
         cache, forward = DynamicCache(config=made.config), handle.bind(made)
         for _ in range(count):
@@ -305,7 +305,7 @@ def test_a_generators_block_is_open_between_its_steps():
     assert torch.equal(logits(made, ids), plain)
 
 
-def test_a_generator_whose_steps_have_contexts_of_their_own_runs_bound_functions():
+def test_a_generator_whose_steps_have_separate_contexts_runs_bound_functions():
     made, ids, span, plain, _ = both_ways()
     wanted, found, running = list(steps(made, ids, span)), [], steps(made, ids, span)
     for _ in wanted:
@@ -378,7 +378,7 @@ def test_an_interrupted_pass_leaves_nothing_behind():
             logits(made, ids)
         with holdfast.unsteered(made):
             hook.remove()
-            assert torch.equal(logits(made, ids), plain)  # as of a notebook's next cell
+            assert torch.equal(logits(made, ids), plain)  # as in a notebook's next cell
         assert torch.equal(logits(made, ids), moved)
         hook = made.model.layers[1].register_forward_pre_hook(interrupt)
         logits(made, ids)
@@ -389,7 +389,7 @@ def test_an_interrupted_pass_leaves_nothing_behind():
     assert "forward" not in vars(made) and made.config._attn_implementation == "eager"
 
 
-def test_a_block_that_no_pass_went_through_says_so():
+def test_a_block_without_any_pass_warns():
     made, (ids, _, span) = hugging_face(), prompts()
     with (
         pytest.warns(UserWarning, match=r"No pass of LlamaForCausalLM.*steered nothing"),
@@ -420,7 +420,7 @@ def test_a_prompt_longer_than_the_mask_is_refused():
     assert made.config._attn_implementation == "sdpa"
 
 
-def test_behind_the_prompt_a_given_reply_may_stand_where_nothing_is_cached():
+def test_without_a_cache_a_given_reply_may_follow_the_prompt():
     made, (ids, _, span) = hugging_face(), prompts()
     with holdfast.steering(made, span, [Pasta(0.05)]):
         done = made.generate(ids, output_logits=True, return_dict_in_generate=True, **GREEDY)
@@ -428,7 +428,7 @@ def test_behind_the_prompt_a_given_reply_may_stand_where_nothing_is_cached():
     assert apart(torch.stack(done.logits, 1), whole[:, 19:25]) < ROUNDING
 
 
-# Gemma 3 has windows; GPT-J's attention goes by no name.
+# Gemma 3 has sliding windows; GPT-J does not use the attention interface.
 KINDS = [
     ("llama", "sdpa", {}),
     ("qwen3", "eager", {}),
@@ -460,7 +460,7 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
     unpatched = copy.deepcopy(made).eval().base_model
     unpatched = [unpatched.get_submodule(name) for name in names]
     cases = {"layer 1, so": lambda: replaced(1), "layers 0, 2, so": lambda: replaced(0, 2)}
-    if kind != "gptj":  # whose attention goes by no name
+    if kind != "gptj":  # which does not use the attention interface
         cases |= {"implementation 'sdpa' inside": by_name, "implementation 'eager' ins": by_config}
     for says, change in cases.items():
         for run in (logits, lambda model, ids: model.generate(ids, **GREEDY)):
@@ -478,13 +478,13 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
             assert torch.equal(logits(made, ids), plain)
 
 
-# Llama 4's base model is the model itself, so the hook that looks at caches is on it.
+# Llama 4's base model is the model itself, so the hook that checks caches is on it.
 ITSELF = {"intermediate_size_mlp": 96, "no_rope_layers": [1, 0, 1], "num_local_experts": 2}
 CACHING = [*KINDS, ("llama4_text", "sdpa", ITSELF)]
 
 
 @pytest.mark.parametrize(("kind", "attention", "options"), CACHING, ids=[k[0] for k in CACHING])
-def test_a_cache_that_was_filled_under_other_steering_is_refused(kind, attention, options):
+def test_a_cache_that_was_filled_under_different_steering_is_refused(kind, attention, options):
     made, ids, span, _, _ = both_ways(kind, attention, **options)
     new = ids[:, :1]
 
@@ -527,7 +527,7 @@ def test_a_cache_that_was_filled_under_other_steering_is_refused(kind, attention
         for cache in (steered_cache, copied):
             with pytest.raises(UsageError, match=says):
                 run(cache)
-    with holdfast.steering(made, longer, [SPLIT]):  # the same steering goes on
+    with holdfast.steering(made, longer, [SPLIT]):  # the same steering continues
         assert apart(step(spare), wanted) < ROUNDING
     assert made.base_model._forward_pre_hooks
     del steered_cache, copied, spare, cache, handle
@@ -551,7 +551,7 @@ def test_a_cache_that_was_emptied_is_fresh():
     assert not torch.equal(replies[0], replies[1])
 
 
-def test_a_mask_of_the_new_tokens_alone_over_cached_keys_is_refused():
+def test_a_mask_that_does_not_cover_the_cached_keys_is_refused():
     made, (ids, _, span) = hugging_face(), prompts()
     cache = DynamicCache(config=made.config)
     with holdfast.steering(made, span, []):
@@ -573,7 +573,7 @@ def test_a_span_on_padding_is_refused():
                 made(ids, attention_mask=mask)
 
 
-def test_tokens_that_an_adapter_puts_before_the_prompt_are_refused_and_lora_is_not():
+def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not():
     peft = importlib.import_module("peft")
     ids, _, span = prompts()
     for config in (peft.PromptTuningConfig, peft.PrefixTuningConfig):
@@ -597,7 +597,7 @@ def test_tokens_that_an_adapter_puts_before_the_prompt_are_refused_and_lora_is_n
 
 
 def by_the_formula(monkeypatch, file, span, exponent=0.3):
-    """Steers the self-attention of a modeling file by Li et al.'s formula on its own matrix."""
+    """Steers a modeling file's self-attention by Li et al.'s formula on its attention matrix."""
     module = importlib.import_module(file)
     eager = module.eager_attention_forward
 
@@ -769,7 +769,7 @@ def test_the_trace_of_a_right_padded_row_is_of_its_last_token(kind, options, met
         assert apart(padded.traces[row].mass, alone.traces[0].mass) < ROUNDING
 
 
-def test_a_layer_that_attends_twice_by_the_same_scores_has_one_mass():
+def test_a_layer_that_attends_twice_with_the_same_scores_has_one_mass():
     made, (ids, _, span) = hugging_face("diffllama"), prompts()
     with holdfast.steering(made, span, [SPLIT], trace=True) as seen:
         made.generate(ids, **GREEDY)
@@ -818,7 +818,7 @@ def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
     refuses(ModelError, says, make(), prompts()[2], [SPLIT])
 
 
-def test_a_holdfast_model_and_spelled_methods_are_taken():
+def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
     local, (ids, _, span) = model(), prompts()
     split, boost = "split-softmax:exponent=0.3", "boost:factor=5"
     for objects, *others in (

@@ -1,4 +1,4 @@
-"""The table of numbers that attention methods come to, against the methods themselves."""
+"""The steering table of attention methods, compared with the methods themselves."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ SINGLE += [Spotlight(0.3), Spotlight(0.999), Spotlight(0)]
 
 
 def by_the_entry(entry, log_odds):
-    """The family's formula by the oracle; what is not in sight stays so."""
+    """The table's formula by the oracle; infinite log-odds stay as they are."""
     numbers = entry.bias, entry.exponent, entry.floor
 
     def moved(x):
@@ -49,13 +49,13 @@ def composed(methods):
 
 
 @pytest.mark.parametrize("method", SINGLE, ids=repr)
-def test_a_method_is_its_three_numbers(method):
+def test_three_numbers_define_a_method(method):
     wanted = by_the_methods([method], LOG_ODDS)
     assert apart(by_the_entry(method.table_entry, LOG_ODDS), wanted) < DOUBLE
 
 
 @pytest.mark.slow
-def test_a_list_in_the_family_is_what_its_methods_do_one_after_another():
+def test_a_composed_entry_does_what_its_methods_do_one_after_another():
     outside = set()
     for count in (2, 3):
         for methods in itertools.product(SINGLE, repeat=count):
@@ -65,13 +65,13 @@ def test_a_list_in_the_family_is_what_its_methods_do_one_after_another():
                 continue
             wanted = by_the_methods(methods, LOG_ODDS)
             assert apart(by_the_entry(entry, LOG_ODDS), wanted) < DOUBLE, methods
-    # only a bias behind a power leaves the family
+    # only a bias after a power has no entry
     pairs = {types for types in outside if len(types) == 2}
     assert pairs == {(SplitSoftmax, Boost), (SplitSoftmax, Pasta)}
 
 
-def test_all_mass_stays_all_mass():
-    """An exponent of 0: `shift` stops at log-odds of 100, which is a mass of 1 in float64."""
+def test_a_mass_of_one_stays_one():
+    """With an exponent of 0, `shift` stops at log-odds of 100, which is a mass of 1 in float64."""
     entry = composed([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5), Spotlight(0.3)])
     assert entry.exponent == 0
     wanted = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
@@ -79,8 +79,8 @@ def test_all_mass_stays_all_mass():
     assert composed([SplitSoftmax(0), Boost(4)]) is None
 
 
-def test_a_list_of_methods_has_an_entry_on_every_head():
-    """None behind a power, and where methods disagree on whether generated tokens are the span."""
+def test_a_list_of_methods_has_an_entry_for_every_head():
+    """None for a bias after a power, or if methods differ on including generated tokens."""
     row = table_row((Boost(4), SplitSoftmax(0.5, {(1, 2)})))
     numbers = [(math.log(4), 0.5 if head == 2 else 1) for head in range(4)]
     assert [(entry.bias, entry.exponent) for entry in row.entries(1, 4)] == numbers
@@ -93,7 +93,7 @@ def test_a_list_of_methods_has_an_entry_on_every_head():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("numbers", [(0.7, 0.4, -1.0), (1.4, 1, -math.inf), (0, 0, -math.inf)])
-def test_the_mass_and_what_is_left_follow_from_the_moved_log_odds(numbers, dtype):
+def test_the_mass_and_the_rest_follow_from_the_shifted_log_odds(numbers, dtype):
     table = LayerTable.of([[TableEntry(*numbers)] * 2]).to(dtype, torch.device("cpu"))
     log_odds = LOG_ODDS.to(dtype).expand(1, 2, -1)
     moved = table.shift(log_odds)
@@ -101,11 +101,11 @@ def test_the_mass_and_what_is_left_follow_from_the_moved_log_odds(numbers, dtype
     left = torch.nn.functional.logsigmoid(-moved)
     rounding = 1e-6 if dtype == torch.float32 else 1e-13
     assert torch.allclose(table.mass(log_odds), moved.sigmoid(), atol=rounding, rtol=0)
-    near = finite & (moved < 80)  # beyond that, what is left is no number of float32
+    near = finite & (moved < 80)  # beyond that, the rest is too small for float32
     assert torch.allclose(table.log_rest(log_odds)[near], left[near], atol=1e-5, rtol=1e-5)
 
 
-def test_rows_of_a_layer_share_the_numbers_of_their_kind():
+def test_a_layer_table_has_the_numbers_of_every_row_and_head():
     rows = [(Boost(4),), (), (Boost(4),), (Spotlight(0.3, {(1, 0)}),)]
     table = layer_table(rows, 1, 2)
     assert table.numbers[0].tolist() == [[math.log(4)] * 2, [0, 0], [math.log(4)] * 2, [0, 0]]

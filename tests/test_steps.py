@@ -1,4 +1,4 @@
-"""What a decoding step costs beside its arithmetic: it waits for no device and copies no keys."""
+"""The overhead of a decode step: it waits for no device and copies no keys."""
 
 import itertools
 import random
@@ -18,14 +18,14 @@ from holdfast.attention import SteeringSpec, holdfast_attention, steered
 from holdfast.attention.extent import Extent
 
 PACKAGE = str(Path(holdfast.__file__).parent)
-# What makes the host wait for a GPU: operations, and functions of a tensor. A tensor made of a list
+# Operations and tensor methods that make the host wait for a GPU. A tensor made from a list
 # ("lift_fresh") is copied to the device from memory that is not pinned, which waits too.
 WAITING = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "lift_fresh")
 READING = {"tolist", "cpu", "numpy", "item", "__bool__", "__int__", "__float__", "__index__"}
 
 
 def of_the_package() -> str | None:
-    """The line of this package whose own code asks, not that of a library which it calls."""
+    """The line of this package's own code that called; None if a library that it uses called."""
     frame = sys._getframe(2)
     while frame is not None and ("/torch/" in frame.f_code.co_filename or __file__ in str(frame)):
         frame = frame.f_back
@@ -60,7 +60,7 @@ class Readings(TorchFunctionMode):
 
 
 def waits_of(run):
-    """Where this package's own code waited for a device, had there been one."""
+    """Where this package's own code would have waited for a device."""
     waits = []
     with Operations(waits), Readings(waits):
         run()
@@ -92,8 +92,8 @@ def test_a_step_after_the_first_waits_for_no_device(cached, padded, trace):
 
 
 @torch.inference_mode()
-def test_a_steering_that_is_kept_between_steps_waits_for_no_device():
-    """As a decode loop does while its rows are the same; with slots that are padded behind."""
+def test_steering_that_is_kept_between_steps_waits_for_no_device():
+    """As in a decode loop while its rows stay the same; slots are padded on the right."""
     torch.manual_seed(0)
     for rows in EVERYWHERE + MIXED:
         span = torch.zeros(3, 9, dtype=torch.bool)
@@ -120,7 +120,7 @@ def place_of(tensor):
 
 
 class Storages(TorchDispatchMode):
-    """The largest tensor that any operation makes anew, in numbers, by its own storage."""
+    """The largest new storage that any operation allocates, in float32 numbers."""
 
     def __init__(self):
         super().__init__()
@@ -160,7 +160,7 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
     assert storages.largest <= key.numel()
 
 
-def test_where_groups_stand_is_what_a_look_at_every_key_says():
+def test_group_ranges_match_a_check_of_every_key():
     drawn = random.Random(0)
     for _ in range(3000):
         rows, width = drawn.randint(1, 3), drawn.randint(1, 6)
@@ -194,7 +194,7 @@ def test_where_groups_stand_is_what_a_look_at_every_key_says():
 
 
 def check(found, members):
-    """All members are inside the range, which holds nothing else where it is uniform."""
+    """All members are inside the range; a uniform range contains nothing else."""
     inside = range(0) if found is None else range(found.start, found.stop)
     for row, at in itertools.product(range(len(members)), range(len(members[0]))):
         assert not members[row][at] or at in inside

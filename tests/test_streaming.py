@@ -1,4 +1,4 @@
-"""Replies that are told while they are drawn."""
+"""Replies that are streamed while they are drawn."""
 
 import pytest
 from tiny import chat, model
@@ -35,7 +35,7 @@ class Bytes:
         return bytes(ids).decode("utf-8", errors="replace")
 
 
-def test_a_character_of_several_tokens_is_told_whole():
+def test_a_character_of_several_tokens_is_streamed_whole():
     told = []
     pieces = Pieces(Bytes(), told.append)
     for byte in "né €".encode():
@@ -43,7 +43,7 @@ def test_a_character_of_several_tokens_is_told_whole():
     assert told == ["n", "é", " ", "€"]
 
 
-def test_what_never_became_a_character_is_told_at_the_end():
+def test_an_incomplete_character_is_streamed_at_the_end():
     told = []
     pieces = Pieces(Bytes(), told.append)
     for byte in "a€".encode()[:-1]:

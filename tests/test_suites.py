@@ -1,4 +1,4 @@
-"""Suites: the shipped ones tell following from not following, and bad YAML is named."""
+"""Suites: shipped measures distinguish following from breaking, and bad YAML is reported."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import screen
 
 ASSETS = Path(holdfast.__file__).parent / "assets"
-FOLLOWS, BREAKS = 0.75, 0.25  # the least of a reply that keeps to its prompt; the most of others
+FOLLOWS, BREAKS = 0.75, 0.25  # least score of a reply that follows its prompt; most of others
 LUCK = 0.15  # the most that replies written for other prompts may score on average
 UNPROMPTED = (
     "I'd be happy to help! What would you like to know?",
@@ -77,7 +77,7 @@ def suite_file(tmp_path):
 
 
 @pytest.mark.parametrize("case", CORE.cases + EVERYDAY.cases, ids=lambda case: case.id)
-def test_shipped_measures_tell_following_from_not_following(case: Case):
+def test_shipped_measures_distinguish_following_from_breaking(case: Case):
     for rule in case.all_rules:
         assert len(rule.follows) >= 2 and len(rule.breaks) >= 2
         for reply in rule.follows:
@@ -87,7 +87,7 @@ def test_shipped_measures_tell_following_from_not_following(case: Case):
 
 
 def test_core_probes_do_not_reveal_the_answer():
-    """In the categories that are about content."""
+    """Only in the categories that are about content."""
     for case in CORE.cases:
         if case.category not in ("pattern", "multiple_choice"):
             for probe in case.probes:
@@ -109,13 +109,13 @@ def test_core_scores_low_without_its_prompt():
 
 @pytest.mark.slow
 def test_everyday_probes_and_unprompted_replies_score_nothing():
-    """A name, a city or a number that a measure looks for occurs in no probe, and not by chance."""
+    """Names, cities and numbers that measures look for occur in no probe or unrelated reply."""
     probes = {probe for case in EVERYDAY.cases for rule in case.all_rules for probe in rule.probes}
     others = {rule.breaks for case in EVERYDAY.cases for rule in case.all_rules}
     replies = {*probes, *UNPROMPTED, *(text for texts in others for text in texts)}
     for case in EVERYDAY.cases:
         for rule in case.all_rules:
-            # replies in French break the Spanish rules, and keep their own
+            # a French reply that breaks a Spanish rule follows a French one
             texts = (*probes, *UNPROMPTED) if rule.measure.name == "language" else replies
             for text in texts:
                 assert rule.measure.score(text).value <= BREAKS, (case.id, text)
@@ -135,7 +135,7 @@ def test_everyday_has_families_of_two_wordings_in_two_halves():
         assert all(len(set(rule.probes)) == 6 for rule in case.all_rules)
 
 
-def test_the_screen_asks_the_first_half_of_the_probes_alone():
+def test_screening_asks_only_the_first_half_of_the_probes():
     for case, screened in zip(EVERYDAY.cases, screen.screening(EVERYDAY).cases, strict=True):
         for rule, asked in zip(case.all_rules, screened.all_rules, strict=True):
             assert asked.probes == rule.probes[:3]
@@ -218,7 +218,7 @@ def test_a_mistake_in_a_case_or_rule_is_named_with_its_line(suite_file, suite, c
         ("rules: [signs]", r"case 'p', rule 1 has to be an object, not 'signs'"),
     ],
 )
-def test_rules_that_are_none_are_named(suite_file, text, message):
+def test_invalid_rules_are_named(suite_file, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(suite_file(f"cases: [{{id: p, system_prompt: Hi., {text}}}]"))
 
@@ -228,7 +228,7 @@ def test_examples_of_a_single_measure_are_checked_too(suite_file):
         load_suite(suite_file(GOOD.replace('follows: ["AHA"]', 'follows: ["aha"]')))
 
 
-GOOD_FINGERPRINT = (  # as it was before there were rules
+GOOD_FINGERPRINT = (  # as it was before rules existed
     "69faeed99858ab78fe2c45e995e699bc7d0e4228f43e97e2ae0537ba0c134d32"
 )
 
@@ -279,7 +279,7 @@ def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_thei
     assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
 
 
-def test_fingerprint_moves_with_what_changes_results_only(suite_file):
+def test_fingerprint_changes_only_with_what_affects_results(suite_file):
     suite = load_suite(suite_file(GOOD))
     same = replace(suite, name="other"), replace(suite, notes=("n",)), swap(suite, follows=("x",))
     other = (
@@ -325,7 +325,7 @@ def test_bad_file_is_named(suite_file, text, message):
         load_suite(suite_file(text))
 
 
-def test_a_few_aliases_are_welcome(suite_file):
+def test_a_few_aliases_are_allowed(suite_file):
     text = GOOD.replace("probe: How are you?", "probe: &p How are you?")
     text = text.replace('["What now?", "Where to?"]', "[*p]")
     assert load_suite(suite_file(text)).cases[1].probes == ("How are you?",)
@@ -366,7 +366,7 @@ def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch
     assert load_suite(path, allow_code=True).cases[1].measure.score("x").value == 0.5
 
 
-def test_python_measure_is_found_beside_its_suite_and_not_taken_for_another_suites(tmp_path):
+def test_python_measure_is_found_beside_its_suite_and_not_confused_with_anothers(tmp_path):
     before = list(sys.path)
     code = "from part_of_test import VALUE\ndef half(text):\n    return VALUE\n"
     for name, value in (("one", 0.25), ("two", 0.75)):
@@ -391,7 +391,7 @@ def test_a_function_that_cannot_be_imported_is_named(suite_file, tmp_path, modul
         load_suite(suite_file(OWN_CODE), allow_code=True)
 
 
-def test_fields_of_a_suite_are_in_its_document():
+def test_fields_of_a_suite_are_documented():
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
     for field in {*SuiteDocument.model_fields, *CaseEntry.model_fields}:
         assert f"`{field}`" in text, field

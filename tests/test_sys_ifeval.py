@@ -1,4 +1,4 @@
-"""S-IFEval as a suite: its rows, and refusals."""
+"""S-IFEval as a suite: reading its rows, and refusing bad ones."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ REQUEST = "Tell me about sardines."
 
 
 def row(key, *instructions, request=REQUEST):
-    """A row of S-IFEval with these (id, arguments)."""
+    """A row of S-IFEval with these instructions, each (id, arguments)."""
     system = {"role": "system", "content": f"Rules of {key}."}
     ids, arguments = [id for id, _ in instructions], [given for _, given in instructions]
     messages = [system, {"role": "user", "content": request}]
@@ -54,7 +54,7 @@ def test_a_row_becomes_a_case_with_a_rule_per_instruction(tmp_path):
     assert zipped.fingerprint == suite.fingerprint
 
 
-def test_loose_scoring_is_another_suite(tmp_path):
+def test_loose_scoring_makes_a_separate_suite(tmp_path):
     path = write(tmp_path, [row(7, NO_COMMA)])
     suites = [load_suite(f"sys-ifeval:{path}", scoring=name) for name in ("strict", "loose")]
     strict, loose = suites
@@ -98,7 +98,7 @@ def of(name, arguments):
         (of("punctuation:no_comma", {"name": "python"}), r": .*'name'"),
     ],
 )
-def test_a_malformed_row_is_named_with_its_line(tmp_path, second, message):
+def test_a_malformed_row_is_reported_with_its_line(tmp_path, second, message):
     with pytest.raises(UsageError, match=LINE + message):
         load_suite(f"sys-ifeval:{write(tmp_path, [GOOD, second])}")
 
@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason=f"{PUBLISHED} is absent")
-def test_the_published_file_is_read_whole():
+def test_the_whole_published_file_is_read():
     suite = load_suite(f"sys-ifeval:{PUBLISHED}")
     rules = [rule for case in suite.cases for rule in case.rules]
     assert (len(suite.cases), len(rules)) == (541, 833)

@@ -1,4 +1,4 @@
-"""PASTA's tasks: metrics scored by hand and by oracles, data, the generator, and runs."""
+"""PASTA's tasks: metrics checked by hand and by oracles, data, the generator, and runs."""
 
 import csv
 import gzip
@@ -75,7 +75,7 @@ PRONOUN_REPLIES = [  # reply, she and he changed, all changed
 
 
 def json_by_substrings(reply: str) -> bool:
-    """Any substring from a "{" to a "}" that the standard library reads."""
+    """Whether the standard library parses some substring from a "{" to a "}"."""
     ends = [i for i, c in enumerate(reply) if c == "}"]
     for start in (i for i, c in enumerate(reply) if c == "{"):
         for end in ends:
@@ -107,7 +107,7 @@ def test_json_replies_scored_by_hand(reply, valid, right):
     assert json_by_substrings(reply) == bool(valid)
 
 
-def test_any_reply_has_the_json_that_its_substrings_have():
+def test_json_is_found_if_and_only_if_a_substring_parses():
     rng = random.Random(0)
     pieces = ('{"a": ', '"b": ', ": ", ", ", " ", "null", "\\", *'{}"1[]x', "{}")
     replies = ["".join(rng.choices(pieces, k=rng.randint(1, 9))) for _ in range(600)]
@@ -116,7 +116,7 @@ def test_any_reply_has_the_json_that_its_substrings_have():
     assert catalogue.first_object('{"a":' * 100_000) is None
 
 
-def test_an_occupation_of_several_words_is_found_whole():
+def test_an_occupation_of_several_words_matches_only_as_a_whole():
     assert catalogue.holds_target({"occupation": "Senior Software_Engineer"}, "software engineer")
     assert not catalogue.holds_target({"occupation": "engineer of software"}, "software engineer")
     assert not catalogue.holds_target({"occupation": "adjunct"}, "dj")
@@ -168,7 +168,7 @@ def test_choices_scored_by_hand():
     assert COUNTERFACT.score(sample, [(-1.0, -1.0)]) == {"efficacy": 0}
 
 
-def test_prompts_and_emphasis_are_those_of_the_paper():
+def test_prompts_and_emphasis_match_the_paper():
     first, text = "Ann is a nurse.", "Ann is a nurse. She likes tea."
     person = data.Biography("Ann", "nurse", first, text, "Ann is a nurse. They like tea.")
     original, shortened, rephrased = (JSON.ask(person, wording) for wording in data.INSTRUCTIONS)
@@ -203,7 +203,7 @@ def test_prompts_and_emphasis_are_those_of_the_paper():
         spans_of("say it, it", ("it",))
 
 
-def test_the_generator_draws_the_same_and_its_splits_share_nothing():
+def test_the_generator_is_deterministic_and_its_splits_share_nothing():
     made = {split: synthetic.make_data(3, split, 200) for split in SPLITS}
     again, fewer = synthetic.make_data(3, "test", 200), synthetic.make_data(3, "test", 50)
     assert made["test"] == again != synthetic.make_data(4, "test", 200)
@@ -235,7 +235,7 @@ def test_the_generator_draws_the_same_and_its_splits_share_nothing():
     assert any("As a child" in person.text for person in people["test"])
 
 
-def test_shape_decides_length_and_distraction():
+def test_the_shape_sets_length_and_distraction():
     rng = random.Random(1)
     plain, full = synthetic.TextShape((2, 2), 0.0), synthetic.TextShape((16, 16), 1.0)
     for _ in range(50):
@@ -257,7 +257,7 @@ def test_shape_decides_length_and_distraction():
             wrong()
 
 
-def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monkeypatch):
+def test_training_dialogues_are_correct_and_contain_no_held_out_values(monkeypatch):
     sys.path.insert(0, str(ROOT / "training"))
     try:
         import dialogues
@@ -290,7 +290,7 @@ def test_training_dialogues_are_right_and_hold_out_what_training_holds_out(monke
         dialogues.training_dialogue("jsn", rng)
     whole = dialogues.Mix(facts=0.15, knowledge=0.15, tasks=1.0)
     assert all(len(dialogues.dialogue(rng, [], mix=whole)) == 2 for _ in range(20))
-    monkeypatch.delattr(dialogues, "training_dialogue")  # no task at a share of 0
+    monkeypatch.delattr(dialogues, "training_dialogue")  # not called at a task share of 0
     assert len([dialogues.dialogue(rng, []) for _ in range(100)]) == 100
 
 
@@ -328,7 +328,7 @@ def write(path: Path, rows) -> str:
     return str(path)
 
 
-def test_rome_s_json_is_read(tmp_path):
+def test_the_json_of_rome_is_read(tmp_path):
     found = files.load_files(write(tmp_path / "counterfact.json", [FACT]))
     (fact,) = [fact for split in SPLITS for fact in found.items[FACTS][split]]
     paraphrases = tuple(FACT["paraphrase_prompts"])
@@ -351,7 +351,7 @@ def test_bias_in_bios_is_read(tmp_path, suffix):
     assert found.candidates[0] == "accountant"
 
 
-def test_a_folder_of_splits_and_a_divided_file(tmp_path):
+def test_a_folder_of_splits_is_read_and_a_single_file_is_split(tmp_path):
     for name, title in (("train", "dj"), ("dev", "poet"), ("test", "nurse")):
         write(tmp_path / f"bios-{name}-00000.jsonl", [{**BIO, "title": title}])
     found = files.load_files(str(tmp_path)).items[BIOGRAPHIES]
@@ -421,7 +421,7 @@ MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "par
         ("a.jsonl", BIO, {**BIO, "title": "wizard"}, r"row 2: 'title' is 'wizard'.*none of the 28"),
     ],
 )
-def test_malformed_rows_are_named_with_their_field(tmp_path, name, good, bad, says):
+def test_malformed_rows_are_reported_with_their_field(tmp_path, name, good, bad, says):
     with pytest.raises(UsageError, match=says):
         files.load_files(write(tmp_path / name, [good, bad]))
 
@@ -503,7 +503,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
     path = out / records.RECORDS
     lines = path.read_bytes().splitlines(keepends=True)
     assert 0 < len(lines) < 48
-    # as a kill in the middle of a batch and of a line leaves it
+    # as if killed in the middle of a batch and of a line
     path.write_bytes(b"".join(lines[:-2]) + lines[-1][:30])
     counted: list[int] = []
     running = tasks.Running(progress=lambda samples, tokens=0: counted.append(samples))
@@ -518,7 +518,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
         holdfast.report.write([whole.folder], tmp_path / "page.html")
 
 
-def test_an_extended_run_equals_one_at_once(tmp_path, whole):
+def test_an_extended_run_equals_one_made_at_once(tmp_path, whole):
     part = replace(SMALL, tasks=SMALL.tasks[:2], baselines=("zero-shot",), draws=1)
     tasks.run(long_tiny(), small_data(), tmp_path / "run", part)
     extended = tasks.run(long_tiny(), small_data(), tmp_path / "run", SMALL)
@@ -527,7 +527,7 @@ def test_an_extended_run_equals_one_at_once(tmp_path, whole):
         tasks.run(long_tiny(), small_data(), tmp_path / "run", replace(SMALL, samples=2))
 
 
-def test_records_and_table_tell_the_same(whole):
+def test_records_and_table_agree(whole):
     run = whole
     results = {(result.task, result.variant): result for result in read_results(run)}
     assert list(results) == list(itertools.product(tasks.CATALOGUE, THREE))
@@ -578,7 +578,7 @@ def test_degenerate_results_are_excluded_and_reported(tmp_path):
     poor = result_of(tmp_path, "poor", [2.0, 2.0, 4.0, None])
     assert "marked: excluded from comparisons, for its mean fluency of 2.67 is under 3.0" in poor
     assert "minus zero-shot" not in poor
-    assert "1.00 (all alike)" in poor and "2.67" in poor  # excluded, and yet shown
+    assert "1.00 (all alike)" in poor and "2.67" in poor  # excluded but still shown
     assert "excluded" not in result_of(tmp_path, "short", [2.0, None, None, None])
 
 
@@ -621,7 +621,7 @@ def test_methods_steer_towards_the_emphasised_part(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def test_what_cannot_be_asked_is_refused(tmp_path):
+def test_impossible_data_models_and_settings_are_refused(tmp_path):
     facts = data.Data("facts only", "x", {FACTS: {"test": [], "train": []}})
     test = {"test": small_data().items[BIOGRAPHIES]["test"]}
     untrained = data.Data("no training", "x", {BIOGRAPHIES: test})
@@ -682,7 +682,7 @@ def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv,
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command_asks_every_task_of_the_default_model(tmp_path, capsys):
+def test_the_command_runs_every_task_on_the_default_model(tmp_path, capsys):
     argv = "tasks --samples 4 --baseline zero-shot --baseline quoted --out".split()
     argv.append(str(tmp_path / "out"))
     assert main(argv) == 0

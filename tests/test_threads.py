@@ -1,4 +1,4 @@
-"""Idle OpenMP threads spin briefly, then sleep, unless the user chose; imports change nothing."""
+"""Idle OpenMP threads spin briefly, then sleep, unless set by the user; imports change nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOW = "; import os; print(os.environ.get('GOMP_SPINCOUNT'), os.environ.get('OMP
 
 
 def policy(script: str, **said: str) -> str:
-    """What OpenMP is told after a script, in a process that begins with `said` alone."""
+    """OpenMP's settings after a script, in a process that starts with only those in `said`."""
     settings = ("OMP_WAIT", "GOMP", "KMP")
     clean = {name: v for name, v in os.environ.items() if not name.startswith(settings)}
     words, captured = [sys.executable, "-c", script + SHOW], {"capture_output": True, "text": True}
@@ -22,26 +22,26 @@ def policy(script: str, **said: str) -> str:
 
 
 @pytest.mark.slow
-def test_threads_spin_briefly_after_loading_as_after_a_command():
+def test_threads_spin_briefly_once_the_loader_is_imported():
     assert policy("import holdfast; holdfast.load") == "10000 PASSIVE"
 
 
-def test_threads_spin_briefly_where_the_user_said_nothing():
+def test_threads_spin_briefly_in_a_command_by_default():
     assert policy("from holdfast.cli import main; main(['methods'])") == "10000 PASSIVE"
 
 
 @pytest.mark.slow
-def test_what_the_user_said_stays():
+def test_settings_of_the_user_are_kept():
     assert policy("import holdfast; holdfast.load", OMP_WAIT_POLICY="ACTIVE") == "None ACTIVE"
     assert policy("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None"
 
 
-def test_importing_changes_nothing_nor_does_loading_after_torch():
+def test_importing_changes_nothing_and_neither_does_loading_after_torch():
     assert policy("import holdfast, holdfast.cli, holdfast.methods") == "None None"
     assert policy("import torch, holdfast; holdfast.load") == "None None"
 
 
-def test_steps_of_a_small_model_take_one_thread_and_leave_the_number_as_it_was(monkeypatch):
+def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_number(monkeypatch):
     import torch
     from tiny import chat, model
 
@@ -67,7 +67,7 @@ def test_steps_of_a_small_model_take_one_thread_and_leave_the_number_as_it_was(m
         for name, value in (("_SMALL", 100), ("_SMALL", 16_000_000)):
             monkeypatch.setattr(threads, name, value)
             if value > 100:
-                monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's word counts
+                monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's setting wins
             seen["step"].clear()
             replies.append(model().generate(chat("be nice", "hello"), **asked))
             assert seen["step"] == {2}

@@ -24,7 +24,7 @@ LAYERS, HEADS = 2, 3
 
 
 def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dialog:
-    """A dialog whose heads all have these masses by turn, behind prompts of so many tokens."""
+    """A dialog whose heads all have these masses in each turn, after prompts of these lengths."""
 
     def trace(mass, tokens):
         uniform = np.tile(span / (tokens + np.arange(len(mass))), (LAYERS, 1))
@@ -33,7 +33,7 @@ def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dial
     return {n: trace(*turn) for n, turn in enumerate(zip(masses, prompts, strict=True), 1)}
 
 
-def test_even_attention_is_its_own_null():
+def test_even_attention_does_not_differ_from_its_baseline():
     prompts = [[20, 60, 110], [30, 80, 150], [25, 90, 140]]
     masses = [[[6 / (tokens + t) for t in range(12)] for tokens in one] for one in prompts]
     dialogs = [dialog(*each) for each in zip(masses, prompts, strict=True)]
@@ -44,7 +44,7 @@ def test_even_attention_is_its_own_null():
     assert np.allclose(found["curves"]["average"][0], found["curves"]["uniform"][0], atol=1e-5)
 
 
-def test_a_staircase_falls_between_turns_alone():
+def test_a_staircase_falls_only_between_turns():
     steps = [0.4, 0.2, 0.05]
     found = decay.decay([dialog([[level] * 9 for level in steps], [20, 50, 90]) for _ in range(3)])
     assert found["average"]["within_turns"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
@@ -53,7 +53,7 @@ def test_a_staircase_falls_between_turns_alone():
     assert [row["mean"] for row in found["average"]["mass"]] == pytest.approx(steps)
 
 
-def test_the_first_query_is_the_templates_and_counts_in_no_line():
+def test_the_first_query_of_a_turn_does_not_count_in_the_decay_within_turns():
     spiked = [[0.9] + [level] * 8 for level in (0.4, 0.2)]
     found = decay.decay([dialog(spiked, [20, 50]) for _ in range(2)])
     assert found["average"]["within_turns"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
@@ -67,7 +67,7 @@ def test_the_head_shown_is_the_one_whose_mass_falls_most():
     assert found["heads"]["drop"][1][2] == pytest.approx(0.29)
 
 
-def test_what_a_handful_of_dialogs_shows_is_called_an_example():
+def test_results_of_a_handful_of_dialogs_are_called_an_example():
     rng = np.random.default_rng(0)
 
     def told(count: int) -> list[str]:
@@ -98,7 +98,7 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
     rng = np.random.default_rng(0)
     fall = np.linspace(0.5, 0.1, 6)
     masses = fall + 0.02 * rng.standard_normal((40, 6))
-    # scores know of the round alone
+    # scores depend only on the round
     by_round = behaviour(records_with(masses, np.tile(fall, (40, 1))))
     assert by_round["all"]["r"] > 0.9 and by_round["within_rounds"]["r"] is None
     scores = (masses - fall) * 50 + rng.standard_normal((40, 6))
@@ -110,13 +110,13 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
 
 def test_resamples_in_which_nothing_varies_have_no_correlation():
     scores = np.full((4, 3), 0.1)  # whose squares are not exact
-    scores[0, 1] = 0.0  # three of ten resamples do not have this dialog
+    scores[0, 1] = 0.0  # three of ten resamples lack this dialog
     found = behaviour(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores))["all"]
     assert -1 <= found["low"] <= found["r"] <= found["high"] <= 1
 
 
 def test_a_head_is_compared_with_even_attention_in_its_own_layer():
-    """The second layer has a window that has left the span behind by round 2."""
+    """The second layer has a window that has moved off the span by round 2."""
     one = dialog([[0.3] * 5, [0.1] * 5], [20, 50])
     one[1].uniform[1], one[2].uniform[1] = 0.4, 0.1
     found, between = [], []
@@ -130,14 +130,14 @@ def test_a_head_is_compared_with_even_attention_in_its_own_layer():
     assert found[0]["curves"]["uniform"][0][0] == pytest.approx(mean, abs=1e-6)
 
 
-def test_traces_of_version_0_2_had_one_even_share_for_all_layers(tmp_path):
+def test_traces_of_version_0_2_with_one_even_share_for_all_layers_are_read(tmp_path):
     old = TurnTrace(np.full((LAYERS, HEADS, 4), 0.5), np.linspace(0.4, 0.1, 4))
     write_traces(tmp_path, "none", 0, {1: old})
     read = read_traces(tmp_path, "none", 0)[1]
     assert read.uniform.shape == (LAYERS, 4) and np.allclose(read.uniform, old.uniform)
 
 
-def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
+def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeypatch):
     tiny, suite, brief = model(), drift.load_suite("starter"), Sampling(max_new_tokens=8)
     settings = drift.Settings(2, 4, adoption=False, batch=2, sampling=brief)
 
@@ -179,7 +179,7 @@ def test_a_trace_is_there_whenever_its_record_is(tmp_path, monkeypatch):
         read_traces(tmp_path / "cut", "none", 3)
 
 
-def test_the_command_finds_the_decay_and_draws_it(tmp_path, capsys):
+def test_the_command_measures_and_plots_the_decay(tmp_path, capsys):
     command = ["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")]
     assert main(command) == 0
     told = capsys.readouterr().out
@@ -203,14 +203,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), REFUSED)
-def test_what_cannot_be_traced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
+def test_invalid_options_are_refused_in_one_sentence(arguments, words, tmp_path, capsys):
     assert main(["trace", *arguments, "--out", str(tmp_path / "run")]) == 2
     said = refusal_in(capsys)
     assert all(word in said for word in words) and said.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
-def test_models_without_a_mass_to_read_are_refused():
+def test_models_without_readable_masses_and_single_rounds_are_refused():
     from holdfast.models.connecting import connect
 
     with pytest.raises(ModelError, match=r"does not show its layers.*loaded here"):

@@ -1,5 +1,5 @@
-"""The Triton kernel of the vLLM plug-in, against the formula, in a process whose environment asks
-for Triton's interpreter before transformers imports it.
+"""The Triton kernel of the vLLM plug-in against the formula, in a process whose environment selects
+Triton's interpreter, or not, before transformers imports Triton.
 """
 
 import os
@@ -15,7 +15,7 @@ CASES = HERE / "vllm_kernel_cases.py"
 
 
 def run(*arguments: str | Path, **environment: str) -> str:
-    """What a process of Python prints; fails the test with it if the process fails."""
+    """Returns what a Python process prints; if it fails, fails the test with that output."""
     pytest.importorskip("triton", reason="triton is not installed; it comes with torch for CUDA")
     command, env = [sys.executable, *arguments], os.environ | environment
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)

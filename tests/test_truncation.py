@@ -1,4 +1,4 @@
-"""A server that cuts the system prompt off is told from a model that lets go of it."""
+"""A server that cuts off the system prompt is distinguished from a model that drifts."""
 
 import contextlib
 import json
@@ -20,11 +20,11 @@ from holdfast.report.terminal import next_line, table
 BREAD = drift.Case("bread", "x", "Talk about bread.", ("What?",), build({"regex": "bread"}))
 SUITE = drift.Suite("bread", (BREAD,), ("hello there",))
 SAMPLING = Sampling(temperature=1, top_p=1, max_new_tokens=9)
-LIMIT = 57  # tokens of the server's context, which are words here
+LIMIT = 57  # the server's context in tokens, which are words here
 
 
 def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_after=10**9):
-    """A server that reads the end of a chat that does not fit, and counts it, as Ollama does."""
+    """A server that reads and counts only the end of a chat that does not fit, as Ollama does."""
     seen = set()
 
     def answer(body, number):
@@ -86,7 +86,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert any(code in p["reply"] for p in record["probes"] if p["kind"] == "canary")
 
 
-def test_a_server_that_drops_older_messages_alone_keeps_the_prompt(measured):
+def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
     run = measured(truncating(keeps_prompt=True))
     cut = truncation_of(read_series(run)[0])
     assert cut.verdict == "prompt kept" and cut.canary_after.mean == 1
@@ -95,7 +95,7 @@ def test_a_server_that_drops_older_messages_alone_keeps_the_prompt(measured):
     assert not next_line(run).startswith("Next: raise the server's context")
 
 
-def test_tokens_alone_do_not_tell_what_was_left_out(measured):
+def test_token_counts_alone_do_not_show_what_was_left_out(measured):
     run = measured(truncating(), canary=False)
     assert truncation_of(read_series(run)[0]).verdict == "cannot tell"
     text = " ".join(table(run).split())
@@ -108,7 +108,7 @@ def test_a_server_that_leaves_cached_tokens_out_of_its_count_is_not_blamed(measu
     assert truncation_of(read_series(run)[0]).verdict != "prompt lost"
 
 
-def test_a_model_that_forgets_by_itself_is_not_a_server_that_cuts(measured):
+def test_a_model_that_forgets_is_not_mistaken_for_a_server_that_truncates(measured):
     run = measured(truncating(limit=10**6, forgets_after=LIMIT))
     series = read_series(run)[0]
     assert truncation_of(series) is None
@@ -117,7 +117,7 @@ def test_a_model_that_forgets_by_itself_is_not_a_server_that_cuts(measured):
     assert "server" not in table(run)
 
 
-def test_a_check_names_the_server_too(monkeypatch, tmp_path, capsys):
+def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     suite = tmp_path / "bread.yaml"
     suite.write_text(
@@ -133,7 +133,7 @@ def test_a_check_names_the_server_too(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("context", ("summarise", "compact"))
-def test_only_compaction_loses_a_rule_that_its_summary_does_not_say(measured, context):
+def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, context):
     def answer(body, number):
         if body is None:
             return truncating()(body, number)

@@ -1,4 +1,4 @@
-"""The measures of what an agent does, each on calls whose score is plain to see."""
+"""The measures of an agent's actions, each on calls whose score is obvious."""
 
 import pytest
 
@@ -64,7 +64,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("spec", "turn", "value"), CASES)
-def test_a_measure_scores_what_was_done(spec, turn, value):
+def test_a_measure_scores_the_actions_of_a_turn(spec, turn, value):
     assert scored(spec, turn) == value
 
 
@@ -115,7 +115,7 @@ def test_changed_files_are_found_in_tools_patches_and_commands(call, paths):
         (When(user="price", role="user"), False),
     ],
 )
-def test_a_rule_is_for_the_turns_in_which_everything_given_holds(when, applies):
+def test_a_rule_applies_to_the_turns_that_meet_all_its_conditions(when, applies):
     turn = Turn("One.", LOOKUP.calls)
     assert when.applies(turn, "What is the price?", "tool") is applies
 

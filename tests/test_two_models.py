@@ -1,4 +1,4 @@
-"""Another model as the user model: whose replies are whose, and what a run is known by."""
+"""Another model as the user model: which model says what, and what identifies a run."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ LIMITS = Limits(tokens=64, seconds=60.0)
 
 
 class Named(Scripted):
-    """Says who it is, and how many messages it was shown."""
+    """Replies with its name and the number of messages it was shown."""
 
     def __init__(self, name):
         super().__init__()
@@ -29,7 +29,7 @@ class Named(Scripted):
 
 
 @pytest.mark.parametrize("batch", (2, 5))
-def test_one_model_on_both_sides_says_what_it_says_alone(tmp_path, batch):
+def test_giving_the_same_model_as_user_model_changes_nothing(tmp_path, batch):
     settings = replace(QUICK, batch=batch)
     methods = ["none", "split-softmax:exponent=0.5"]
     alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
@@ -40,7 +40,7 @@ def test_one_model_on_both_sides_says_what_it_says_alone(tmp_path, batch):
     assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
 
 
-def test_each_turn_is_its_models_own(tmp_path):
+def test_each_turn_comes_from_its_speakers_model(tmp_path):
     agent, user = Named("agent"), Named("user")
     run = drift.run(agent, SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=user))
     assert len(run.records) == QUICK.conversations
@@ -67,7 +67,7 @@ def test_a_user_model_behind_an_endpoint(tmp_path):
         assert mixed[2] != plain[2], "the user's is another model's"
 
 
-def test_a_user_model_that_is_gone_stops_the_run_which_can_be_resumed(tmp_path):
+def test_a_missing_user_model_stops_the_run_which_can_be_resumed(tmp_path):
     class Away(Named):
         def run(self, jobs):
             raise ModelError("There is no such model; start it.")
@@ -81,7 +81,7 @@ def test_a_user_model_that_is_gone_stops_the_run_which_can_be_resumed(tmp_path):
     assert len(run(Named("user")).records) == QUICK.conversations
 
 
-def test_a_run_is_known_by_its_user_model(tmp_path):
+def test_a_run_is_identified_by_its_user_model(tmp_path):
     two = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
     run = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
     assert run.manifest["identity"]["user_model"]["name"] == "Ada"
@@ -97,7 +97,7 @@ def test_a_run_is_known_by_its_user_model(tmp_path):
     assert "user_model" not in drift.run(**one).manifest["identity"]  # as older versions wrote it
 
 
-def test_what_cannot_be_done_with_two_models_is_refused(tmp_path, capsys):
+def test_invalid_user_models_and_their_options_are_refused(tmp_path, capsys):
     with pytest.raises(UsageError, match="not 'default'"):
         drift.run(model(), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model="default"))
     assert not (tmp_path / "run").exists()

@@ -90,7 +90,7 @@ def test_another_file_is_another_run(tmp_path, scripts):
         ("[", "Line 1 of .* is not JSON"),
     ],
 )
-def test_a_file_of_something_else_is_refused(tmp_path, content, named):
+def test_a_malformed_file_is_refused(tmp_path, content, named):
     path = tmp_path / "bad.jsonl"
     path.write_text(content)
     with pytest.raises(UsageError, match=named):
@@ -103,7 +103,7 @@ def test_too_few_messages_are_refused(tmp_path, scripts):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=5), cast=cast(scripts))
 
 
-def test_two_users_are_refused(tmp_path, scripts):
+def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
     both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
     with pytest.raises(UsageError, match=r"--dialogs logs.jsonl and --user-turns .*scripts.jsonl"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=both)
@@ -111,7 +111,7 @@ def test_two_users_are_refused(tmp_path, scripts):
         settled(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
 
 
-def test_the_command_measures_and_says_where_the_user_turns_are_from(tmp_path, scripts, capsys):
+def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, capsys):
     out = tmp_path / "run"
     options = ["--rounds", "2", "--conversations", "2", "--max-new-tokens", "8", "--out", str(out)]
     main(["drift", "--user-turns", str(scripts), *options])
@@ -124,7 +124,7 @@ def test_the_command_measures_and_says_where_the_user_turns_are_from(tmp_path, s
     assert identity["settings"]["user_prompt"] == "scripted"
 
 
-def test_a_calibration_and_a_check_take_them_too(tmp_path, scripts, capsys):
+def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     sizes = ["--rounds", "2", "--max-new-tokens", "8", "--user-turns", str(scripts)]
     folder = tmp_path / "calibration"
     options = ["--prompts", "upper-1,upper-2", "--draws", "2", "--ask-at", "2"]

@@ -1,4 +1,4 @@
-"""The one rule for what may be said of a number, and that everything follows it."""
+"""The one rule for what may be concluded from a number, which all verdicts follow."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ CLEAR = -0.3 + 0.1 * np.random.default_rng(0).standard_normal(50)
 BLURRED = np.random.default_rng(1).standard_normal(50)
 
 
-def test_a_clear_difference_is_told_with_its_side():
+def test_a_clear_difference_is_reported_with_its_sign():
     assert tell(estimate(CLEAR)).sign == -1 and tell(estimate(-CLEAR)).sign == 1
     assert tell(estimate(CLEAR)).word("rises", "falls") == "falls"
     assert judge(estimate(CLEAR), -1) == SUPPORTED and judge(estimate(CLEAR), +1) == CONTRADICTED
@@ -40,26 +40,26 @@ def test_a_clear_difference_is_told_with_its_side():
         (np.repeat([0.0, 1.0], [45, 5]), "only 5 of 50 differ, fewer than 6"),
     ],
 )
-def test_everything_else_cannot_tell_and_says_why(values, why):
+def test_anything_else_is_undecided_and_says_why(values, why):
     told = tell(estimate(values))
     assert (told.sign, told.why) == (0, why)
     assert told.word("rises", "falls") == "cannot tell"
     assert judge(estimate(values), +1) == judge(estimate(values), -1) == UNDECIDED
 
 
-def test_the_least_numbers_are_enough():
+def test_the_minimum_numbers_are_enough():
     assert tell(estimate(CLEAR[:MIN_SAMPLES])).sign == -1
     assert tell(estimate(np.repeat([0.0, 1.0], [50 - LEAST_MOVED, LEAST_MOVED]))).sign == 1
     assert tell(estimate(np.full(MIN_SAMPLES, 0.5))).sign == 1  # all of them rose
 
 
-def test_an_estimate_without_single_values_is_told_by_its_interval():
+def test_an_estimate_without_its_values_is_judged_by_its_interval():
     assert tell(Estimate(40, 0.1, None, 0.02, 0.2)).sign == 1
     assert tell(Estimate(40, 0.1, None, None, None)).why == "it has no interval"
 
 
-def test_where_there_is_no_difference_few_runs_find_one():
-    """The reason for the least number: from 20 on, about 1 in 20 is wrong; of 3 to 10, far more."""
+def test_differences_are_rarely_found_between_equals():
+    """Why there is a minimum: from 20 values on, about 1 in 20 is wrong; with 3 to 10, far more."""
     rng = np.random.default_rng(0)
 
     def wrong(n: int, rule) -> float:
@@ -74,7 +74,7 @@ def test_where_there_is_no_difference_few_runs_find_one():
     assert wrong(8, lambda one: bool(tell(one).sign)) == 0
 
 
-def test_a_claim_of_parts_needs_all_of_them():
+def test_a_claim_of_several_parts_needs_all_of_them():
     assert all_of(SUPPORTED, SUPPORTED) == SUPPORTED
     assert all_of(SUPPORTED, UNDECIDED) == UNDECIDED
     assert all_of(UNDECIDED, CONTRADICTED) == CONTRADICTED

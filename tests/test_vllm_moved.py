@@ -1,4 +1,4 @@
-"""The moved attention of the vLLM plug-in against the formulas of the papers, without vLLM."""
+"""The steered attention of the vLLM plug-in against the papers' formulas, without vLLM."""
 
 import oracles
 import pytest
@@ -42,8 +42,8 @@ def moved(rows, scores, positions, notes):
 
 @pytest.mark.parametrize("notes", [False, True])
 @pytest.mark.parametrize("spec", CASES)
-def test_weights_are_those_of_the_paper(spec, notes):
-    """Queries before, in and behind the span, and of generated tokens, on two rows."""
+def test_weights_match_the_paper(spec, notes):
+    """Queries before, in and after the span, and of generated tokens, in two rows."""
     generator = torch.Generator().manual_seed(0)
     scores = 3 * torch.randn(2, HEADS, 5, KEYS, generator=generator)
     positions = torch.tensor([[0, 2, 4, 8, 11], [1, 3, 6, 9, 10]])
@@ -65,7 +65,7 @@ def test_weights_are_those_of_the_paper(spec, notes):
             assert mass[number, head, query].item() == pytest.approx(on_span, abs=FLOAT32)
 
 
-def test_rows_with_methods_of_their_own():
+def test_rows_with_different_methods_match_each_row_alone():
     scores = torch.randn(3, HEADS, 1, KEYS)
     positions = torch.full((3, 1), KEYS - 1)
     specs = ["boost:factor=3", "none", "spotlight:target=0.6"]
@@ -75,7 +75,7 @@ def test_rows_with_methods_of_their_own():
         torch.testing.assert_close(together[number], alone[0], rtol=0, atol=FLOAT32)
 
 
-def test_a_method_reaches_its_floor_where_the_span_has_next_to_no_weight():
+def test_a_method_reaches_its_floor_even_if_the_span_has_almost_no_weight():
     """Scores so low that the span's weights are 0 in float32."""
     scores = torch.zeros(1, HEADS, 1, KEYS)
     scores[..., [1, 2, 5]] = -300.0

@@ -1,4 +1,4 @@
-"""The vLLM plug-in, as far as it needs no vLLM: what requests may ask, spans, rows and queries."""
+"""The parts of the plug-in that need no vLLM: what requests may ask, spans, rows and queries."""
 
 import json
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ KEEP = attention("pasta:alpha=0.1")
 SCALE = attention("pasta:alpha=0.1,generated=scale")
 
 
-def test_what_is_asked_for():
+def test_valid_requests_are_read():
     assert read_wish(None) is None
     assert read_wish({"other_plugin": 3}) is None
     assert read_wish({"holdfast": "none"}) is None
@@ -63,20 +63,20 @@ def test_what_is_asked_for():
         ({"holdfast_seed": "four"}, "not 'four'"),
     ],
 )
-def test_what_is_refused(given, words):
+def test_invalid_requests_are_refused(given, words):
     with pytest.raises(HoldfastError) as refused:
         read_wish(given)
     assert words in str(refused.value)
 
 
-def test_heads_that_a_model_lacks():
+def test_heads_that_a_model_lacks_are_refused():
     methods = attention("boost:factor=2,heads=1.0/3.7")
     check_heads(methods, layers=4, heads=8)
     with pytest.raises(HoldfastError, match="head 7 in layer 3"):
         check_heads(methods, layers=4, heads=7)
 
 
-def test_what_travels_to_the_workers_is_plain():
+def test_admitted_requests_survive_the_trip_to_workers_as_json():
     drawing = Drawing(2**100, 0.7, 0.9, 40)
     admitted = Admitted(KEEP + BOOST, ((2, 5), (7, 9)), 20, "name", drawing)
     again = Admitted.unpacked(json.loads(json.dumps(admitted.packed())))
@@ -85,7 +85,7 @@ def test_what_travels_to_the_workers_is_plain():
     assert again.drawing == drawing
 
 
-def test_what_a_draw_by_its_seed_does_not_know_is_refused():
+def test_sampling_options_that_a_seeded_draw_lacks_are_refused():
     check_draw(SimpleNamespace(top_k=-1, min_p=0.0, repetition_penalty=1.0, presence_penalty=None))
     for name, value in (("top_k", 20), ("repetition_penalty", 1.05), ("min_p", 0.1)):
         with pytest.raises(HoldfastError, match=f"{name}={value}"):
@@ -94,7 +94,7 @@ def test_what_a_draw_by_its_seed_does_not_know_is_refused():
 
 @pytest.mark.parametrize("newer", [False, True])
 def test_tokens_are_drawn_as_the_engine_draws_them(newer):
-    """By the place of the token in its reply, which either runner tells in its own way."""
+    """By the token's place in its reply, which each runner reports in its own way."""
     logits = torch.randn(4, 50, generator=torch.Generator().manual_seed(0))
     logits[3, 7] = torch.nan
     before, slots = logits.clone(), [5, 0, 2, 9]
@@ -111,22 +111,22 @@ def test_tokens_are_drawn_as_the_engine_draws_them(newer):
     for row, place in ((0, 3), (2, 0 if newer else 3)):
         (token,) = draw(before[row : row + 1], [sampling], [numbers[place]])
         assert left[row].isfinite().nonzero().flatten().tolist() == [token]
-    assert left[1].equal(before[1])  # vLLM's own
+    assert left[1].equal(before[1])  # drawn by vLLM itself
     assert left[3].isnan().sum() == 1 and left[3].isfinite().sum() == 49
 
 
-def test_salts_differ_by_what_keys_differ_by():
+def test_salts_differ_whenever_keys_differ():
     def salt(methods=BOOST, ranges=((2, 5),), prompt=20, given=None):
         return Admitted(methods, ranges, prompt).salt(given)
 
-    assert salt() == salt(prompt=30)  # a longer dialog goes on from the shorter one's keys
+    assert salt() == salt(prompt=30)  # a longer dialog reuses the shorter one's keys
     others = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(given="user"), salt(methods=KEEP)]
     others.append(salt(methods=KEEP, prompt=30))
     assert len({salt(), *others}) == 6
     assert salt(methods=(), given="user") == "user"  # reading the mass changes no key
 
 
-def test_versions():
+def test_other_versions_of_vllm_are_refused():
     check_version("0.32.0")
     for version in ("0.3.2", "0.33.0", "0.320.1"):
         with pytest.raises(ModelError, match=version):
@@ -150,7 +150,7 @@ def test_the_system_prompt_is_found_in_the_rendered_chat():
         return "".join(f"<{m['role']}>{m['content']}" for m in messages)
 
     messages = [{"role": "system", "content": "Hi"}, {"role": "user", "content": "Hi, or not Hi?"}]
-    text = write(messages)  # the words stand in it three times: marks tell them apart
+    text = write(messages)  # "Hi" occurs in it three times: marks distinguish them
     assert chat_span(text, messages, "", write) == ((8, 10),)
     parts = [{"role": "system", "content": [{"type": "text", "text": "Hi"}]}, messages[1]]
     assert chat_span(text, parts, "", write) == ((8, 10),)
@@ -160,13 +160,13 @@ def test_the_system_prompt_is_found_in_the_rendered_chat():
         chat_span("<user>Hi", messages, "", lambda chat: write(chat[1:]))
 
 
-def test_rows_move_as_the_old_runner_says():
+def test_rows_follow_the_moves_of_the_old_runner():
     first, second, third = (Admitted(BOOST, ((1, 2),), size) for size in (5, 6, 7))
     rows = Rows()
     assert rows.of(range(3)) is None
     rows.update([], [(0, first), (1, None), (2, second)], [])
     assert rows.of(range(3)) == [first, None, second]
-    rows.update([0], [], [(2, 0, False)])  # condensed: the last takes the empty place
+    rows.update([0], [], [(2, 0, False)])  # condensed: the last row takes the free slot
     assert rows.of(range(2)) == [second, None]
     rows.update([], [(1, third)], [(0, 1, True)])
     assert rows.of(range(2)) == [third, second]
@@ -176,10 +176,10 @@ def test_rows_move_as_the_old_runner_says():
     assert rows.of(range(6)) is None
 
 
-def test_queries_that_are_moved():
+def test_which_queries_are_steered_and_which_are_only_read():
     row = Admitted(BOOST, ((4, 8),), 12)
     traced, read = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
-    # a chunk before the span, one that reaches it, and a step, of rows among unsteered ones
+    # a chunk before the span, one that reaches it, and a decode step, among unsteered rows
     assert moves_of([None, row], [0, 3, 7], [3, 4]) == []
     assert moves_of([row], [0, 4], [4]) == []
     (moved,) = moves_of([None, row], [0, 3, 9], [3, 10])
@@ -192,7 +192,7 @@ def test_queries_that_are_moved():
     chunk, note = notes_apart([whole])
     assert (chunk.count, chunk.notes, note.count, note.position) == (12, False, 1, 11)
     assert note.notes and not note.writes
-    assert moves_of([read], [0, 11], [11]) == []  # its prompt is not whole yet
+    assert moves_of([read], [0, 11], [11]) == []  # its prompt is not complete yet
     (note,) = moves_of([read], [0, 1], [12])
     assert note.notes and not note.writes
 
@@ -215,6 +215,6 @@ def test_rows_that_see_both_groups():
 
     assert step(Admitted(BOOST, ((0, 4),), 6), 5)
     assert not step(Admitted(BOOST, ((0, 4),), 4), 4)
-    assert step(Admitted(BOOST, ((0, 4),), 4), 5)  # a generated token is of the rest
-    assert not step(Admitted(KEEP, ((0, 4),), 4), 9)  # or of the span
+    assert step(Admitted(BOOST, ((0, 4),), 4), 5)  # a generated token counts as the rest
+    assert not step(Admitted(KEEP, ((0, 4),), 4), 9)  # or as the span
     assert step(Admitted(KEEP, ((1, 4),), 4), 9)

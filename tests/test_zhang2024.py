@@ -29,7 +29,7 @@ from holdfast.papers.zhang2024.reproduction.tables import (
 )
 
 
-def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():
+def test_a_task_becomes_samples_with_its_emphasis_and_its_correct_answer():
     settings = tasks.Settings(samples=5, split="train")
     data = tasks.load_data([tasks.SYNTHETIC], settings)
     for name, task in tasks.CATALOGUE.items():
@@ -50,14 +50,14 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_right_answer():
 def test_picking_extremes_does_not_find_differences_in_noise():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((400, 30))
-    # picked and compared on the same samples, it would be far above
+    # picked and compared on the same samples, the difference would be far larger
     assert best_less_worst(noise).low < 0.1
     assert noise.mean(0).max() - noise.mean(0).min() > 0.15
     apart = noise + np.linspace(0, 1, 30)
     assert 0.7 < best_less_worst(apart).mean < 1.2
 
 
-def test_the_best_number_of_heads_has_the_interval_of_its_choice():
+def test_the_best_number_of_heads_is_uncertain_if_scores_are_close():
     rng = np.random.default_rng(0)
     noise = rng.random((60, 3))
     clear = share_of_best(noise * 0.1 + [0.0, 0.5, 0.0], [2, 4, 16], 32)
@@ -66,7 +66,7 @@ def test_the_best_number_of_heads_has_the_interval_of_its_choice():
     assert (blurred.low, blurred.high) == (2 / 32, 0.5)
 
 
-def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_path):
+def test_head_sets_of_every_strategy_and_the_smallest_k_that_shares_a_head(tmp_path):
     study = Study(zhang2024.Setup(None, tmp_path, zhang2024.SCALES["smallest"]))
     heads = [(0, head) for head in range(8)]
     orders = {"json": heads, "pronouns": heads, "bios": heads, "counterfact": heads[::-1]}
@@ -80,7 +80,7 @@ def test_head_sets_of_every_strategy_and_the_least_k_where_none_is_shared(tmp_pa
         ("union", "json", [heads[:2] + heads[6:], heads]),
     ):
         assert study.candidates(strategy, task) == [*map(frozenset, expected)]
-    study.__dict__["sizes"] = [1, 2]  # none in common among these
+    study.__dict__["sizes"] = [1, 2]  # too few for a common head
     assert study.candidates("multi-task", "json") == [frozenset(heads[3:5])]  # k = 5
 
 
@@ -142,7 +142,7 @@ def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():
 
 
 @pytest.mark.slow
-def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):
+def test_running_one_task_leaves_claims_about_the_others_unjudged(tmp_path):
     out = tmp_path / "run"
     command = ["reproduce", "zhang2024", "--scale", "smallest", "--task", "counterfact"]
     assert main([*command, "--out", str(out)]) == 0
@@ -169,7 +169,7 @@ def test_one_task_alone_leaves_the_claims_about_the_others_unjudged(tmp_path):
         ("--task jason", ["'jason'", "json"]),
     ],
 )
-def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):
+def test_invalid_options_are_refused_in_one_sentence(arguments, words, tmp_path, capsys):
     command = ["reproduce", "zhang2024", *arguments.split(), "--out", str(tmp_path / "run")]
     assert main(command) == 2
     said = refusal_in(capsys)
@@ -177,11 +177,11 @@ def test_what_cannot_be_reproduced_is_refused_in_a_sentence(arguments, words, tm
     assert not (tmp_path / "run").exists()
 
 
-def test_heads_are_profiled_on_a_task_by_its_name(tmp_path, capsys):
+def test_heads_are_profiled_on_a_task_given_by_name(tmp_path, capsys):
     out, few, none = (tmp_path / name for name in ("heads", "few", "none"))
     command = ["profile", "--task", "counterfact", "--top", "4", "--out"]
     too_few = [*command, str(few), "--count", "4", "--by", "accuracy"]
-    assert main(too_few) == 1  # to tell a gain
+    assert main(too_few) == 1  # too few to detect a gain
     assert not (few / "heads.json").exists()
     capsys.readouterr()
     assert main([*command, str(out), "--count", "24", "--by", "probability"]) == 0

@@ -17,7 +17,7 @@ TEMPLATE = (
     " '<assistant>'}[m['role']] + m['content'] + '</s>' }}{% endfor %}{% if add_generation_prompt"
     " %}<assistant>{% endif %}"
 )
-# as Hermes and Qwen do: the tools behind the system prompt, calls and results in tags
+# as Hermes and Qwen do: the tools after the system prompt, calls and results in tags
 TOOLED = (
     "{% set system = messages[0]['content'] if messages[0]['role'] == 'system' else 'Help.' %}"
     "{{ '<sys>' + system }}{% if tools %}{{ '\n\n# Tools' }}{% for tool in tools %}"
@@ -31,7 +31,7 @@ LOOK = {
     "type": "function",
     "function": {
         "name": "look",
-        "description": "Be kind.",  # a system prompt of the tests
+        "description": "Be kind.",  # also a system prompt in tests
         "parameters": {"type": "object", "properties": {"at": {"type": "string"}}},
     },
 }
@@ -78,7 +78,7 @@ def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
 
 
 @cache
-@torch.inference_mode(False)  # kept for tests outside of it
+@torch.inference_mode(False)  # cached for tests outside inference mode
 def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     """A random model of the kind, with weights large enough that its replies depend on the whole
     prompt. Options are hashable: tuples become lists.

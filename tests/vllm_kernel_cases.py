@@ -19,7 +19,7 @@ NOWHERE = Queries.NOWHERE
 
 
 def paged(contexts, groups, size, dtype, draw):
-    """Keys and values of contexts in pages in disorder, as vLLM's cache has them: both in one."""
+    """Keys and values of contexts in shuffled pages of one cache for both, as vLLM has it."""
     count = sum(-(-length // PAGE) for length in contexts)
     order = torch.randperm(count + 2, generator=draw).tolist()
     cache = torch.randn(count + 2, groups, PAGE, 2 * size, generator=draw).to(dtype).to(DEVICE)
@@ -32,7 +32,7 @@ def paged(contexts, groups, size, dtype, draw):
 
 
 def entries(rows, heads):
-    """One of each kind in turn: neutral, a bias, a power, a floor, and all three."""
+    """Entries of each kind in turn: neutral, a bias, a power, a floor, all three, and extremes."""
     table = torch.tensor(
         [[0, 1, -math.inf], [1.4, 1, -math.inf], [0, 0.4, -math.inf], [0, 1, 0.5], [1, 0.6, -1],
          [30, 1, -math.inf], [0, 0, -math.inf]]
@@ -52,7 +52,7 @@ def attended(query, keys, values, pages, length, scaling):
 
 
 def literal(scores, values, span, entry):
-    """The output of one head by the formula, and the mass on `span`'s first set."""
+    """The output of one head by the formula, and the mass on `span`'s second set."""
     held, proper = span
     weights = oracles.softmax(scores.tolist())
     if all(held) or not any(held):
@@ -81,7 +81,7 @@ RUNS = [  # context, queries, ranges, first generated token that counts
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("heads", "groups", "size"), [(4, 2, 32), (6, 1, 24), (3, 3, 64)])
-def test_outputs_are_moved_as_the_formula_says(heads, groups, size, dtype):
+def test_outputs_match_the_formula(heads, groups, size, dtype):
     draw = torch.Generator().manual_seed(heads)
     contexts = [context for context, *_ in RUNS]
     keys, values, pages = paged(contexts, groups, size, dtype, draw)
@@ -123,8 +123,8 @@ def test_outputs_are_moved_as_the_formula_says(heads, groups, size, dtype):
     assert torch.equal(output[[0, total - 1]], untouched)
 
 
-def test_a_key_that_takes_all_the_weight_elsewhere_cancels_nothing():
-    """An attention sink in front of the span: its score is 60 above all others."""
+def test_a_key_with_all_the_weight_outside_the_span_causes_no_cancellation():
+    """An attention sink before the span: its score is 60 above all others."""
     draw = torch.Generator().manual_seed(1)
     keys, values, pages = paged([40], 1, 32, torch.float32, draw)
     query = torch.ones(1, 1, 32, device=DEVICE)

@@ -1,4 +1,4 @@
-"""What `holdfast check` gives to CI servers: JUnit as others read it, and the example's files."""
+"""Output of `holdfast check` for CI servers: JUnit as others read it, and the example's files."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ def _scored(number, score):
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_these_files_are_what_their_readers_read(file, schema):
+def test_files_match_the_schemas_of_their_readers(file, schema):
     pytest.importorskip("check_jsonschema", reason="make integrations installs it")
     words = ["--builtin-schema", f"vendor.{schema}", str(file)]
     command = [sys.executable, "-m", "check_jsonschema", *words]
@@ -60,8 +60,8 @@ ENDINGS = [(0, "fail", 0), (1, "warn", 1), (3, "fail", 3), (3, "warn", 0)]
 
 
 @pytest.mark.parametrize(("code", "undecided", "ends"), ENDINGS)
-def test_the_action_passes_the_inputs_on_and_ends_as_the_check(tmp_path, code, undecided, ends):
-    """With a stand-in for the command, whose words and exit code are seen."""
+def test_the_action_passes_the_inputs_on_and_exits_as_the_check(tmp_path, code, undecided, ends):
+    """With a stand-in for the command, which prints its arguments and exits with `code`."""
     command = tmp_path / "bin" / "holdfast"
     command.parent.mkdir()
     command.write_text(f'#!/usr/bin/env bash\nprintf "%s\\n" "$@"\nexit {code}\n')

@@ -1,5 +1,5 @@
-"""Each file here skips where a package is missing, by
-`pytest.importorskip(NAME, reason="make integrations installs it")`; in that environment none is.
+"""Each file here is skipped if a package is missing, by
+`pytest.importorskip(NAME, reason="make integrations installs it")`; that environment has them all.
 """
 
 import sys
@@ -13,7 +13,7 @@ from test_package import elsewhere, is_installed
     Path(sys.prefix).name != ".venv-integrations",
     reason=f"the environment is {sys.prefix}, not that of `make integrations`",
 )
-def test_no_test_of_an_integration_is_skipped_for_want_of_its_package():
+def test_no_integration_test_is_skipped_for_a_missing_package():
     wanted = [name for name, command in elsewhere().items() if command == "make integrations"]
     assert len(wanted) >= 7
     assert not [name for name in wanted if not is_installed(name)]

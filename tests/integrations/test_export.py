@@ -36,7 +36,7 @@ def test_parquet_of_every_version(folder, tmp_path):
     assert polars.read_parquet(out).height == by_polars.height == len(frame)
 
 
-def test_parquet_takes_a_text_that_is_no_unicode(tmp_path, monkeypatch):
+def test_parquet_takes_text_that_is_not_valid_unicode(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow", reason="make integrations installs it")
     import pandas
 

@@ -1,4 +1,4 @@
-"""IFEval's 25 instructions: our verdicts beside those of lm-evaluation-harness's own checkers."""
+"""IFEval's 25 instructions: our verdicts against those of lm-evaluation-harness's own checkers."""
 
 import sys
 import sysconfig
@@ -16,7 +16,7 @@ import ifeval_replies  # noqa: E402
 
 PUNKT = Path(sysconfig.get_paths()["purelib"], "llama_index/core/_static/nltk_cache")
 REPLIES = 200
-# By draws of langdetect, by Punkt's trained model, and by two quirks that docs/suites.md names.
+# Because of langdetect's draws, Punkt's trained model, and two quirks named in docs/suites.md.
 MAY_DIFFER = {
     "language:response_language": 0.15,
     "length_constraints:number_sentences": 0.06,

@@ -1,4 +1,4 @@
-"""Holdfast in Inspect: its model, and what any model is measured by."""
+"""Holdfast in Inspect: its model, and the task that measures any model."""
 
 import asyncio
 import math
@@ -44,12 +44,12 @@ FRENCH = (
     {"role": "user", "content": "What do you think about the garden?"},
 )
 SHORT = {"rounds": 2, "conversations": 2, "max_new_tokens": 40}
-MASS = 2e-6  # records hold six digits, of one mean or of the mean of means
+MASS = 2e-6  # records keep six digits, of a mean or of a mean of means
 
 
 @pytest.fixture(autouse=True)
 def logs(tmp_path, monkeypatch):
-    """Where Inspect writes."""
+    """Makes Inspect write its logs to a temporary folder."""
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
 
 
@@ -65,7 +65,7 @@ def chat(messages=FRENCH):
 
 
 def run_drift(model, roles=None, model_args=None, **arguments):
-    """The log of `holdfast/drift`."""
+    """Runs `holdfast/drift` and returns its log."""
     where = {"model": model, "model_args": model_args or {}, "model_roles": roles or {}}
     (log,) = evaluate("holdfast/drift", **where, task_args={**SHORT, **arguments}, display="none")
     assert log.status == "success", log.error
@@ -77,7 +77,7 @@ def records(log):
 
 
 def ask(model, count=1, messages=None, **config):
-    """The outputs of `count` calls at the same time, each with a seed of its own."""
+    """The outputs of `count` concurrent calls, each with its own seed."""
 
     async def work():
         calls = (
@@ -100,8 +100,8 @@ BOTH = "repetition:probability=0.5+split-softmax:exponent=0.5"
 
 
 @pytest.mark.parametrize("method", ["none", BOTH])
-def test_the_task_gives_the_records_of_holdfast_drift(tmp_path, method):
-    """Three rounds, in which replies are spelled otherwise than their text would be."""
+def test_the_task_matches_the_records_of_holdfast_drift(tmp_path, method):
+    """Three rounds, in which the tokens of replies differ from those of their text."""
     wanted = {"rounds": 3, "conversations": 5, "max_new_tokens": 80}
     log = run_drift("holdfast/default", **wanted, method=method)
     settings = drift.Settings(rounds=3, conversations=5, sampling=Sampling(max_new_tokens=80))
@@ -124,7 +124,7 @@ def test_the_task_gives_the_records_of_holdfast_drift(tmp_path, method):
     assert len(metrics) == 8
 
 
-def test_a_method_of_the_model_steers_the_agent_alone(tmp_path):
+def test_a_method_of_the_model_steers_only_the_agent(tmp_path):
     spelled = "boost:factor=4"
     by_model = records(run_drift("holdfast/default", model_args={"method": spelled}))
     by_task = records(run_drift("holdfast/default", method=spelled))
@@ -134,7 +134,7 @@ def test_a_method_of_the_model_steers_the_agent_alone(tmp_path):
         assert record["turns"][1]["mass"] > unsteered[number]["turns"][1]["mass"]
 
 
-def test_repetitions_draw_anew():
+def test_each_epoch_draws_new_replies():
     given = {"task_args": {**SHORT, "conversations": 1}, "epochs": 2, "display": "none"}
     (log,) = evaluate("holdfast/drift", model="holdfast/default", **given)
     first, second = (sample.store[RECORD] for sample in log.samples)
@@ -143,7 +143,7 @@ def test_repetitions_draw_anew():
 
 
 class Parrot:
-    """A model that says which number its call has, and remembers what it was asked."""
+    """A model that replies with the number of the call and records its requests."""
 
     def __init__(self, **replies):
         self.calls, self.replies = [], replies
@@ -152,7 +152,7 @@ class Parrot:
         self.calls.append(([(m.role, m.text) for m in input], config))
         reply = self.replies.get(input[-1].text)
         reply = reply or ModelOutput.from_content("parrot", f"Reply {len(self.calls)}.")
-        reply.usage = ModelUsage()  # else a tokenizer is downloaded to count
+        reply.usage = ModelUsage()  # otherwise a tokenizer is downloaded to count
         return reply
 
     def model(self):
@@ -185,7 +185,7 @@ def test_any_model_of_inspect_is_measured():
     assert "**Round 1, stability" in log.samples[0].scores["stability_and_adoption"].explanation
 
 
-def test_what_ends_a_dialog_is_recorded_and_later_rounds_have_no_score():
+def test_the_end_of_a_dialog_is_recorded_and_earlier_rounds_are_scored():
     question = draw_pairing(drift.load_suite("starter"), drift.Settings(), 0).starter
     full = ModelOutput.from_content("parrot", "too long", stop_reason="model_length")
     withheld = ModelOutput.from_content("parrot", "", stop_reason="content_filter")
@@ -201,7 +201,7 @@ def test_what_ends_a_dialog_is_recorded_and_later_rounds_have_no_score():
         assert rounds["stability_round_1"].scored_samples == 1
 
 
-def test_another_model_plays_the_user_by_its_role():
+def test_another_model_can_take_the_role_of_the_user():
     user = Parrot()
     log = run_drift("holdfast/default", roles={"user": user.model()}, conversations=1)
     turns = records(log)[0]["turns"]
@@ -210,7 +210,7 @@ def test_another_model_plays_the_user_by_its_role():
     assert (config.max_tokens, config.top_p) == (40, 0.9)
 
 
-def test_a_server_of_ours_is_measured_as_any_other(monkeypatch):
+def test_our_own_server_is_measured_like_any_other(monkeypatch):
     monkeypatch.setenv("HOLDFAST_API_KEY", "none")
     with served(local(), Limits()) as there:
         monkeypatch.setenv("HOLDFAST_BASE_URL", f"{there.url}/v1")
@@ -227,7 +227,7 @@ def test_a_server_of_ours_is_measured_as_any_other(monkeypatch):
     assert {score.name for score in log.results.scores} >= {"stability_round_2", "adoption"}
 
 
-def test_a_method_inside_the_model_is_refused_where_only_messages_go():
+def test_a_method_inside_the_model_is_refused_if_only_messages_are_sent():
     given = {"task_args": {**SHORT, "method": "boost:factor=2"}, "display": "none"}
     (log,) = evaluate("holdfast/drift", model=Parrot().model(), **given)
     assert log.status == "error"
@@ -235,7 +235,7 @@ def test_a_method_inside_the_model_is_refused_where_only_messages_go():
     run_drift(Parrot().model(), conversations=1, method="repetition:probability=1")
 
 
-def test_calls_at_the_same_time_share_batches_and_draw_by_their_seeds(model, monkeypatch):
+def test_concurrent_calls_share_batches_and_draw_by_their_seeds(model, monkeypatch):
     from holdfast.models.session import LocalSession
 
     together = []
@@ -258,7 +258,7 @@ def test_calls_at_the_same_time_share_batches_and_draw_by_their_seeds(model, mon
         assert usage.output_tokens == len(reply.token_ids)
 
 
-def test_every_field_of_the_configuration_is_heeded(model):
+def test_fields_of_the_configuration_take_effect(model):
     fields = {"temperature": 0.0, "max_tokens": 12}
     (output,) = ask(model, logprobs=True, top_logprobs=2, **fields)
     reply = local().generate(FRENCH, sampling=Sampling(0, 1, 12))
@@ -278,7 +278,7 @@ def test_every_field_of_the_configuration_is_heeded(model):
     assert [choice.message.text for choice in several.choices] == draws
 
 
-def test_steering_and_the_mass_travel_with_a_call(model):
+def test_a_call_carries_steering_and_returns_the_mass(model):
     body = {"steering": "boost:factor=4", "trace": True, "emphasis": ["the garden"]}
     (output,) = ask(model, temperature=0.0, max_tokens=12, extra_body=body)
     given = {"trace": True, "emphasis": ["the garden"]}
@@ -293,7 +293,7 @@ def test_steering_and_the_mass_travel_with_a_call(model):
     assert (len(heads), len(heads[0])) == (4, 8)
 
 
-def test_the_end_of_the_context_is_an_answer(model):
+def test_a_prompt_that_fills_the_context_gets_an_answer(model):
     long = [*chat(), ChatMessageAssistant(content="bon " * 3000), *chat()[1:]]
     (output,) = ask(model, messages=long)
     assert output.stop_reason == "model_length" and "leaves no room" in output.completion
@@ -310,16 +310,16 @@ def test_the_end_of_the_context_is_an_answer(model):
         ({"top_p": 2.0}, "top_p has to be a number above 0 to 1, not 2.0."),
     ],
 )
-def test_a_field_that_cannot_be_heeded_is_refused_by_name(model, config, told):
+def test_unsupported_or_invalid_fields_are_refused_by_name(model, config, told):
     with pytest.raises(UsageError, match=re.escape(told)):
         ask(model, **config)
 
 
-def test_what_changes_nothing_is_taken(model):
+def test_fields_that_change_nothing_are_accepted(model):
     ask(model, max_tokens=2, frequency_penalty=0.0, best_of=1, cache_prompt=True, timeout=60)
 
 
-def test_other_things_than_text_are_refused_by_name(model):
+def test_images_tools_and_other_event_loops_are_refused_by_name(model):
     image = ChatMessageUser(content=[ContentImage(image="data:image/png;base64,AA==")])
     with pytest.raises(UsageError, match="read text alone, and a message holds 'image'"):
         ask(model, messages=[image])
@@ -351,7 +351,7 @@ def test_a_closed_model_answers_again(model):
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
     ],
 )
-def test_a_bad_argument_of_a_task_is_told_in_one_sentence(given, told):
+def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(given, told):
     with pytest.raises(PrerequisiteError) as refused:
         evaluate("holdfast/drift", model=Parrot().model(), task_args=given)
     assert told in str(refused.value)
@@ -366,13 +366,13 @@ def test_a_bad_argument_of_a_task_is_told_in_one_sentence(given, told):
         ({"base_url": "http://x"}, "holdfast/default runs in this process"),
     ],
 )
-def test_a_bad_argument_of_a_model_is_told_in_one_sentence(given, told):
+def test_a_bad_argument_of_a_model_is_reported_in_one_sentence(given, told):
     with pytest.raises(PrerequisiteError) as refused:
         get_model("holdfast/default", memoize=False, **given)
     assert told in str(refused.value)
 
 
-def test_inspects_command_finds_the_task_and_tells_errors_without_a_traceback(tmp_path):
+def test_inspects_command_finds_the_task_and_reports_errors_without_a_traceback(tmp_path):
     command = "eval holdfast/drift --model holdfast/default -T rounds=1 -M method=x:y=1"
     environment = {**os.environ, "INSPECT_DISPLAY": "plain", "COLUMNS": "400"}
     words = [sys.executable, "-m", "inspect_ai", *command.split()]

@@ -23,7 +23,7 @@ from holdfast.integrations.lm_eval.model import HoldfastLM  # noqa: E402
 from holdfast.models.checkpoint import DEFAULT_FOLDER  # noqa: E402
 from holdfast.models.requests import Request  # noqa: E402
 
-FLOAT32 = 2e-4  # of a sum over a reply's tokens; the harness pads and batches otherwise
+FLOAT32 = 2e-4  # of a sum over a reply's tokens; the harness pads and batches differently
 SYSTEM = "Always reply in French."
 QUESTIONS = 6
 
@@ -113,7 +113,7 @@ CHAT = {"apply_chat_template": True, "system_instruction": SYSTEM}
 
 
 @pytest.mark.parametrize("options", [{}, {"num_fewshot": 0, **CHAT}], ids=["plain", "chat"])
-def test_nothing_steered_scores_choices_as_hf_does(evaluate, options):
+def test_unsteered_models_score_choices_as_hf_does(evaluate, options):
     theirs = evaluate("hf", hf(), "choices", batch_size=4, **options)
     ours = evaluate("holdfast", {}, "choices", batch_size="auto", **options)
     assert metrics(ours) == metrics(theirs)
@@ -125,21 +125,21 @@ def test_nothing_steered_scores_choices_as_hf_does(evaluate, options):
 
 
 @pytest.mark.parametrize("options", [{}, CHAT], ids=["plain", "chat"])
-def test_nothing_steered_writes_the_texts_that_hf_writes(evaluate, options):
+def test_unsteered_models_write_the_texts_that_hf_writes(evaluate, options):
     theirs = evaluate("hf", hf(), "writing", batch_size=1, **options)
     ours = evaluate("holdfast", {}, "writing", batch_size="auto", **options)
     assert answers(ours) == answers(theirs)
     assert any(reply[0][0] for reply in answers(ours)) and metrics(ours) == metrics(theirs)
 
 
-def test_nothing_steered_has_the_perplexity_of_hf(evaluate):
+def test_unsteered_models_have_the_perplexity_of_hf(evaluate):
     theirs = evaluate("hf", hf(), "rolling", batch_size=1)
     ours = evaluate("holdfast", {}, "rolling", batch_size="auto")
     (name,) = (name for name in metrics(ours) if name.startswith("word_perplexity"))
     assert metrics(ours)[name] == pytest.approx(metrics(theirs)[name], rel=FLOAT32)
 
 
-def test_texts_longer_than_the_model_sees_are_cut_into_windows_as_hf_cuts_them(monkeypatch):
+def test_texts_longer_than_the_context_are_cut_into_windows_as_in_hf(monkeypatch):
     text, limit = "The garden is green and the river is slow. " * 9, 32
     assert len(model().tokenizer(text).input_ids) > 3 * limit
     monkeypatch.setattr(HoldfastLM, "max_length", limit)
@@ -149,7 +149,7 @@ def test_texts_longer_than_the_model_sees_are_cut_into_windows_as_hf_cuts_them(m
     assert told == pytest.approx(theirs.loglikelihood_rolling(request), rel=1e-5)
 
 
-def test_a_method_moves_the_scores_to_those_of_the_model(evaluate):
+def test_steered_scores_match_those_of_the_model(evaluate):
     spelled = "boost:factor=4"
     plain = evaluate("holdfast", {}, "choices", batch_size="auto", **CHAT)
     steered = evaluate("holdfast", {"method": spelled}, "choices", batch_size="auto", **CHAT)
@@ -166,7 +166,7 @@ def test_a_method_moves_the_scores_to_those_of_the_model(evaluate):
     assert moved > 0.05
 
 
-def test_replies_under_a_method_are_those_of_the_model_up_to_the_stop_text(evaluate):
+def test_steered_replies_match_those_of_the_model_up_to_the_stop_text(evaluate):
     spelled = "split-softmax:exponent=0.3"
     told = evaluate("holdfast", {"method": spelled}, "writing", batch_size="auto", **CHAT)
     (samples,) = told["samples"].values()
@@ -178,7 +178,7 @@ def test_replies_under_a_method_are_those_of_the_model_up_to_the_stop_text(evalu
         assert sample["resps"][0][0] == reply.split(".")[0]
 
 
-def test_draws_belong_to_their_question(evaluate):
+def test_draws_depend_on_the_seed_but_not_on_the_batch_size(evaluate):
     options = {"gen_kwargs": {"do_sample": True, "temperature": 1.0, "top_p": 0.9}, **CHAT}
     first, again, other = (
         answers(evaluate("holdfast", {"seed": seed}, "writing", batch_size=size, **options))
@@ -187,7 +187,7 @@ def test_draws_belong_to_their_question(evaluate):
     assert first == again != other
 
 
-def test_the_entry_point_of_coming_versions_names_the_model():
+def test_the_entry_point_for_future_versions_names_the_model():
     (found,) = entry_points(group="lm_eval.models", name="holdfast")
     assert found.load() is HoldfastLM
 
@@ -214,13 +214,13 @@ def test_the_command_knows_the_model(tasks, tmp_path):
         ({"pretrained": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_a_bad_argument_is_told_in_one_sentence(given, told):
+def test_a_bad_argument_is_reported_in_one_sentence(given, told):
     with pytest.raises(HoldfastError) as refused:
         HoldfastLM(**given)
     assert told in str(refused.value)
 
 
-def test_what_cannot_be_done_is_refused_by_name(evaluate):
+def test_unsupported_requests_are_refused_by_name(evaluate):
     boost = {"method": "boost:factor=2"}
     with pytest.raises(UsageError, match=r"boost:factor=2 holds on to a system prompt.*has none"):
         evaluate("holdfast", boost, "choices")

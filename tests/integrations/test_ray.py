@@ -1,4 +1,4 @@
-"""Replicas on Ray: several nodes on this machine, actors and nodes that go away in the middle."""
+"""Replicas on Ray: several nodes on this machine, and actors and nodes that are lost mid-run."""
 
 import json
 import os
@@ -35,7 +35,7 @@ from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import load_capability
 
 TESTS = Path(__file__).parents[1]
-EXACT = Specification("default", dtype="float64")  # where no company changes a digit
+EXACT = Specification("default", dtype="float64")  # in which the rest of a batch changes no digit
 BRIEF = holdfast.Sampling(max_new_tokens=12)
 QUICK = drift.Settings(2, 8, batch=4, sampling=BRIEF, seed=4, pairs="balanced")
 SWEEP = "split-softmax:exponent=0.7,0.3"
@@ -62,7 +62,7 @@ class Ends:
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A head and a node, with a processor each."""
+    """A head node and a worker node with one processor each."""
     path = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = f"{TESTS}:{TESTS / 'integrations'}:{path}"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -76,7 +76,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def exact(cluster):
-    """The default model in float64, as two actors hold it."""
+    """The default model in float64, on two actors."""
     with connect(EXACT, cluster.address, 2) as model:
         yield model
 
@@ -98,7 +98,7 @@ def alone(tmp_path_factory):
 
 
 def actors() -> list[int]:
-    """The processes of actors."""
+    """The process ids of the actors."""
     told = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -110,17 +110,17 @@ def actors() -> list[int]:
 
 
 def same(run, other):
-    """Whether two runs have the same records; those of traces told apart by rounding alone."""
+    """Whether two runs have the same records, except for times and token counts."""
     return texts(run) == texts(other) and without_tokens(run) == without_tokens(other)
 
 
 def without_tokens(run):
-    """The records without what depends on how long a prefix was kept."""
+    """The records without token counts, which depend on how long a prefix was kept."""
     told = [json.loads(record) for record in without_time(run)]
     return [{name: value for name, value in each.items() if name != "tokens"} for each in told]
 
 
-def test_records_are_those_of_one_process_and_either_goes_on(exact, alone, tmp_path):
+def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alone, tmp_path):
     seen, methods = [], ["none", "split-softmax:exponent=0.5"]
 
     def progress(done, tokens):
@@ -138,7 +138,7 @@ def test_records_are_those_of_one_process_and_either_goes_on(exact, alone, tmp_p
     assert same(longer, alone(further, methods))
 
 
-def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
+def test_other_commands_match_the_records_of_one_process(exact, alone, tmp_path):
     settings = tasks.Settings(("json", "counterfact"), samples=6, batch=2)
     data = tasks.load_data([tasks.SYNTHETIC], settings)
     runs = [
@@ -153,7 +153,7 @@ def test_other_commands_give_the_records_of_one_process(exact, alone, tmp_path):
     assert sorted(map(untimed, asked[0].records)) == sorted(map(untimed, asked[1].records))
 
 
-def test_a_calibration_is_that_of_one_process(exact, alone, tmp_path):
+def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
     brief = holdfast.Sampling(max_new_tokens=8)
     plan = Plan(draws=1, rounds=2, ask_at=2, sampling=brief, batch=4, sweeps=[SWEEP])
     knowledge = load_capability("knowledge", 6)
@@ -190,7 +190,7 @@ def untimed(record):
     return json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
 
 
-def test_an_actor_that_is_killed_loses_nothing(exact, alone, tmp_path):
+def test_killing_an_actor_loses_nothing(exact, alone, tmp_path):
     before, killed = set(actors()), []
 
     def kill_one(done, tokens):
@@ -202,8 +202,8 @@ def test_an_actor_that_is_killed_loses_nothing(exact, alone, tmp_path):
     assert killed[0] in before and same(run, alone(LONG))
 
 
-def test_a_node_that_goes_away_loses_nothing(cluster, exact, alone, tmp_path):
-    """Its actor begins anew on the node that comes in its place."""
+def test_removing_a_node_loses_nothing(cluster, exact, alone, tmp_path):
+    """Its actor restarts on the node that replaces it."""
     node, gone = cluster.worker_nodes, []
     (node,) = node
 
@@ -217,7 +217,7 @@ def test_a_node_that_goes_away_loses_nothing(cluster, exact, alone, tmp_path):
     assert gone and same(run, alone(LONG))
 
 
-def test_a_conversation_that_kills_its_actors_fails_by_itself(exact, alone, tmp_path):
+def test_only_the_conversation_that_kills_its_actors_fails(exact, alone, tmp_path):
     run = drift.run(exact, SUITE, tmp_path / "run", replace(QUICK, conversations=3), [Ends("rain")])
     assert len(run.records) == 3
     (lost,) = [record for record in run.records if "ended" in record]
@@ -228,7 +228,7 @@ def test_a_conversation_that_kills_its_actors_fails_by_itself(exact, alone, tmp_
     assert all(there[record["conversation"]] == record["turns"] for record in others)
 
 
-def test_an_error_of_an_actor_is_raised_here_and_what_was_begun_is_kept(exact, tmp_path):
+def test_an_error_of_an_actor_is_raised_here_and_its_conversation_is_not_recorded(exact, tmp_path):
     with pytest.raises(ValueError, match="seen 7"):
         drift.run(exact, SUITE, tmp_path / "run", QUICK, [Ends("rain", "seen 7")])
     assert all(r["agent"]["id"] != "case-rain" for r in read_run(tmp_path / "run").records)
@@ -275,7 +275,7 @@ def test_a_cluster_that_does_not_start_here_is_not_looked_for_elsewhere(monkeypa
         connect(EXACT)
 
 
-def test_ray_that_is_not_installed_is_named(monkeypatch):
+def test_missing_ray_is_reported_with_how_to_install_it(monkeypatch):
     monkeypatch.setattr(connecting_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"needs ray.*pip install 'holdfast-llm\[ray\]'"):
         connect(EXACT)
@@ -286,14 +286,14 @@ def test_more_actors_than_there_is_room_for_are_refused(exact):
         connect(EXACT, "", 99)
 
 
-def test_processors_that_no_machine_has_get_no_place(exact, monkeypatch):
+def test_more_processors_than_any_machine_has_are_refused(exact, monkeypatch):
     monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
     with pytest.raises(ModelError, match=r"no resources for 1 of 1 .* with 7 processors each"):
         connect(EXACT, "", 1, processors=7)
 
 
-def test_no_place_for_an_actor_is_an_error_and_no_endless_wait(exact, monkeypatch):
-    """The two actors of `exact` have both processors."""
+def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeypatch):
+    """The two actors of `exact` occupy both processors."""
     monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
     began = time.monotonic()
     with pytest.raises(ModelError, match="no resources for 1 of 1 actors after 3 s"):
@@ -308,7 +308,7 @@ def test_other_versions_are_refused():
         model_module.check_versions({**there, "torch": "1.0"}, "node-7")
 
 
-def test_why_an_actor_is_gone_is_said_in_a_few_words():
+def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
     killed = "The actor died.\n\tpid: 7\nThe actor is dead because its node has died. Node Id: 5"
     assert model_module.reason_of(Exception(killed)) == "its node has died"
     lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
@@ -325,7 +325,7 @@ def test_an_actor_with_another_model_is_refused(exact):
         model_module.check_alike(first, "node-1", replace(first, runtime={"device": "x"}), "node-7")
 
 
-def test_too_many_units_that_are_lost_in_a_row_stop_the_run():
+def test_too_many_lost_units_in_a_row_stop_the_run():
     lost = []
     units = {number: number for number in range(9)}
     listener = Listener(print, lost=lambda number, error: lost.append((number, error)))
@@ -336,7 +336,7 @@ def test_too_many_units_that_are_lost_in_a_row_stop_the_run():
     assert len(lost) == 4 and all(isinstance(error, RequestFailed) for _, error in lost)
 
 
-def test_what_an_actor_cannot_read_is_named(exact, tmp_path, monkeypatch):
+def test_code_that_an_actor_cannot_import_is_named(exact, tmp_path, monkeypatch):
     module = type(sys)("measures_of_mine")
     module.score = score_of_mine
     monkeypatch.setitem(sys.modules, "measures_of_mine", module)
@@ -352,8 +352,8 @@ def score_of_mine(text):
     return float(len(text) < 9)
 
 
-def test_the_command_says_nothing_of_rays_and_gives_the_same_records(tmp_path):
-    """On a cluster of this machine alone, which ends with the command."""
+def test_the_command_hides_the_output_of_ray_and_gives_the_same_records(tmp_path):
+    """On a cluster of only this machine, which ends with the command."""
     options = ["--conversations", "4", "--rounds", "2", "--max-new-tokens", "12"]
     options += ["--dtype", "float64", "--out"]
     command = [sys.executable, "-m", "holdfast", "drift", *options]

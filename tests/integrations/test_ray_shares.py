@@ -1,4 +1,4 @@
-"""Which actor does which unit: nothing is lost or doubled, whichever actors are lost."""
+"""Which actor runs which unit: none is lost or run twice, whichever actors are lost."""
 
 import random
 
@@ -8,7 +8,7 @@ from holdfast.integrations.ray.actor import Shares
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_unit_is_done_or_given_up_once(seed):
+def test_every_unit_is_done_or_given_up_exactly_once(seed):
     draw = random.Random(seed)
     units, killers = range(draw.randint(1, 60)), set(draw.sample(range(60), draw.randint(0, 3)))
     together = draw.randint(1, 8)
@@ -32,7 +32,7 @@ def test_every_unit_is_done_or_given_up_once(seed):
     assert set(given_up) >= killers & set(units)
 
 
-def test_harmless_units_are_not_given_up_for_one_that_kills():
+def test_harmless_units_are_not_given_up_with_one_that_kills_its_actor():
     shares, done, given_up = Shares(range(20), 20, 1), [], []
     while shares:
         share = shares.next()
@@ -43,7 +43,7 @@ def test_harmless_units_are_not_given_up_for_one_that_kills():
     assert given_up == [7] and sorted(done) == [unit for unit in range(20) if unit != 7]
 
 
-def test_shares_shrink_to_what_an_actor_does_side_by_side():
+def test_shares_shrink_to_what_an_actor_runs_at_once():
     shares = Shares(range(100), 8, 2)
     sizes = [len(shares.next()) for _ in range(9)]
     assert sizes == [25, 19, 14, 11, 8, 8, 8, 4, 3] and not shares

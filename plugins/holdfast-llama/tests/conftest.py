@@ -1,4 +1,4 @@
-"""The model in the package as GGUF files: in llama.cpp, and as Holdfast itself runs them."""
+"""The model of the package as GGUF files, run by llama.cpp and by Holdfast itself."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CHATS = [
 
 @pytest.fixture(scope="session")
 def file_of(tmp_path_factory) -> Callable[[str], Path]:
-    """The model as a file of some type of weights."""
+    """file_of(kind) -> the model as a file with weights of that type."""
     folder = tmp_path_factory.mktemp("gguf")
 
     @cache
@@ -57,7 +57,7 @@ def file_of(tmp_path_factory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def in_llama(file_of) -> Callable[..., LlamaModel]:
-    """It in llama.cpp."""
+    """in_llama(kind, **options) -> the model in llama.cpp."""
 
     @cache
     def loaded(kind: str = "F32", **options: Any) -> LlamaModel:
@@ -69,7 +69,7 @@ def in_llama(file_of) -> Callable[..., LlamaModel]:
 
 @pytest.fixture(scope="session")
 def here(file_of) -> holdfast.LocalModel:
-    """It as Holdfast runs it, in float32."""
+    """The model as Holdfast runs it, in float32."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its size
+        warnings.simplefilter("ignore")  # about its size
         return holdfast.load(str(file_of("F32")), dtype="float32")

@@ -1,4 +1,4 @@
-"""GGUF files of models made here, with the tokenizer of the model in the package."""
+"""GGUF files of models made here, with the tokenizer of the package's model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm
 
 
 def write_default(path: Path, kind: str = "F32") -> Path:
-    """The model in the package, its matrices as `kind`."""
+    """Writes the package's model with its matrices as `kind`."""
     config = json.loads((FOLDER / "config.json").read_text())
     header = {
         "block_count": config["num_hidden_layers"],
@@ -55,7 +55,7 @@ def write_default(path: Path, kind: str = "F32") -> Path:
             tensors[f"{_OUTSIDE[module]}.{end}"] = weights
             continue
         _, _, layer, rest = module.split(".", 3)
-        if rest in heads:  # rotated pairs lie side by side in llama.cpp
+        if rest in heads:  # rotated pairs are adjacent in llama.cpp
             halves = weights.view(heads[rest], 2, -1, weights.shape[1])
             weights = halves.transpose(1, 2).reshape(weights.shape)
         tensors[f"blk.{layer}.{_LAYER[rest]}.{end}"] = weights
@@ -69,7 +69,7 @@ def write(
     tensors: Mapping[str, torch.Tensor],
     kind: str = "F32",
 ) -> Path:
-    """A GGUF file with these keys, all of the architecture, and these tensors."""
+    """Writes a GGUF file with these keys, prefixed with the architecture, and these tensors."""
     writer = gguf.GGUFWriter(path, architecture)
     for name, value in header.items():
         key = f"{architecture}.{name}"
@@ -100,7 +100,7 @@ def _write_tokenizer(writer: gguf.GGUFWriter) -> None:
     vocabulary = sorted(spelled["model"]["vocab"], key=spelled["model"]["vocab"].get)
     special = {token["content"] for token in spelled["added_tokens"]}
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")  # digits apart, then as GPT-2
+    writer.add_tokenizer_pre("smollm")  # splits digits, then as GPT-2
     writer.add_token_list(vocabulary)
     writer.add_token_types([3 if token in special else 1 for token in vocabulary])
     writer.add_token_merges([" ".join(merge) for merge in spelled["model"]["merges"]])
@@ -111,5 +111,5 @@ def _write_tokenizer(writer: gguf.GGUFWriter) -> None:
 
 
 def bits(values: np.ndarray | torch.Tensor) -> bytes:
-    """The bits of float32 values, in which -0 is not 0."""
+    """The bits of float32 values, in which -0 differs from 0."""
     return np.ascontiguousarray(np.asarray(values, np.float32)).tobytes()

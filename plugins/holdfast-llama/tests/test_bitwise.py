@@ -1,4 +1,4 @@
-"""Bits: what is not steered is stock llama.cpp, and no row depends on another."""
+"""Bit for bit: unsteered replies are those of stock llama.cpp, and no row depends on another."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def context_of(model, rows=4, **options):
 
 
 def forward(context, stream, prompt, spec="none", trace=False, follow=()):
-    """The logits behind a prompt, and behind each of some tokens that follow."""
+    """The logits after a prompt, and after each token of `follow`."""
     methods, logits = parse(spec), []
     row = SteeredRow(stream, 0, prompt.span_mask, methods, trace)
-    count = len(prompt.token_ids)  # all of them, as rows of one product, which rounding depends on
+    count = len(prompt.token_ids)  # all of them: rounding depends on the rows of the product
     logits.append(context.decode([row], [prompt.token_ids], count).logits[0, -1])
     for place, token in enumerate(follow, len(prompt.token_ids)):
         row = SteeredRow(stream, place, prompt.span_mask, methods, trace)
@@ -37,7 +37,7 @@ def forward(context, stream, prompt, spec="none", trace=False, follow=()):
 
 
 def stock(path, prompt, follow, flash):
-    """The same of llama-cpp-python's own model."""
+    """The same logits from llama-cpp-python's own model."""
     llama = llama_cpp.Llama(
         str(path), n_ctx=1024, n_batch=512, n_threads=1, n_threads_batch=1, logits_all=True,
         flash_attn=flash, verbose=False,
@@ -49,8 +49,8 @@ def stock(path, prompt, follow, flash):
 
 
 @pytest.mark.parametrize("kind", ("Q8_0", "Q4_1", "BF16"))
-def test_neutral_is_stock_to_the_bit(in_llama, file_of, prompts, kind):
-    """With and without a trace; and with nothing to steer, with flash attention."""
+def test_neutral_methods_are_bit_identical_to_stock(in_llama, file_of, prompts, kind):
+    """With and without a trace; and, in a context that does not steer, with flash attention."""
     model, prompt, follow = in_llama(kind), prompts[2], (70, 80, 90)
     want = stock(file_of(kind), prompt, follow, flash=False)
     context = context_of(model)
@@ -63,7 +63,7 @@ def test_neutral_is_stock_to_the_bit(in_llama, file_of, prompts, kind):
     )
 
 
-def test_a_row_alone_is_the_row_in_a_batch_to_the_bit(in_llama, prompts):
+def test_a_row_is_bit_identical_alone_and_in_a_batch(in_llama, prompts):
     context, follow = context_of(in_llama("Q8_0"), 3), (70, 80, 90, 100)
     specs = ("boost:factor=4", "none", "split-softmax:exponent=0.5,heads=1.2")
     alone = []
@@ -81,14 +81,14 @@ def test_a_row_alone_is_the_row_in_a_batch_to_the_bit(in_llama, prompts):
         assert bits(together) == bits(np.stack([row[step + 1] for row in alone]))
 
 
-def test_a_saved_stream_goes_on_to_the_bit(in_llama, prompts):
+def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
     context, prompt, follow = context_of(in_llama("Q8_0")), prompts[1], (70, 80, 90)
     want = forward(context, 0, prompt, "boost:factor=4", follow=follow)
     context.crop(0, len(prompt.token_ids))
     saved = context.save(0)
     for stream in (0, 3):
         context.crop(stream, 0)
-        forward(context, stream, prompts[2])  # what it holds before plays no part
+        forward(context, stream, prompts[2])  # its earlier contents play no part
         context.restore(stream, saved)
         for step, token in enumerate(follow):
             place = len(prompt.token_ids) + step
@@ -96,7 +96,7 @@ def test_a_saved_stream_goes_on_to_the_bit(in_llama, prompts):
             assert bits(context.decode([row], [[token]]).logits) == bits(want[step + 1])
 
 
-def test_weights_that_are_copied_are_the_same_to_the_bit(in_llama, prompts):
+def test_copied_weights_give_bit_identical_results(in_llama, prompts):
     """As they are on a GPU."""
     context, copied = context_of(in_llama("Q8_0")), context_of(in_llama("Q8_0"))
     copied.weights.on_host = False

@@ -19,7 +19,7 @@ from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.requests import Request
 
 TOKENS = 24
-MASS = 2e-4  # keys and values in float16, and prompts computed in other chunks
+MASS = 2e-4  # keys and values in float16, and prompts computed in different chunks
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def answer(llama, messages, **options):
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "hold"])
-def test_a_block_says_what_the_engine_says(llama, in_llama, here, method):
+def test_a_block_replies_as_the_engine_does(llama, in_llama, here, method):
     plain = answer(llama, CHATS[0])
     for messages in CHATS:
         request = Request(messages, method, Sampling(0, max_new_tokens=TOKENS), trace=True)
@@ -53,7 +53,7 @@ def test_a_block_says_what_the_engine_says(llama, in_llama, here, method):
     assert answer(llama, CHATS[0]) == plain, "steering is gone"
 
 
-def test_a_second_reply_of_a_block_shares_its_prefix_and_is_the_same(llama, monkeypatch):
+def test_a_second_reply_in_a_block_reuses_the_prefix_and_is_unchanged(llama, monkeypatch):
     longer = [*CHATS[1], {"role": "assistant", "content": "Music!"}]
     longer += [{"role": "user", "content": "More?"}]
     with holdfast_llama.steering(llama, CHATS[1], "boost:factor=4"):
@@ -75,7 +75,7 @@ def test_a_second_reply_of_a_block_shares_its_prefix_and_is_the_same(llama, monk
         assert forwarded[0] < whole
 
 
-def test_tokens_can_be_given(llama, here):
+def test_the_span_can_be_given_in_tokens(llama, here):
     messages = CHATS[0]
     mask = render(messages, here.tokenizer).span_mask
     first, last = mask.index(True), len(mask) - mask[::-1].index(True)
@@ -86,7 +86,7 @@ def test_tokens_can_be_given(llama, here):
     assert replies[0] == replies[1] != answer(llama, messages)
 
 
-def test_a_prompt_without_the_words_is_refused_and_the_block_goes_on(llama):
+def test_a_prompt_without_the_words_is_refused_and_the_block_continues(llama):
     with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
         want = answer(llama, CHATS[0])
         with pytest.raises(PromptError, match=r"uppercase letters only.* 0 times"):
@@ -99,7 +99,7 @@ def test_a_prompt_without_the_words_is_refused_and_the_block_goes_on(llama):
         answer(llama, CHATS[0])
 
 
-def test_a_stream_that_is_read_on_behind_its_block_is_refused(llama):
+def test_a_stream_that_is_read_after_its_block_is_refused(llama):
     for steps in (0, 3):
         with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
             pieces = llama.create_chat_completion(CHATS[0], stream=True, max_tokens=TOKENS)
@@ -115,7 +115,7 @@ def test_a_stream_that_is_read_on_behind_its_block_is_refused(llama):
         assert text == answer(llama, CHATS[0])
 
 
-def test_an_error_reaches_the_caller_and_leaves_the_model_whole(llama, monkeypatch):
+def test_an_error_reaches_the_caller_and_leaves_the_model_intact(llama, monkeypatch):
     want = answer(llama, CHATS[0])
 
     def failing(self, *arguments):
@@ -131,7 +131,7 @@ def test_an_error_reaches_the_caller_and_leaves_the_model_whole(llama, monkeypat
     assert answer(llama, CHATS[0]) == want
 
 
-def test_what_cannot_be_steered_is_refused_by_name(llama, file_of):
+def test_unsupported_steering_is_refused_by_name(llama, file_of):
     refused = (
         (CHATS[0], "repetition:probability=0.5", UsageError, "Repetition"),
         (CHATS[0], "guidance:scale=1.5", UsageError, "Guidance"),
@@ -153,7 +153,7 @@ def test_what_cannot_be_steered_is_refused_by_name(llama, file_of):
         pass
 
 
-def test_flash_attention_is_back_behind_the_block(file_of):
+def test_flash_attention_is_restored_after_the_block(file_of):
     llama = made(file_of, flash_attn=True, logits_all=True)
     tokens = llama.tokenize(b"Hello there, what is new?", add_bos=False)
     llama.eval(tokens)
@@ -165,7 +165,7 @@ def test_flash_attention_is_back_behind_the_block(file_of):
     assert bits(llama.scores[: llama.n_tokens]) == bits(want)
 
 
-def test_the_page_runs_as_it_is_written(file_of, capsys):
+def test_the_code_of_the_documentation_page_runs(file_of, capsys):
     page = Path(__file__).parents[3] / "docs" / "llama.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     names = {"messages": CHATS[0]}

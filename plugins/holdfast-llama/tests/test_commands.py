@@ -52,7 +52,7 @@ def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
     assert said[0] == said[1] and len(said[0]) == 6
 
 
-def test_the_commands(file_of, tmp_path, capsys):
+def test_the_commands_run(file_of, tmp_path, capsys):
     model = ["--model", f"llama:{file_of('Q8_0')}", "--engine", "context=1024"]
     small = ["--conversations", "2", "--rounds", "2"]
     run = ["drift", *model, *small, "--max-new-tokens", "30", "--out", str(tmp_path / "drift")]
@@ -69,8 +69,8 @@ def test_the_commands(file_of, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", (signal.SIGINT, signal.SIGTERM))
-def test_a_steered_run_ends_when_it_is_told_to(file_of, tmp_path, kind):
-    """A signal mostly arrives while llama.cpp computes, where exceptions are lost."""
+def test_a_steered_run_ends_on_a_signal(file_of, tmp_path, kind):
+    """A signal usually arrives while llama.cpp computes, when exceptions are lost."""
     command = [sys.executable, "-m", "holdfast", "drift", "--model", f"llama:{file_of('Q8_0')}"]
     command += ["--method", "boost:factor=4", "--conversations", "200", "--out", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
@@ -120,7 +120,7 @@ def ask(url, body):
 
 
 def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_llama):
-    """One server, 24 requests at a time: each reply is the one that the request gets alone."""
+    """One server, 24 requests at a time: each reply is the one that its request gets alone."""
     specs = [*METHODS, "none", "none", "guidance:scale=1.5"]
     requests = []
     for number in range(60):
@@ -150,7 +150,7 @@ def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_ll
     assert len(texts) == REQUESTS and not wrong
 
 
-# Of the real model, where `python -m holdfast.models.install` installed it
+# With the real model, if `python -m holdfast.models.install` installed it
 
 REAL = real_models_folder() / REAL_MODELS["smollm2"]
 
@@ -162,8 +162,8 @@ def smollm2():
     return load("smollm2", batch_size=2, context=1024)
 
 
-def test_the_template_gives_the_tokens_of_llama_cpp(smollm2):
-    """Rendered by transformers' template and cut by its tokenizer, they are llama.cpp's."""
+def test_the_template_gives_the_same_tokens_as_llama_cpp(smollm2):
+    """Chats rendered and tokenized by transformers have the tokens that llama.cpp gives them."""
     dialog = [
         {"role": "system", "content": "Always reply in French. Your name is Zoë; you're 42."},
         {"role": "user", "content": "Hello!  What's 17 * 23?\n\n- café\n- 你好 🙂"},
@@ -178,8 +178,7 @@ def test_the_template_gives_the_tokens_of_llama_cpp(smollm2):
         assert list(reply.prompt_ids) == smollm2.runner.pool.model.tokenize(text)
 
 
-def test_a_real_model_holds_on_to_its_prompt(smollm2):
-    """Steering moves the mass as it says, in every layer."""
+def test_boost_raises_the_mass_in_every_layer_of_a_real_model(smollm2):
     messages = [
         {"role": "system", "content": "Always reply in French."},
         {"role": "user", "content": "How are you?"},

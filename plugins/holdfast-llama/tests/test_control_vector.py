@@ -25,7 +25,7 @@ def control_vector(path):
     size = len(next(iter(directions.values())))
     data = np.zeros((max(directions), size), np.float32)
     for layer, direction in directions.items():
-        data[layer - 1] += direction  # there is none for layer 0
+        data[layer - 1] += direction  # layer 0 has none
     return data
 
 

@@ -1,4 +1,4 @@
-"""float32 in llama.cpp beside Holdfast's own engine in float32: logits, masses, replies."""
+"""float32 in llama.cpp against Holdfast's own engine in float32: logits, masses, replies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast.engine.batch import StreamState, spans_of
 from holdfast.models.requests import Request
 
 LOGITS, MASS = 1e-4, 1e-5
-MOVED = 0.1  # what steering does to logits, at least somewhere
+MOVED = 0.1  # steering moves at least one logit further than this
 GREEDY = Sampling(temperature=0, max_new_tokens=64)
 
 
 def logits_of(model, request, reply, count):
-    """The last logits of a chat with some tokens of a reply behind it, as the engine makes them."""
+    """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
     ((stream, _),) = model.session().spell([model.session().rehearse(request)], [["x"]])
     reading = StreamState(stream, list(reply))
     slots, span = model.runner.slots(), spans_of([reading], model.runner.device)
@@ -26,7 +26,7 @@ def logits_of(model, request, reply, count):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_logits_masses_and_replies_are_those_of_holdfast(in_llama, here, method):
+def test_logits_masses_and_replies_match_holdfast(in_llama, here, method):
     requests = [Request(messages, method, GREEDY, trace=True) for messages in CHATS]
     wanted = here.generate_batch(requests)
     found = in_llama().generate_batch(requests)
@@ -44,7 +44,7 @@ def test_logits_masses_and_replies_are_those_of_holdfast(in_llama, here, method)
     assert (ours - plain).abs().max() > MOVED
 
 
-def test_methods_of_one_batch_do_not_know_of_each_other(in_llama, here):
+def test_methods_in_one_batch_do_not_affect_each_other(in_llama, here):
     sampling = Sampling(temperature=1.0, max_new_tokens=24)
     requests = [
         Request(CHATS[number % 3], method, sampling, seed=number, trace=number % 2 == 0)
@@ -59,9 +59,9 @@ def test_methods_of_one_batch_do_not_know_of_each_other(in_llama, here):
 
 
 @pytest.mark.parametrize("method", ("none", "boost:factor=4", "pasta:alpha=0.05,generated=keep"))
-def test_dialogs_go_on_and_fork_as_they_do_in_holdfast(in_llama, here, method):
-    """A thread keeps its tokens and its cache; a fork under other methods shares only what lies in
-    front of the span.
+def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, here, method):
+    """A thread keeps its tokens and its cache; a fork under other methods shares only the tokens
+    before the span.
     """
     for messages in CHATS[:2]:
         replies = []

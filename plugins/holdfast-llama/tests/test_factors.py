@@ -1,4 +1,4 @@
-"""The factors of attention weights beside the steering table of `holdfast.methods`."""
+"""The factors of attention weights against the steering table of `holdfast.methods`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SPECS = (
 
 
 @pytest.mark.parametrize("layer", range(4))
-def test_they_leave_the_mass_that_the_table_says(layer):
-    """From masses of 1e-30 to all but 1e-7, at which float32 ends; beside rows without methods."""
+def test_factors_give_the_mass_of_the_table(layer):
+    """Masses from 1e-30 to 1 - 1e-7, the limit of float32, next to a row without methods."""
     rows = tuple(parse(spec) for spec in ("none", *SPECS))
     table = layer_table(rows, layer, 8)
     masses = np.array([1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.5, 0.9, 0.999, 1 - 1e-7])
@@ -35,7 +35,7 @@ def test_they_leave_the_mass_that_the_table_says(layer):
     assert (inside[0] == 1).all() and (outside[0] == 1).all()
 
 
-def test_a_query_that_sees_no_span_or_nothing_else_is_left_alone():
+def test_a_query_that_sees_no_span_or_only_the_span_is_not_steered():
     moves = LayerMoves.of(layer_table((parse("boost:factor=4+spotlight:target=0.5"),), 0, 1), 1, 1)
     mass = np.array([[[0.0, 1.0]]], np.float32)
     outside, inside = moves.factors(mass, 1 - mass)

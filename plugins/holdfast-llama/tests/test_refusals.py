@@ -1,4 +1,4 @@
-"""What cannot be run or steered is refused in one sentence, at start."""
+"""Models and methods that cannot be used are refused in one sentence, at the start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_another_release_is_refused(monkeypatch, file_of, version):
     native.check_library.cache_clear()
 
 
-def test_a_struct_that_is_laid_out_in_another_way_is_refused(monkeypatch, file_of):
+def test_a_struct_with_a_different_layout_is_refused(monkeypatch, file_of):
     defaults = llama_cpp.llama_context_default_params
 
     def shifted():
@@ -54,7 +54,7 @@ def test_a_layer_that_is_not_reached_is_refused(monkeypatch, file_of):
     assert words.startswith("Layers 0, 1, 2, 3 of 4 computed no kq_soft_max_ext")
 
 
-def test_options_and_files(file_of, tmp_path):
+def test_bad_options_and_files_are_refused(file_of, tmp_path):
     path = str(file_of("F32"))
     for options, kind, words in (
         ({"cache": "q8_0"}, ModelError, "'q8_0' cannot be steered (its values need flash"),
@@ -69,7 +69,7 @@ def test_options_and_files(file_of, tmp_path):
     assert "is cut off" in refusal(lambda: load(str(cut)))
 
 
-def test_methods_that_need_more_are_refused_by_name(in_llama):
+def test_methods_that_the_model_cannot_apply_are_refused_by_name(in_llama):
     for spec, words in (
         ("boost:factor=2,heads=9.0", "layer 9, and the model has 4 layers of 8 heads"),
         ("hold:heads=0.8", "hold names head 8 in layer 0"),
@@ -78,7 +78,7 @@ def test_methods_that_need_more_are_refused_by_name(in_llama):
         assert words in refusal(lambda spec=spec: in_llama().check(parse(spec)))
 
 
-def test_a_chat_that_fills_the_context(in_llama):
+def test_a_chat_that_fills_the_context_gets_no_reply(in_llama):
     chat = [{"role": "user", "content": "word " * 2000}]
     with pytest.raises(PromptError, match="no room for a reply in the 1024 tokens"):
         in_llama().generate(chat)
@@ -87,7 +87,7 @@ def test_a_chat_that_fills_the_context(in_llama):
     assert replies[0].stop_reason == "context" and replies[0].text == ""
 
 
-def test_rows_whose_pass_fails_end_alone(in_llama, monkeypatch):
+def test_a_row_whose_pass_fails_does_not_end_the_others(in_llama, monkeypatch):
     steer = weights.AttentionWeights._steer
 
     def failing(self, *arguments):
@@ -106,7 +106,7 @@ def test_rows_whose_pass_fails_end_alone(in_llama, monkeypatch):
     assert len(replies) == 2
 
 
-def test_the_command_line_says_it_in_a_line(capsys):
+def test_the_command_reports_a_missing_file(capsys):
     assert main(["generate", "--model", "llama:nowhere.gguf", "--user", "Hello"]) == 1
     assert "There is no file 'nowhere.gguf'" in capsys.readouterr().err
     with pytest.raises(ModelError):

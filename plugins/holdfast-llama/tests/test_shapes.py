@@ -1,4 +1,4 @@
-"""Windows, sinks and latent attention: small models made here, beside transformers in float32."""
+"""Windows, sinks and latent attention: small models made here, against transformers in float32."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import holdfast
 from holdfast.common.sampling import Sampling
 from holdfast.models.requests import Request
 
-# Greatest difference of masses, unsteered ones too: ggml's GELU, in Gemma, is a table in float16,
+# Greatest difference of masses, also unsteered: ggml's GELU, used by Gemma, is a float16 table,
 # and weights drawn this wide amplify rounding. Steering moves masses by 0.1 and more.
 MASS = {"gemma3": 3e-4, "gpt_oss": 5e-5, "deepseek": 1e-5}
 MOVED = 0.1
-SCORE = 3e-3  # of a few tokens together
+SCORE = 3e-3  # of the sum over a few tokens
 WINDOW = 24  # tokens; the chats are longer
 COMMON = {
     "vocab_size": 2048,
@@ -81,7 +81,7 @@ def gemma3():
     model = Gemma3ForCausalLM(config)
     tensors = renamed(model, names)
     for name in tensors:
-        if "norm" in name:  # transformers adds 1 as it computes
+        if "norm" in name:  # transformers adds 1 when it computes
             tensors[name] = tensors[name] + 1
     return "gemma3", header(config, **keys), model, tensors
 
@@ -206,7 +206,7 @@ def renamed(model, names):
 
 @pytest.fixture(scope="module", params=(gemma3, gpt_oss, deepseek), ids=lambda made: made.__name__)
 def both(request, tmp_path_factory):
-    """The model as Holdfast runs it, and in llama.cpp; and how far masses may differ."""
+    """The model in Holdfast and in llama.cpp, and how far their masses may differ."""
     torch.manual_seed(0)
     architecture, keys, model, tensors = request.param()
     folder = tmp_path_factory.mktemp(architecture)
@@ -222,7 +222,7 @@ METHODS = ("none", "boost:factor=4", "split-softmax:exponent=0.5,heads=1.2")
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_it_is_steered_as_in_transformers(both, method):
+def test_the_model_is_steered_as_in_transformers(both, method):
     here, there, tolerance = both
     sampling = Sampling(temperature=0, max_new_tokens=16)
     requests = [Request(messages, method, sampling, trace=True) for messages in CHATS[:2]]
@@ -237,7 +237,7 @@ def test_it_is_steered_as_in_transformers(both, method):
         assert got.log_probabilities == pytest.approx(want.log_probabilities, abs=SCORE)
 
 
-def test_steering_moves_it(both):
+def test_steering_moves_the_mass(both):
     masses = []
     for method in METHODS:
         request = Request(CHATS[0], method, Sampling(0, max_new_tokens=1), trace=True)

@@ -1,4 +1,4 @@
-"""Engines of vLLM in this process, and Holdfast's own log-probabilities to hold them against."""
+"""vLLM engines in this process, and Holdfast's own log-probabilities to compare them with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 os.environ.update(
     {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine in this process
-        "TORCHDYNAMO_DISABLE": "1",  # what would be compiled runs as it is
+        "TORCHDYNAMO_DISABLE": "1",  # compiles nothing
         "OMP_NUM_THREADS": "1",
         "VLLM_LOGGING_LEVEL": "WARNING",
         "HF_HUB_OFFLINE": "1",
@@ -43,7 +43,7 @@ Range = tuple[int, int]
 
 
 def use_backend(backend: str) -> None:
-    """The attention of engines that are made from here on."""
+    """Sets the attention backend of engines that are made from now on."""
     from vllm.plugins import load_general_plugins
     from vllm.v1.attention import selector
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
@@ -55,7 +55,7 @@ def use_backend(backend: str) -> None:
 
 @cache
 def engine(backend: str = OURS, **options: Any) -> Any:
-    """An engine of its own for each set of options, kept for all tests."""
+    """One engine for each set of options, shared by all tests."""
     from vllm import LLM
 
     use_backend(backend)
@@ -69,7 +69,7 @@ def engine(backend: str = OURS, **options: Any) -> Any:
 
 
 def sampling(extra: dict[str, Any] | None, tokens: int = 12, **options: Any) -> Any:
-    """Greedy replies of so many tokens, with the log-probabilities of prompt and reply."""
+    """Greedy replies of this many tokens, with the log-probabilities of prompt and reply."""
     from vllm import SamplingParams
 
     standard = {"temperature": 0, "ignore_eos": True, "logprobs": 1, "prompt_logprobs": 1}
@@ -96,7 +96,7 @@ CHATS = [
 def span_of(
     messages: list[dict[str, str]], emphasis: Sequence[str] | None = None
 ) -> tuple[Range, ...]:
-    """The words of the system prompt, or what is emphasised, as Holdfast finds them."""
+    """The span of the system prompt, or of the emphasised text, as Holdfast finds it."""
     mask = render(messages, model().tokenizer, emphasis=emphasis).span_mask
     places = [place for place, inside in enumerate(mask) if inside]
     assert places == list(range(places[0], places[-1] + 1))
@@ -128,7 +128,7 @@ def reference(
 
 
 def told(output: Any) -> dict[int, float]:
-    """By its place among the ids, the log-probability vLLM gives each token."""
+    """The log-probability that vLLM gives each token, by the token's place among the ids."""
     prompt = output.prompt_logprobs or []
     places = {
         place: entry[output.prompt_token_ids[place]].logprob
@@ -142,7 +142,7 @@ def told(output: Any) -> dict[int, float]:
 
 
 def compare(output: Any, ranges: Sequence[Range], spec: str) -> tuple[float, float]:
-    """The greatest difference from Holdfast's, and how far steering itself moved."""
+    """The greatest difference from Holdfast's log-probabilities, and how far steering moved."""
     prompt = len(output.prompt_token_ids)
     ids = [*output.prompt_token_ids, *output.outputs[0].token_ids]
     want, _ = reference(ids, prompt, ranges, spec)
@@ -154,7 +154,7 @@ def compare(output: Any, ranges: Sequence[Range], spec: str) -> tuple[float, flo
 
 
 def submit(llm: Any, name: str, messages: Any, params: Any, **extras: Any) -> str:
-    """Hands a chat to an engine, to be stepped; returns the engine's own name for it."""
+    """Submits a chat to an engine without stepping it; returns the engine's own name for it."""
     from vllm.renderers.params import ChatParams
 
     core = llm.llm_engine
@@ -166,7 +166,7 @@ def submit(llm: Any, name: str, messages: Any, params: Any, **extras: Any) -> st
 
 
 def finish(llm: Any) -> dict[str, Any]:
-    """Steps an engine until it is done; what it answered, by name."""
+    """Steps an engine until it is done; returns its outputs by request name."""
     outputs = {}
     while llm.llm_engine.has_unfinished_requests():
         outputs |= {out.request_id: out for out in llm.llm_engine.step() if out.finished}

@@ -1,5 +1,5 @@
 """The cases of `test_cuda.py`, which runs them with Triton's interpreter: the CUDA backend from the
-rows of the new runner to the outputs, with FlashAttention's place taken by a few lines of PyTorch.
+rows of the new runner to the outputs, with FlashAttention replaced by a few lines of PyTorch.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def builder_of(engine, buffers=None):
 
 
 def literal(query, cache, pages, length, row, layer):
-    """The outputs [query, head, size] of one row by its scores, and its mass [head, query]."""
+    """The outputs [query, head, size] of one row from its scores, and its mass [head, query]."""
     keys, values = cache.transpose(1, 2).split(SIZE, dim=-1)
     scores, value = scores_of(query, keys, values, pages, length)
     weights, mass = scores.softmax(-1), None
@@ -97,7 +97,7 @@ IMPL = instance(
 
 
 @pytest.mark.parametrize("layer", [0, 3])
-def test_rows_of_the_new_runner_are_moved(monkeypatch, layer):
+def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
     monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
     draw = torch.Generator().manual_seed(layer)
     engine = Engine()
@@ -130,8 +130,8 @@ def test_rows_of_the_new_runner_are_moved(monkeypatch, layer):
             assert kept == pytest.approx(mass[:, -1].mean().item(), abs=1e-6)
 
 
-def test_a_replayed_step_moves_what_it_is_told_before(monkeypatch):
-    """The plan of the capture serves all steps, as a graph's does: only its buffers are written."""
+def test_a_replayed_step_steers_the_current_rows(monkeypatch):
+    """The captured plan serves all steps, as in a CUDA graph: only its buffers are rewritten."""
     monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
     draw, engine, rows, layer = torch.Generator().manual_seed(0), Engine(), 4, 3
     builder = builder_of(engine, Buffers.of(6, [0, 1, 2, 3], HEADS, torch.device("cpu")))

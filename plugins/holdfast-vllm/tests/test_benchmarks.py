@@ -1,4 +1,4 @@
-"""The benchmark for GPUs, as far as it runs without one."""
+"""The GPU benchmark, as far as it runs without a GPU."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 THROUGHPUT = Path(__file__).parents[1] / "benchmarks" / "throughput.py"
 
 
-def test_the_throughput_of_a_tiny_shape(tmp_path):
+def test_the_throughput_of_a_tiny_shape_is_recorded(tmp_path):
     record = tmp_path / "record.json"
     done = subprocess.run(
         [sys.executable, THROUGHPUT, "--rehearse", "--repetitions", "1", "--out", record],

@@ -1,4 +1,4 @@
-"""The prefix cache: what is shared, what is not, and that the salt is why."""
+"""The prefix cache: what is shared and what is not, and that the salt decides it."""
 
 import pytest
 from conftest import CHATS, FLOAT32, compare, engine, finish, sampling, span_of, submit
@@ -15,12 +15,12 @@ def llm():
 
 
 def run(llm, spec, **extra):
-    # prompt_logprobs would pass the cache by
+    # prompt_logprobs would bypass the cache
     params = sampling({"holdfast": spec, **extra} if spec else None, prompt_logprobs=None)
     return llm.chat([CHATS[2]], params, use_tqdm=False)[0]
 
 
-def test_shared_under_one_setting_and_under_no_other(llm):
+def test_the_cache_is_shared_only_under_the_same_setting(llm):
     span = span_of(CHATS[2])
     first, again = run(llm, BOOST), run(llm, BOOST)
     assert first.num_cached_tokens == 0
@@ -31,7 +31,7 @@ def test_shared_under_one_setting_and_under_no_other(llm):
     assert compare(run(llm, POWER), span, POWER)[0] < FLOAT32
 
 
-def test_users_salts_still_tell_apart(llm):
+def test_salts_of_users_still_keep_caches_apart(llm):
     def salted(salt):
         params = sampling({"holdfast": BOOST}, prompt_logprobs=None)
         submit(llm, salt, CHATS[2], params, cache_salt=salt)
@@ -51,7 +51,7 @@ def test_without_the_salt_replies_are_wrong(llm, monkeypatch):
     assert off > 0.05
 
 
-def test_replies_are_read_anew_once_they_are_history():
+def test_replies_are_recomputed_once_they_are_history():
     """Under PASTA's `keep`, generated tokens keep their weight until they belong to the prompt."""
     methods = Admitted.unpacked(
         {"methods": "pasta:alpha=0.1", "ranges": [1, 4], "prompt": 40, "trace": ""}

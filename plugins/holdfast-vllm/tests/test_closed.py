@@ -1,4 +1,4 @@
-"""What is not wholly there steers nothing, and says so: no request runs unsteered unnoticed."""
+"""A plug-in that is not fully in place refuses to steer: no request runs unsteered unnoticed."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def run(tmp_path, **environment):
     )
 
 
-def test_a_plugin_that_cannot_be_imported_starts_no_server(tmp_path):
-    """vLLM logs that it failed to load; the processor's entry point then ends the start."""
+def test_a_plugin_that_cannot_be_imported_aborts_the_start(tmp_path):
+    """vLLM logs the failed import; the processor's entry point then aborts the start."""
     package = tmp_path / "holdfast_vllm"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('a broken installation')\n")
@@ -46,14 +46,14 @@ def test_a_plugin_that_cannot_be_imported_starts_no_server(tmp_path):
     assert "ANSWERED" not in done.stdout
 
 
-def test_a_plugin_that_is_not_asked_for_refuses_steered_requests(tmp_path):
+def test_steered_requests_are_refused_if_the_plugin_is_not_enabled(tmp_path):
     done = run(tmp_path, VLLM_PLUGINS="another")
     assert "PLAIN ANSWERED" in done.stdout
     assert "STEERED ANSWERED" not in done.stdout
     assert "name holdfast in VLLM_PLUGINS" in done.stderr
 
 
-def test_another_backend_refuses_steered_requests(answer):
+def test_steered_requests_are_refused_under_another_backend(answer):
     llm = engine(STOCK)
     assert answer(llm, [CHATS[0]], [sampling(None)])
     with pytest.raises(GracefulHTTPError, match="its attention backend is not Holdfast's"):
@@ -67,7 +67,7 @@ def test_another_backend_refuses_steered_requests(answer):
         ("kv_transfer_config", object(), "another server"),
     ],
 )
-def test_engines_that_cannot_be_steered(answer, monkeypatch, name, value, words):
+def test_engines_that_cannot_be_steered_are_refused(answer, monkeypatch, name, value, words):
     from holdfast_vllm.admission import check_engine
 
     from holdfast.errors import UsageError
@@ -79,7 +79,7 @@ def test_engines_that_cannot_be_steered(answer, monkeypatch, name, value, words)
         check_engine(config)
 
 
-def test_lists_that_the_cuda_backend_cannot_take():
+def test_lists_of_methods_that_the_cuda_backend_cannot_take_are_refused():
     from holdfast_vllm.admission import check_device
 
     from holdfast.errors import UsageError

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 
-def test_the_backend_by_tritons_interpreter():
-    """Triton decides as it is imported whether its functions are interpreted."""
+def test_the_backend_in_tritons_interpreter():
+    """Triton decides on import whether its functions are interpreted."""
     cases = Path(__file__).parent / "cuda_cases.py"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", cases],

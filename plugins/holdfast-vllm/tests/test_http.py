@@ -1,4 +1,4 @@
-"""A real server, in processes of its own, with OpenAI's client."""
+"""A real server in separate processes, with OpenAI's client."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def prompt_of(messages):
     return list(render(messages, model().tokenizer).token_ids)
 
 
-def test_it_says_that_it_is_live(url):
+def test_the_server_reports_that_it_is_live(url):
     state = read(f"{url}/holdfast")
     assert state["live"] is True
     assert set(state["methods"]) == {"split-softmax", "pasta", "boost", "spotlight"}
@@ -110,7 +110,7 @@ def test_it_says_that_it_is_live(url):
         assert "\nholdfast_live 1.0\n" in answer.read().decode()
 
 
-def test_five_at_once(client):
+def test_five_concurrent_requests(client):
     specs = ["split-softmax:exponent=0.4", "boost:factor=4", "none", "pasta:alpha=0.05"]
     asked = [(CHATS[n % 3], specs[n % 4]) for n in range(5)]
     with ThreadPoolExecutor(5) as threads:
@@ -185,7 +185,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_our_sentence(client, name, stream):
+def test_invalid_requests_are_refused_with_our_message(client, name, stream):
     extra, words = REFUSED[name]
     with pytest.raises(openai.BadRequestError) as refused:
         list(ask(client, CHATS[0], extra, stream=stream))
@@ -193,7 +193,7 @@ def test_refused_with_our_sentence(client, name, stream):
     assert words in refused.value.body["message"]
 
 
-def test_refused_without_a_system_prompt_and_with_two_traces(client):
+def test_a_chat_without_a_system_prompt_and_two_traces_are_refused(client):
     with pytest.raises(openai.BadRequestError, match="no system prompt"):
         ask(client, CHATS[0][1:], {"holdfast": "boost:factor=2"})
     with pytest.raises(openai.BadRequestError, match="n=1"):
@@ -227,7 +227,7 @@ def test_connect_asks_what_the_server_offers(url):
         remote.generate(CHATS[0], "boost:factor=2,heads=9.0")
 
 
-def test_requests_over_the_wire_are_answered_as_here(url):
+def test_requests_over_the_wire_are_answered_as_locally(url):
     """Any seed, a trace, emphasis and the place of the system prompt reach the server."""
     short = Sampling(max_new_tokens=30)
     requests = [
@@ -249,7 +249,7 @@ def test_requests_over_the_wire_are_answered_as_here(url):
     assert streamed.masses == pytest.approx(told[0].masses, abs=1e-5)
 
 
-MEASURED = {"mass": None, "prompt_tokens": None}  # within a tolerance; by servers alone
+MEASURED = {"mass": None, "prompt_tokens": None}  # within a tolerance; only from servers
 
 
 def test_drift_over_the_wire_gives_the_local_records(url, tmp_path):
@@ -270,7 +270,7 @@ def test_drift_over_the_wire_gives_the_local_records(url, tmp_path):
                 assert local["mass"] == pytest.approx(far["mass"], abs=1e-5)
 
 
-def test_a_draw_by_its_seed_takes_temperature_and_nucleus_alone(client):
+def test_a_seeded_draw_refuses_other_sampling_options(client):
     for options, words in (({"top_k": 5}, "top_k=5"), ({"min_p": 0.1}, "min_p=0.1")):
         with pytest.raises(openai.BadRequestError, match=words):
             client.chat.completions.create(

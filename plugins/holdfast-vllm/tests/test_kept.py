@@ -1,4 +1,4 @@
-"""Keys and values that are kept from step to step: slots, and memory that is not there."""
+"""Keys and values that are kept from step to step: slots, and steps without room for them."""
 
 import random
 
@@ -9,7 +9,7 @@ from holdfast_vllm.kept import Kept, Shelf
 from holdfast_vllm.wire import Admitted
 
 
-def test_rows_come_and_go_and_each_keeps_its_own():
+def test_rows_come_and_go_and_each_keeps_its_own_tokens():
     """Every slot holds the tokens of its row, or says that it holds none."""
     draw, shelf = random.Random(0), Shelf(tokens=4)
     cache = torch.zeros(64, 1, 16, 4)
@@ -33,7 +33,7 @@ def test_rows_come_and_go_and_each_keeps_its_own():
             copies.filled[slot] = 4
 
 
-def test_rows_that_stay_stay_filled():
+def test_slots_of_remaining_rows_stay_filled():
     shelf, cache = Shelf(tokens=4), torch.zeros(64, 1, 16, 4)
     rows = [Admitted((), ((0, 1),), 1) for _ in range(4)]
     shelf.seat(rows)
@@ -43,7 +43,7 @@ def test_rows_that_stay_stay_filled():
     assert shelf.copies(0, cache, room=1e9).filled[:3] == [4, 4, 4]
 
 
-def test_what_a_pass_does_not_use_is_forgotten():
+def test_shelves_that_a_pass_does_not_use_are_dropped():
     kept_rows = Kept()
     kept_rows.shelf("a", 32), kept_rows.shelf("b", 32)
     kept_rows.retain(["b"])

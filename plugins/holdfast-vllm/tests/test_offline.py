@@ -1,4 +1,4 @@
-"""`vllm:MODEL`: the benchmark in vLLM's engine, beside the same runs of the local model."""
+"""`vllm:MODEL`: the benchmark in vLLM's engine, against the same runs of the local model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.models.protocol import Job
 from holdfast.models.requests import Request
 from holdfast.records import read_run
 
-MASS = 2e-5  # of a head, beside the local model's
+MASS = 2e-5  # of a head, against the local model's
 METHODS = (
     "none",
     "boost:factor=4",
@@ -62,7 +62,7 @@ def said(record):
 
 @pytest.mark.parametrize(("temperature", "methods"), [(0.0, METHODS[:2]), (1.0, METHODS)])
 def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
-    """Draws belong to the conversation and its rounds, whichever engine makes them."""
+    """Draws depend on the conversation and its rounds, not on the engine."""
     settings = drift.Settings(
         rounds=3, conversations=2, sampling=Sampling(temperature, max_new_tokens=40)
     )
@@ -77,7 +77,7 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
         for number, turn in traces[0].items():
             other = traces[1][number]
             assert turn.mass.shape == other.mass.shape == (4, 8, turn.uniform.shape[-1])
-            # kept as float16
+            # stored as float16
             assert abs(turn.mass - other.mass).max() < MASS + 2**-10 * abs(turn.mass).max()
             assert abs(turn.uniform - other.uniform).max() < 1e-6
 
@@ -90,12 +90,12 @@ def test_forks_share_what_the_engine_has_cached(tmp_path):
     )
     prompts = sum(
         len(record["turns"]) + len(record["probes"]) for record in run.records
-    )  # each begins anew behind its last whole page of 32 tokens, at the latest
+    )  # each recomputes at most one page of 32 tokens
     assert least < forwarded < least + 32 * prompts
 
 
-def test_the_command_with_the_engine_in_a_process_of_its_own(tmp_path):
-    """An engine that ends takes vLLM's groups of processes with it, so not in this process."""
+def test_the_command_with_the_engine_in_its_own_process(tmp_path):
+    """An engine that ends also destroys vLLM's process groups, so not in this process."""
     command = ["drift", "--model", "vllm:default", "--conversations", "2", "--rounds", "2"]
     command += ["--max-new-tokens", "30", "--out", str(tmp_path), "--method", "boost:factor=4"]
     for option in (f"kv_cache_memory_bytes={CACHE}", "enforce_eager=true", "max_model_len=1024"):
@@ -143,7 +143,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_worker_that_no_longer_answers_is_an_error_that_says_how_to_go_on(tmp_path):
+def test_a_worker_that_stops_answering_is_an_error_that_says_what_to_do(tmp_path):
     script = tmp_path / "stalled.py"
     script.write_text(STALLED)
     seconds = {"VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "8"}
@@ -161,7 +161,7 @@ def test_a_worker_that_no_longer_answers_is_an_error_that_says_how_to_go_on(tmp_
     assert "has not answered for 8 seconds" in done.stdout and "repeat the command" in told, told
 
 
-def test_replies_one_by_one_and_in_pieces():
+def test_batched_and_streamed_replies_match_the_local_model():
     request = Request(CHATS[0], "boost:factor=4", Sampling(max_new_tokens=40), 2**70, trace=True)
     together = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
     (want,) = model().generate_batch([request])
@@ -174,7 +174,7 @@ def test_replies_one_by_one_and_in_pieces():
     assert streamed.text == want.text == "".join(pieces) and len(pieces) > 1
 
 
-def test_a_chat_that_fills_the_context():
+def test_a_chat_that_fills_the_context_gets_no_reply():
     chat = [{"role": "user", "content": "word " * 5000}]
     with pytest.raises(PromptError, match="no room for a reply in the 4096 tokens"):
         in_vllm().generate(chat)
@@ -183,7 +183,7 @@ def test_a_chat_that_fills_the_context():
     assert told[0].stop_reason == "context" and told[0].text == ""
 
 
-def test_what_it_cannot_do_is_refused_by_name(tmp_path):
+def test_unsupported_methods_are_refused_by_name(tmp_path):
     vllm = in_vllm()
     for spec, words in (
         ("guidance:scale=1.5", "guidance:scale=1.5 needs a second stream"),
@@ -203,7 +203,7 @@ def test_without_our_backend_attention_is_not_offered():
     assert stock.generate(CHATS[0], (), short, 5) == model().generate(CHATS[0], (), short, 5)
 
 
-def test_an_engine_that_does_not_start(capsys):
+def test_an_engine_that_does_not_start_is_reported(capsys):
     use_backend(OURS)
     assert main(["drift", "--model", "vllm:./nowhere"]) == 1
     assert "vLLM does not start './nowhere'" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_two_hundred_requests_of_random_lengths_with_aborts():
         assert off < FLOAT32, (number, spec)
 
 
-def test_two_engines_of_one_process_know_nothing_of_each_other():
+def test_two_engines_in_one_process_are_independent():
     steered, plain = engine(), engine(max_num_seqs=4)
     submit(steered, "a", CHATS[0], sampling({"holdfast": "boost:factor=4"}))
     submit(plain, "b", CHATS[0], sampling(None))
@@ -62,7 +62,7 @@ def test_two_engines_of_one_process_know_nothing_of_each_other():
     assert compare(outputs["b"], (), "none")[0] < FLOAT32
 
 
-def test_the_new_runner_tells_by_slots():
+def test_rows_of_the_new_runner_are_found_by_their_slots():
     config = SimpleNamespace(
         compilation_config=SimpleNamespace(), scheduler_config=SimpleNamespace(max_num_seqs=8)
     )

@@ -44,7 +44,7 @@ def test_methods_match_holdfast(answer, spec):
     assert max(moved for _, moved in compared) > MOVED
 
 
-def test_nothing_steered_is_stock_bit_for_bit(answer):
+def test_unsteered_replies_are_bit_identical_to_stock(answer):
     ours = answer(engine(), CHATS, [sampling(None)] * len(CHATS))
     stock = answer(engine(STOCK), CHATS, [sampling(None)] * len(CHATS))
     for left, right in zip(ours, stock, strict=True):
@@ -53,7 +53,7 @@ def test_nothing_steered_is_stock_bit_for_bit(answer):
 
 
 def test_mixed_batch(answer):
-    """Two methods, a span of two parts, a span by its text, and a row that is left alone."""
+    """Two methods in one row, a span of two parts, a span by its text, and an unsteered row."""
     chats = [CHATS[0], CHATS[1], CHATS[2], CHATS[1]]
     parts = [4, 7, 9, 14]
     wanted = [
@@ -76,7 +76,7 @@ def test_mixed_batch(answer):
 
 @pytest.mark.parametrize("spec", ["split-softmax:exponent=0.5", "pasta:alpha=0.05", METHODS[-1]])
 def test_chunked_prefill(answer, spec):
-    """Chunks of 16 tokens over pages of 32; the longest span has chunks and pages of its own."""
+    """Chunks of 16 tokens over pages of 32; the longest span covers whole chunks and pages."""
     llm = engine(
         max_num_batched_tokens=16, max_num_seqs=8, block_size=32, enable_chunked_prefill=True
     )
@@ -88,7 +88,7 @@ def test_chunked_prefill(answer, spec):
 
 
 def test_preemption(answer):
-    """A cache that is too small for the batch: rows are preempted, and computed again."""
+    """A cache that is too small for the batch: rows are preempted and recomputed."""
     llm = engine(num_gpu_blocks_override=10, block_size=32, max_model_len=256, max_num_seqs=8)
     specs = ["split-softmax:exponent=0.5", "pasta:alpha=0.05", "boost:factor=4"]
     wanted = [sampling({"holdfast": spec}, 60, prompt_logprobs=None) for spec in specs * 2]
@@ -111,7 +111,7 @@ def test_bfloat16(answer):
 
 
 @pytest.mark.parametrize("spec", ["none", "split-softmax:exponent=0.5", "pasta:alpha=0.05"])
-def test_mass_is_that_of_holdfast(spec):
+def test_mass_matches_holdfast(spec):
     llm, name = engine(), f"traced {spec}"
     submit(llm, name, CHATS[0], sampling({"holdfast": spec, "holdfast_trace": 1}))
     output = finish(llm)[name]
