@@ -95,10 +95,11 @@ def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     assert usual_draws(starter, tmp_path) == Plan().draws == 5
     for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
         assert usual_draws(suite, tmp_path) == draws
-        assert not too_small(suite, 200, Plan(draws=draws))
-    told = too_small(BOT, 30, Plan(draws=5))
+        assert not too_small(suite, 200, 200, Plan(draws=draws))
+    told = too_small(BOT, 30, 30, Plan(draws=5))
     assert "10 conversations (use --draws 20) and 30 questions (use --questions 40)" in told
-    assert not too_small(BOT, 40, Plan(draws=20))
+    assert not too_small(BOT, 40, 40, Plan(draws=20))
+    assert "no more; give --capability a longer" in too_small(BOT, 5, 40, Plan(draws=20))
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
     assert usual_draws(BOT, tmp_path) == 3, "the calibration in the folder goes on"
 
@@ -118,7 +119,7 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     chosen = pick(calibration, 2)
     assert "5 to choose on, and 20 are needed" in answer(calibration, chosen)
     assert sizes_needed(calibration, chosen).keys() == {"conversations", "questions", "count"}
-    assert "(use --conversations 40)" in too_small(suite, 200, plan)
+    assert "(use --conversations 40)" in too_small(suite, 200, 200, plan)
     with pytest.raises(ParameterOutOfRange, match="conversations as a whole number from 4"):
         Plan(conversations=3)
     assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2

@@ -282,11 +282,12 @@ def test_another_model_at_the_same_address_is_another_run(serve, tmp_path):
 
 
 def test_the_command_line_steers_a_server(serve, tmp_path, capsys):
-    _, server = serve()
+    _, server = serve(told=steering(default="boost:factor=9"))
     command = ["drift", "--model", server.url, "--conversations", "1", "--rounds", "2"]
     command += ["--method", "boost:factor=4", "--out", str(tmp_path / "run")]
     assert main(command) == 0
-    assert "boost:factor=4" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "boost:factor=4" in told.out and "--method boost:factor=9 measures it" in told.err
     command = ["generate", "--model", server.url, "--user", "Hi.", "--system", "Rhyme."]
     assert main(command) == 0
     assert capsys.readouterr().out == "Oui, bien.\n"

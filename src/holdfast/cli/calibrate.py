@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> None:
         f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
         f" {count_of(plan.rounds, 'round')}, with {questions} questions shared out among them"
     )
-    if why := too_small(suite, questions, plan):
+    if why := too_small(suite, questions, arguments.questions, plan):
         note(why)
     model = load_model(arguments)
     arguments.kept = out

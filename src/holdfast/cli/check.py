@@ -105,6 +105,7 @@ def run(arguments: Namespace) -> int:
     every = settings_for(suite, settings, terms)
     check_folder(suite, out, every, [method], user_turns, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
+    loading.warn_of_default_steering(model, [method])
     arguments.kept = out
     cast = drift.Cast(user_model, judging=loading.judging_of(arguments), user_turns=user_turns)
     run = DriftRun(model, suite, out, every, [method], cast)

@@ -100,6 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_folder(suite, out, settings, chosen, given, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
     _warn_of_foreign_files(arguments.method or (), model)
+    loading.warn_of_default_steering(model, chosen)
     dialogs = replayable(model, suite, settings, dialogs)
     given = dialogs or user_turns
     settings = settled(suite, settings, given)

@@ -17,6 +17,7 @@ from holdfast.drift.judges import Agreement, Judging, load_judge
 from holdfast.drift.pairing import case_of, user_prompt_of
 from holdfast.errors import UsageError
 from holdfast.integrations.ray import Specification, connect
+from holdfast.methods import Method, spell
 from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
 from holdfast.models.engines import engine_in, load_in_engine, read_options
@@ -235,6 +236,16 @@ def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
         user_model = load_user_model(arguments)  # a wrong address is refused before a model loads
         return load_model(arguments), user_model
     return endpoint or load_model(arguments), load_user_model(arguments)
+
+
+def warn_of_default_steering(model: ChatModel, chosen: Sequence[Sequence[Method]]) -> None:
+    """Warns if a server steers by default, and no method of the command is that default."""
+    default = getattr(model, "default_steering", "")
+    if default and default not in map(spell, chosen):
+        note(
+            f"{model.name} is served with {default} by default, which this command switches off;"
+            f" --method {default} measures it."
+        )
 
 
 def load_user_model(arguments: argparse.Namespace):

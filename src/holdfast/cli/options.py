@@ -182,7 +182,7 @@ MODEL = (_NamedModel, EndpointOptions, PlacementOptions, _RowOptions)
 class LocalModelOptions(Options):
     """A model that is loaded in this process."""
 
-    model: Annotated[str, Arg("default|PATH|HUB_ID")] = "default"
+    model: Annotated[str, Arg("default|smollm2|PATH|HUB_ID")] = "default"
     """the chat model (default: the bundled one)"""
 
 

@@ -72,6 +72,8 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     if role is None:
         raise Malformed(f"it has the role {shortened(speaker)}; known are {', '.join(ROLES)}")
     content = item.get("content", item.get("contents", item.get("value")))
+    if not item.keys() & {"content", "contents", "value", "tool_calls", "function_call", "refusal"}:
+        raise Malformed(f"it has no content, only {', '.join(map(repr, item))}")
     if role == "call":  # ShareGPT: a call as the text of a message
         yield LoggedMessage("assistant", "", (_call_in_text(content),))
         return

@@ -309,7 +309,7 @@ def _not_found(name: str, error: OSError, silence: str) -> str:
     if constants.is_offline_mode():
         return (
             f"There is no model {name!r}: it is no folder here and not in the hub's cache, and"
-            " HF_HUB_OFFLINE forbids to ask the hub; unset it, or give a folder, a URL, or"
+            " HF_HUB_OFFLINE keeps it from asking the hub; unset it, or give a folder, a URL, or"
             " 'default'."
         )
     if silence:

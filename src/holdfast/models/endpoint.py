@@ -58,6 +58,11 @@ class EndpointModel(Generates):
         """The abilities that methods can use: messages, and those that the server reports."""
         return self.servers[0].served.capabilities
 
+    @property
+    def default_steering(self) -> str:
+        """The server's methods for requests that name none; requests sent from here always do."""
+        return self.servers[0].served.default
+
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that one of the endpoints cannot serve, with a `ModelError`."""
         for server in self.servers:

@@ -38,7 +38,7 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
         cure = (
             f"did you mean {near[0]}:{name}"
             if near
-            else "pip install its package, such as holdfast-vllm"
+            else f"pip install its package, such as holdfast-{engine}"
         )
         installed = ", ".join(sorted(points)) or "none"
         raise ModelError(

@@ -34,6 +34,7 @@ class Served:
     capabilities: frozenset[Ability] = ENDPOINT  # the abilities that methods can use
     methods: tuple[str, ...] = ()  # the names of the methods it knows
     fingerprint: str = ""  # of its model; "" if the server does not say
+    default: str = ""  # its methods for requests that name none; "" if it does not steer those
     unsure: str = ""  # why a server that may steer does not now, after "which"; else ""
 
     @property
@@ -85,6 +86,7 @@ def _read_served(text: str) -> Served:
         ENDPOINT | {ability for ability in Ability if ability.value in required},
         tuple(method["name"] for method in methods),
         str(answer.get("fingerprint") or ""),
+        "" if answer.get("default") in (None, "none") else str(answer["default"]),
     )
 
 

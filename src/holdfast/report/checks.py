@@ -40,7 +40,7 @@ def counted(checks: Sequence[PromptCheck]) -> str:
     counts = {word: verdicts.count(verdict) for verdict, word in words.items()}
     first, *others = ((count, word) for word, count in counts.items() if count)
     parts = [f"{count} {word}" for count, word in others]
-    return ", ".join([f"{first[0]} of {len(checks):,} prompts {first[1]}", *parts])
+    return ", ".join([f"{first[0]} of {count_of(len(checks), 'prompt')} {first[1]}", *parts])
 
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:

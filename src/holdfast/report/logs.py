@@ -91,7 +91,10 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             " suite's prompts, and are not scored."
         )
     if problems := manifest.get("problems"):
-        sentences.append(f"{count_of(len(problems), 'line')} could not be read, and left out.")
+        were = "was" if len(problems) == 1 else "were"
+        sentences.append(
+            f"{count_of(len(problems), 'line')} could not be read and {were} left out."
+        )
     return sentences
 
 
@@ -297,7 +300,7 @@ def write_logs_junit(run: RunData, rows: Rows, path: Path | str, seconds: float)
     suite, cases = run.manifest["identity"]["suite"], []
     for row in rows:
         prompt, _, rule = row.rule.partition("/")
-        message = f"kept {plain(row.overall)}, {row.applied} of {row.turns} turns"
+        message = f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"
         if row.earlier:
             message += f", against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
         broken = _broken_turns(run, row)[:_MOST_TOLD]

@@ -247,16 +247,20 @@ def best_fix(series: Sequence[Series]) -> Difference | None:
 
 
 def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
-    """' Still lost with it: “signs” (20 %).', for rules that are lost without the fix too."""
-    before, after = (
-        [row for row in rule_rows([item]) if row.never_followed or _is_lost(row)]
-        for item in (first, fixed)
-    )
-    lost = {(row.case, row.rule) for row in before if not _is_uninformative(row, baseline)}
+    """' Still lost with it: “signs” (20 %).', for rules that are lost without the fix too, and that
+    it does not raise, or are lost with it as well.
+    """
+    lost = {
+        (row.case, row.rule): row.points[-1].mean or 0.0
+        for row in rule_rows([first])
+        if (row.never_followed or _is_lost(row)) and not _is_uninformative(row, baseline)
+    }
     names = [
         f"“{row.group}” ({percent(last)})"
-        for row in after
-        if (row.case, row.rule) in lost and (last := row.points[-1].mean) is not None
+        for row in rule_rows([fixed])
+        if (before := lost.get((row.case, row.rule))) is not None
+        and (last := row.points[-1].mean) is not None
+        and (row.never_followed or _is_lost(row) or last <= before)
     ]
     return f" Still lost with it: {_listing(names)}." if names else ""
 

@@ -175,16 +175,23 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     return max(Plan().draws, math.ceil(MEANT / pairs_of(suite)))
 
 
-def too_small(suite: drift.Suite, questions: int, plan: Plan) -> str:
-    """Why a calibration of this size can recommend nothing, and what size can; "" if it can."""
+def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str:
+    """Why a calibration of this size can recommend nothing, and what size can; "" if it can.
+
+    Args:
+        questions: as many as the capability has, of those `wanted`.
+    """
     option, enough = "--conversations", DECIDES
     if plan.conversations is None:
         option, enough = "--draws", math.ceil(DECIDES / pairs_of(suite))
+    more = f"use --questions {DECIDES}"
+    if questions < wanted:
+        more = "its file has no more; give --capability a longer one"
     short = [
-        f"{count} {noun} (use {option} {needed})"
-        for count, noun, option, needed in (
-            (conversations(suite, plan), "conversations", option, enough),
-            (questions, "questions", "--questions", DECIDES),
+        f"{count} {noun} ({cure})"
+        for count, noun, cure in (
+            (conversations(suite, plan), "conversations", f"use {option} {enough}"),
+            (questions, "questions", more),
         )
         if count < DECIDES
     ]
