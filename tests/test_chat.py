@@ -63,6 +63,7 @@ def said(content, role="user", **more):
         ({"messages": HELLO[0]}, "takes messages as a list, not {'role': 'user', 'content': 'he"),
         ({"messages": ("hello",)}, "Message 1 is 'hello'; write it as {'role': 'user', 'content"),
         ({"messages": (*HELLO, {"content": "x"})}, "Message 2 has the role None; use system, us"),
+        (said("x", "usr"), "Message 1 has the role 'usr'; use system, user or assistant"),
         (said("x", "User"), "Message 1 has the role 'User'; use system, user or assistant"),
         ({"messages": ({"role": "user"},)}, "Message 1 has the content None, and only text"),
         (said(7), "Message 1 has the content 7, and only text"),

@@ -1,5 +1,6 @@
 """The messages of a chat, in the format of OpenAI and Hugging Face."""
 
+import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,12 @@ def uses_tools(messages: Messages) -> bool:
     return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
 
 
+def _is_misspelt(role: str) -> bool:
+    """Whether a role is nearly one of `ROLES`; others may be known to the chat template."""
+    near = difflib.get_close_matches(role.strip().lower(), ROLES, 1, 0.8)
+    return role not in ROLES and bool(near)
+
+
 def check_message(number: int, message: object) -> None:
     """Raises a `UsageError` unless `message` has a role and a text."""
     if not isinstance(message, dict):
@@ -28,7 +35,7 @@ def check_message(number: int, message: object) -> None:
             " 'Hello.'}."
         )
     role, content = message.get("role"), message.get("content")
-    if not isinstance(role, str) or (role not in ROLES and role.strip().lower() in ("", *ROLES)):
+    if not isinstance(role, str) or not role.strip() or _is_misspelt(role):
         raise UsageError(
             f"Message {number} has the role {shortened(role)}; use {', '.join(ROLES[:-1])} or"
             f" {ROLES[-1]}."

@@ -159,4 +159,4 @@ def exact_phrase(text: str, phrase: Text) -> Score:
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)
-    return verdict(match, f"found {match[0][:60]!r}" if match else "not found")
+    return verdict(match, f"found {match[0][:60]!r}" if match else f"{regex[:60]!r} not found")

@@ -121,7 +121,7 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     rows = [("records", f"{len(records):,}")]
     if run.manifest.get("command", "drift") == "drift":
         rows = [("conversations recorded", f"{count:,}{under}")]
-    rows += _turns(records)
+    rows += _turns(records)[run.manifest.get("command") == "logs" :]  # logs have no token limit
     # task samples have no turns
     rows += ending_lines([record for record in records if "turns" in record])
     rows += failure_lines(run.failures)
