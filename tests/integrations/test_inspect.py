@@ -321,7 +321,7 @@ def test_fields_that_change_nothing_are_accepted(model):
 
 def test_images_tools_and_other_event_loops_are_refused_by_name(model):
     image = ChatMessageUser(content=[ContentImage(image="data:image/png;base64,AA==")])
-    with pytest.raises(UsageError, match="read text alone, and a message holds 'image'"):
+    with pytest.raises(UsageError, match="read only text, and a message has 'image'"):
         ask(model, messages=[image])
     with pytest.raises(UsageError, match="call no tools, and the chat holds a message"):
         ask(model, messages=[*chat(), ChatMessageTool(content="42")])
