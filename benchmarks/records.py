@@ -129,7 +129,7 @@ RECORDS = (
         False,
         12,
     ),
-    Record("faster_layers", "benchmarks/faster_layers.py --out {out}", False, 3),
+    Record("faster_layers", "benchmarks/faster_layers.py --out {out}", False, 5),
     Record("decode_step", "benchmarks/decode_step.py --out {out}", False, 15),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),

@@ -131,13 +131,14 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
 
 
 def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
-    """Both rules are broken from round 2 on, even with the fix; one is kept without a prompt."""
+    """Both rules are broken in round 2, and by the fix mostly in round 1; one is uninformative."""
 
     class Losing(Shop):
         def text(self, job):
             messages = job.request.messages
             first = messages[0]["content"].startswith("Sign")
-            return "A discount." if len(messages) > 3 else "Take Robin" if first else "Take one."
+            lost = len(messages) > 3 or (job.request.methods and job.request.seed % 7)
+            return "A discount." if lost else "Take Robin" if first else "Take one."
 
     suite, settings = Suite("bot", (BOTH,), ("Hello.",)), drift.Settings(rounds=2, conversations=24)
     run = drift.run(Losing(), suite, tmp_path / "run", settings, ("none", "boost:factor=2"))
@@ -145,8 +146,7 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
     assert baseline.by_rule and baseline.is_uninformative("both", "price")
-    assert not baseline.is_uninformative("both", "signs")
-    assert baseline.is_uninformative(None, "price")
+    assert [baseline.is_uninformative(*k) for k in (("both", "signs"), (None, "price"))] == [0, 1]
     first, _, left_out, fix = opening(series, baseline)
     assert "In round 2, the agent follows “signs” less" in first and "price" not in first
     assert left_out == ("“price” is uninformative: it scores as well without the system prompt.")

@@ -121,7 +121,8 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     rows = [("records", f"{len(records):,}")]
     if run.manifest.get("command", "drift") == "drift":
         rows = [("conversations recorded", f"{count:,}{under}")]
-    rows += _turns(records)[run.manifest.get("command") == "logs" :]  # logs have no token limit
+    turns = _turns(records)
+    rows += turns[1:] if run.manifest.get("command") == "logs" else turns  # logs have no limit
     # task samples have no turns
     rows += ending_lines([record for record in records if "turns" in record])
     rows += failure_lines(run.failures)
