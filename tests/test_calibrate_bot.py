@@ -203,13 +203,16 @@ def test_uninformative_prompts_are_named(tmp_path):
     assert few.endswith("too few conversations to compare.")
 
 
-def test_the_baseline_of_a_calibration_is_asked_once_and_reported_from_then_on(tmp_path, capsys):
+def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, capsys):
     (tmp_path / "hotel.yaml").write_text(FILE)
     folder = tmp_path / "run"
     command = ["calibrate", "--suite", str(tmp_path / "hotel.yaml"), "--sweep", "boost:factor=2"]
-    command += ["--draws", "2", "--rounds", "1", "--ask-at", "1", "--max-new-tokens", "5"]
+    command += ["--draws", "5", "--rounds", "1", "--ask-at", "1", "--max-new-tokens", "5"]
     command += ["--questions", "4", "--out", str(folder)]
-    assert cli.main(command) == 0
+    assert cli.main([*command, "--baseline", "--dry-run"]) == 0
+    planned = "conversations asked without a prompt 10 10 10".split()
+    assert planned in [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert cli.main(command) == 0, "a dry run with fewer conversations is in the folder"
     plain = capsys.readouterr().out
     held = (folder / "stability" / "records.jsonl").read_bytes()
     told = "Without a system prompt the same probes score"
@@ -222,15 +225,6 @@ def test_the_baseline_of_a_calibration_is_asked_once_and_reported_from_then_on(t
     assert (folder / "stability" / "records.jsonl").read_bytes() == held
     assert cli.main(command) == 0
     assert told in capsys.readouterr().out and told in page_in(folder)
-    (planned,) = [part for part in dry_run(command, tmp_path, capsys) if "without a prompt" in part]
-    assert planned.split() == "conversations asked without a prompt 4 4 4".split()
-
-
-def dry_run(command, tmp_path, capsys):
-    """The lines of the plan of a new calibration."""
-    command = [*command[:-1], str(tmp_path / "planned"), "--baseline", "--dry-run"]
-    assert cli.main(command) == 0
-    return capsys.readouterr().out.splitlines()
 
 
 def page_in(folder: Path) -> str:

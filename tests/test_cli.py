@@ -362,8 +362,8 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
     assert main(command) == 0
     capsys.readouterr()
     for changed, sentence in (
-        (["--dtype", "bfloat16"], 'its dtype is "float32", this command\'s is "bfloat16"; choose'),
-        (["--temperature", "0.5"], "its temperature is 1.0, this command's is 0.5; choose"),
-        (["--system-as", "first-user"], 'its system_as is "role", this command\'s is "first-us'),
+        (["--dtype", "bfloat16"], 'dtype is "float32" there and "bfloat16" here; choose'),
+        (["--temperature", "0.5"], "temperature is 1.0 there and 0.5 here; choose"),
+        (["--system-as", "first-user"], 'system_as is "role" there and "first-user" here'),
     ):
         assert sentence in says(capsys, [*command, *changed], 2)

@@ -138,9 +138,9 @@ def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
     assert ran.returncode == 0, ran.stderr
     told = ran.stderr.splitlines()
     assert len(told) == 5 and "loading" not in ran.stderr
-    assert "drift holds another run: its rounds is 2" in told[0]
+    assert "drift holds another run: rounds is 2" in told[0]
     assert "drift holds a run of `holdfast drift`, not of `holdfast tasks`" in told[2]
-    assert "tasks holds another run: its samples is" in told[3]
+    assert "tasks holds another run: samples is" in told[3]
     assert "is not empty and is not a run (it holds 'mine.txt')" in told[4]
 
 

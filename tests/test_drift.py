@@ -260,7 +260,7 @@ def stop_after(rounds: int):
 
 def test_more_rounds_are_refused_with_the_reason(tmp_path):
     drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
-    says = r"its rounds is 3, this command's is 4 \(finished dialogs are recorded as text, .*\)"
+    says = r"rounds is 3 there and 4 here \(finished dialogs are recorded as text, .*\)"
     with pytest.raises(RecordsError, match=says):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=4))
 
@@ -281,7 +281,7 @@ def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
     assert len(drift.run(Scripted(), SUITE, tmp_path / "run", QUICK).records) == 5
     assert read_run(tmp_path / "run").manifest["identity"]["settings"]["adoption"] is True
     path.write_text(json.dumps(manifest))
-    with pytest.raises(RecordsError, match=r"its adoption is true, this command.s is false"):
+    with pytest.raises(RecordsError, match=r"adoption is true there and false here"):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, adoption=False))
 
 
@@ -295,7 +295,7 @@ def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp
         settings["divergence"] = measured
         (tmp_path / str(measured) / "manifest.json").write_text(json.dumps(manifest))
     assert len(drift.run(Scripted(), SUITE, tmp_path / "False", QUICK).records) == 5
-    with pytest.raises(RecordsError, match=r"its divergence is true, this command.s is false"):
+    with pytest.raises(RecordsError, match=r"divergence is true there and false here"):
         drift.run(Scripted(), SUITE, tmp_path / "True", QUICK)
 
 

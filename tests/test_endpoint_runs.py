@@ -215,7 +215,7 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
 
 def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
     begun(tmp_path)
-    says = r"this command's is 9; choose another folder with --out\.$"
+    says = r"there and 9 here; choose another folder with --out\.$"
     with pytest.raises(AnotherRun, match=says) as told:
         open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
     assert "repeat" not in str(told.value)
@@ -240,7 +240,7 @@ def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
     python = {**ABOUT, "command": "tasks", "argv": ""}
     with pytest.raises(AnotherRun, match=r"a run of `holdfast drift`, not of `holdfast tasks`"):
         open_run(tmp_path, other, python)
-    with pytest.raises(AnotherRun, match="its rounds is"):
+    with pytest.raises(AnotherRun, match="rounds is 8 there"):
         open_run(tmp_path, other, {**python, "command": ABOUT["command"]})
 
 

@@ -230,7 +230,7 @@ def test_selected_words_are_emphasised_and_released(browser, served):
         " box.setSelectionRange(3, 7)"
     )
     # the button may still offer to release the previous selection
-    label = "document.querySelector('#emphasise span').textContent === 'Hold on to this'"
+    label = "document.querySelector('#emphasise span').textContent === 'Emphasise this'"
     wait(browser, f"!document.querySelector('#emphasise').hidden && {label}")
     click(browser, "#emphasise")
     assert browser.execute_script(chips) == ["2959", "What"]

@@ -248,12 +248,12 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"rounds": 4}, "its rounds is 8, this command's is 4"),
-        ({"model": {**MODEL, "fingerprint": "cd"}}, 'its model.fingerprint is "ab12", this comman'),
-        ({"methods": ["none"]}, 'exponent=0.5"], this command\'s is ["none"]'),
-        ({"extra": True}, "its extra is not given, this command's is true"),
-        ({"rounds": True}, "its rounds is 8, this command's is true"),
-        ({"seed": ...}, "its seed is 0, this command's is not given"),
+        ({"rounds": 4}, "rounds is 8 there and 4 here"),
+        ({"model": {**MODEL, "name": "mine"}}, 'model.name is "default" there and "mine" here'),
+        ({"methods": ["none"]}, 'exponent=0.5"] there and ["none"] here'),
+        ({"extra": True}, "extra is not given there and true here"),
+        ({"rounds": True}, "rounds is 8 there and true here"),
+        ({"seed": ...}, "seed is 0 there and not given here"),
     ],
 )
 def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, message):
@@ -397,7 +397,7 @@ def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
     assert read_run(tmp_path).manifest["identity"] == newer
     older(tmp_path, record(0), identity=identity)
     newer["settings"]["pairs"] = "all"
-    with pytest.raises(RecordsError, match=r'its pairs is "random", this command.s is "all"'):
+    with pytest.raises(RecordsError, match=r'pairs is "random" there and "all" here'):
         open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
 
 
@@ -408,8 +408,8 @@ def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
     open_run(tmp_path, {**IDENTITY, "methods": ["none", "boost"]}, ABOUT, grows).close()
     assert read_run(tmp_path).manifest["identity"]["methods"] == [*METHODS, "boost"]
     for changed, told in (
-        ({"rounds": 9}, "its rounds is 8, this command's is 9 (dialogs are over); choose"),
-        ({"seed": 1}, "its seed is 0"),
+        ({"rounds": 9}, "rounds is 8 there and 9 here (dialogs are over); choose"),
+        ({"seed": 1}, "seed is 0 there"),
     ):
         with pytest.raises(RecordsError, match=re.escape(told)):
             open_run(tmp_path, {**IDENTITY, **changed}, ABOUT, grows)

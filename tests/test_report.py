@@ -395,7 +395,6 @@ HELPS = replace(FIXED, helps=True)
         (MODEL, {"conversations": 12, "replayed": True}, "replay 20 dialogs"),
         (MODEL, {"rounds": 1}, "use --rounds 8; one round cannot show drift"),
         (HELPS, {"cures": ("raise a", "let b")}, "Next: raise a, and let b, so that"),
-        (HELPS, {"scripted": True, "cures": ("raise a",)}, "serve the model with this fix"),
         (HELPS, {"never_followed": ("a", "b", "c")}, "the agent never follows “a” and “b” and 1"),
         (HELPS, {}, "holdfast serve --model m --default-method boost:factor=4"),
         (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),

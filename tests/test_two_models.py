@@ -87,9 +87,9 @@ def test_a_run_is_identified_by_its_user_model(tmp_path):
     assert run.manifest["identity"]["user_model"]["name"] == "Ada"
     again = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
     assert len(again.records) == QUICK.conversations
-    with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\", this command's is \"Bo\""):
+    with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\" there and \"Bo\""):
         drift.run(**two, cast=drift.Cast(user_model=Named("Bo")))
-    with pytest.raises(RecordsError, match=r"user_model is .*this command's is not given"):
+    with pytest.raises(RecordsError, match=r"user_model is .* there and not given here"):
         drift.run(**two)
     page = report.write([tmp_path / "two"], tmp_path / "page.html").read_text()
     assert "user model Ada" in page and "Two models talk" in page

@@ -77,7 +77,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, scripts, probe_a
 def test_another_file_is_another_run(tmp_path, scripts):
     drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast(scripts))
     scripts.write_text(json.dumps(["d1", "d2", "d3"]))
-    with pytest.raises(RecordsError, match="user_turns"):
+    with pytest.raises(RecordsError, match="user turns"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast(scripts))
 
 
@@ -139,4 +139,4 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     scripts.write_text(json.dumps(["d1", "d2"]))
     assert main(["calibrate", *options, *more, *sizes]) == 2
     error = capsys.readouterr().err
-    assert "its user_turns.fingerprint is" in error, error
+    assert "The user turns 'scripts.jsonl' have changed" in error, error

@@ -244,7 +244,10 @@ def demo_caption(name: str = "demo") -> str:
     }[name]
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]
-    page = f", [the whole page](RESULTS/{name}/report.html)" if name == "demo_real" else ""
+    page = other = ""
+    if name == "demo_real":
+        page = f", [the whole page](RESULTS/{name}/report.html)"
+        other = " Another processor rounds differently, so it samples other replies."
     return (
         f"*What `make {target}` measures: {record['conversations']} conversations of"
         f" {record['rounds']} rounds on {subject}. Without a fix, stability falls from"
@@ -253,7 +256,7 @@ def demo_caption(name: str = "demo") -> str:
         f" {fixed[-1]['mean']:.2f}. The fix gains {interval(gains['over_all_rounds'])} over all"
         f" rounds and {interval(gains['last_round'])} in the last (95 % intervals). It took"
         f" {record['processor_seconds'] / 60:.1f} minutes of processor time"
-        f" ([record](RESULTS/{name}.json){page}).*"
+        f" ([record](RESULTS/{name}.json){page}).{other}*"
     )
 
 

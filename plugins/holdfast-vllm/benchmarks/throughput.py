@@ -56,7 +56,7 @@ class Case:
         context: tokens of each prompt.
         tokens: of each reply: enough for steps in which all rows draw, while prompts are read in
             chunks.
-        span: tokens of each prompt that are held on to.
+        span: tokens of each prompt that are emphasised.
     """
 
     rows: int

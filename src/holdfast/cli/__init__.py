@@ -33,7 +33,7 @@ from holdfast.cli import (
     tasks,
     trace,
 )
-from holdfast.cli.options import RunFolder, add_command
+from holdfast.cli.options import HelpFormatter, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
@@ -110,19 +110,21 @@ def parser() -> argparse.ArgumentParser:
 def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     made = _Parser(
         prog="holdfast",
+        usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and stop it.",
         epilog="Try: holdfast drift",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     version, text = f"holdfast {__version__}", "print the version and leave"
     made.add_argument("--version", action="version", version=version, help=text)
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = made.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", prog="holdfast"
+    )
     for command in COMMANDS:
         add_command(commands, command)
     return made, commands.choices
 
 
-_METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
 _REWORDED = (  # argparse's messages
     (r"^argument (.+?): expected one argument", r"\1 needs a value"),
     (r"^argument (.+?): expected", r"\1 needs"),
@@ -138,11 +140,6 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **named):
         super().__init__(**{**named, "allow_abbrev": False})
 
-    def add_argument(self, *names, **named) -> argparse.Action:
-        if (kind := named.get("type", named.get("action"))) in _METAVARS:
-            named.setdefault("metavar", _METAVARS[kind])
-        return super().add_argument(*names, **named)
-
     def error(self, message: str) -> NoReturn:
         """Raises argparse's message as a `UsageError`."""
         for pattern, words in _REWORDED:
@@ -152,7 +149,7 @@ class _Parser(argparse.ArgumentParser):
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
         """Raises a `UsageError` about leftover words, with the option that was likely meant."""
         misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
-        known = re.findall(r"(?<![\w-])--([a-z][a-z-]*)", self.format_usage())
+        known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
         hint = f"see `{self.prog} --help`."
         if misspelt:
             if near := difflib.get_close_matches(misspelt[0].lstrip("-"), known, n=1):

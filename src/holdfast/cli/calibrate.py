@@ -36,9 +36,9 @@ from holdfast.study.capability import Capability, load_capability
 
 DESCRIPTION = (
     "Sweeps the strength of every method. For each setting it measures stability (all"
-    " ordered pairs of one prompt per category; a single\nprompt with the suite's"
+    " ordered pairs of one prompt per category; a single prompt with the suite's"
     " personas) and a capability, asked in the middle of the same dialogs. It plots one"
-    " against the other,\nand recommends the most stable setting within a budget, where"
+    " against the other, and recommends the most stable setting within a budget, where"
     " the evidence allows.\nLi et al. 2024, section 6.3, Figures 5 and 6."
 )
 

@@ -43,9 +43,13 @@ EXAMPLES = """examples:
   holdfast check prompts.yaml --budget 100 --error 0.1 --junit checks.xml --out runs/check
   holdfast check prompts.yaml --against runs/main --out runs/branch
 
-Exit codes: 0 every prompt passes; 1 one fails; 2 the command is malformed; 3 none fails and one is
-undecided within the budget; 4 it could not be done (no model, no answer, a damaged run).
-docs/checking.md says what a verdict means. Repeating a command resumes it."""
+Exit codes:
+  0  every prompt passes
+  1  one fails
+  2  the command is malformed
+  3  none fails and one is undecided within the budget
+  4  the check could not be done (no model, no answer, a damaged run)
+“A test for CI” in the documentation says what a verdict means. Repeating a command resumes it."""
 
 
 class _CheckSuite(Options):

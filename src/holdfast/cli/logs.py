@@ -23,9 +23,14 @@ EXAMPLES = """examples:
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
-Formats: OpenAI messages, OpenAI Responses, Anthropic messages, ShareGPT, Langfuse, Phoenix, Claude
-Code and Codex; docs/logs.md shows each. Exit codes: 0, or with --min-adherence or --against: 1 a
-rule fails, 3 one is undecided, 4 the logs could not be scored; 2 the command is malformed."""
+Formats: OpenAI messages, OpenAI Responses, Anthropic messages, ShareGPT, Langfuse, Phoenix, Claude\
+ Code and Codex; “Logs of real dialogs” in the documentation shows each.
+Exit codes:
+  0  the logs are scored; with --min-adherence or --against, every rule passes
+  1  a rule fails
+  2  the command is malformed
+  3  a rule is undecided
+  4  the logs could not be scored"""
 
 
 class _LogsFiles(Options):

@@ -2,7 +2,7 @@
 
 import argparse
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
@@ -21,6 +21,7 @@ class Options(BaseModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
     exclusive: ClassVar[bool] = False  # whether exactly one of the fields must be given
+    title: ClassVar[str] = ""  # of their section in the help; "" is the first, "options"
 
 
 class Arg:
@@ -59,14 +60,35 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
         help=command.summary,
         description=command.description or None,
         epilog=command.examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         **command.parser,
     )
+    sections: dict[str, argparse._ActionsContainer] = {"": parser}
     for model in command.options:
-        group = parser.add_mutually_exclusive_group(required=True) if model.exclusive else parser
+        if model.title not in sections:
+            sections[model.title] = parser.add_argument_group(model.title)
+        group = sections[model.title]
+        if model.exclusive:
+            group = group.add_mutually_exclusive_group(required=True)
         for name, option in model.model_fields.items():
             _add_option(group, name, option)
     parser.set_defaults(run=command.run, default=parser.get_default, **command.defaults)
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help with a usage of one line, wrapped paragraphs, and indented lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        lines = text.split("\n")
+        return "\n".join(fill(line, width, "") if line[:1].strip() else line for line in lines)
+
+    def _format_usage(self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any):
+        needed = [action for action in actions if action.required or not action.option_strings]
+        if usage:
+            return super()._format_usage(usage, actions, groups, prefix)
+        short = super()._format_usage(usage, needed, [], prefix).rstrip()
+        return f"{short} [options]\n\n"
 
 
 def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo) -> None:
@@ -74,6 +96,8 @@ def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo
     more = {**_parsing(option.annotation), **arg.more}
     if "action" in arg.more:
         more.pop("type", None)
+    if (kind := more.get("type", more.get("action"))) in _METAVARS:
+        more.setdefault("metavar", _METAVARS[kind])
     text, default = option.description or "", None if option.is_required() else option.default
     if not (default is None or default is False or "(default" in text):
         shown = f"default: {f'{default:g}' if isinstance(default, float) else default}"
@@ -112,7 +136,9 @@ class RunFolder(argparse.Action):
         folder = Path(values)
         if folder.is_file() or folder.suffix in (".yaml", ".yml"):
             what = "is a file" if folder.is_file() else f"ends in {folder.suffix}"
-            suite = folder.suffix in (".yaml", ".yml") and "--suite" in parser.format_usage()
+            suite = (
+                folder.suffix in (".yaml", ".yml") and "--suite" in parser._option_string_actions
+            )
             hint = (
                 f"did you mean --suite {values}?" if suite else "name one, such as --out runs/mine."
             )
@@ -120,6 +146,7 @@ class RunFolder(argparse.Action):
         setattr(namespace, self.dest, folder)
 
 
+_METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
 OutFolder = Annotated[Path, Arg(action=RunFolder)]
 EngineOptions = Annotated[list[str] | None, Arg("NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
@@ -129,6 +156,8 @@ SuiteName = Annotated[str, Arg("starter|everyday|core|bot|li2024:PATH|sys-ifeval
 
 class PlacementOptions(Options):
     """Where and how a local model is loaded."""
+
+    title = "a model that runs here"
 
     device: str | None = None
     """cpu, cuda, ... (default: CUDA if there is one)"""
@@ -144,16 +173,18 @@ class PlacementOptions(Options):
 class EndpointOptions(Options):
     """Options that apply only to a model behind a URL."""
 
+    title = "a model behind a URL"
+
     endpoint_model: Annotated[str | None, Arg("NAME")] = None
-    """with a URL: the model's name there (default: the one it lists, if only one)"""
+    """the model's name there (default: the one it lists, if only one)"""
     api_key_env: Annotated[str, Arg("VAR")] = "OPENAI_API_KEY"
-    """with a URL: the environment variable with the API key"""
+    """the environment variable with the API key"""
     concurrency: int = 8
-    """with a URL: requests in flight per server"""
+    """requests in flight per server"""
     timeout: Annotated[float, Arg("SECONDS")] = 120.0
-    """with a URL: seconds to wait for an answer while the server is silent"""
+    """seconds to wait for an answer while the server is silent"""
     requests_per_minute: Annotated[float | None, Arg("N")] = None
-    """with a URL: the most requests per minute, including retries (default: no limit)"""
+    """the most requests per minute, including retries (default: no limit)"""
 
 
 class _NamedModel(Options):
@@ -168,6 +199,8 @@ class _NamedModel(Options):
 
 
 class _RowOptions(Options):
+    title = PlacementOptions.title
+
     chat_template: Annotated[str | None, Arg("plain|FILE")] = None
     """in place of the model's own: a Jinja file, or plain, which lets a base model continue the
     messages as one text"""
@@ -196,6 +229,8 @@ class SeedOptions(Options):
 class DrawOptions(SeedOptions):
     """How replies are drawn."""
 
+    title = "replies"
+
     temperature: float = Sampling.temperature
     """sampling temperature; 0 takes the likeliest token"""
     top_p: float = Sampling.top_p
@@ -214,11 +249,13 @@ class SystemOptions(Options):
 class RayOptions(Options):
     """A Ray cluster to work on."""
 
+    title = "a Ray cluster"
+
     ray: Annotated[str | None, Arg("ADDRESS", nargs="?", const="")] = None
     """run copies of the model on the Ray cluster at HOST:PORT, or auto (default: RAY_ADDRESS,
     else only this machine)"""
     replicas: Annotated[int | None, Arg("N")] = None
-    """with --ray: how many copies (default: one per GPU, or per machine without GPUs)"""
+    """how many copies (default: one per GPU, or per machine without GPUs)"""
 
 
 class RoundsOptions(Options):
@@ -231,16 +268,16 @@ class RoundsOptions(Options):
 class UserTurnsOptions(Options):
     """Scripted user messages."""
 
+    title = "the user's side"
+
     user_turns: Annotated[str | None, Arg("everyday|FILE.jsonl")] = None
     """scripted user messages in place of a user model: a JSON list of strings per line, one
     dialog each; everyday is 40 bundled dialogs"""
 
 
-class ConversationOptions(UserTurnsOptions, SystemOptions, RoundsOptions):
-    """The protocol of probed conversations, and who plays the user."""
+class UserOptions(UserTurnsOptions):
+    """Who plays the user."""
 
-    allow_code: bool = False
-    """allow the suite to use Python functions as measures"""
     user_prompt: Literal["auto", "suite", "persona", "empty"] = "auto"
     """the user model's system prompt: another prompt of the suite, a persona, or none (default: a
     persona if there are any, else another prompt if there is one)"""
@@ -252,6 +289,15 @@ class ConversationOptions(UserTurnsOptions, SystemOptions, RoundsOptions):
     """with a URL as --user-model: the model's name there (default: the one it lists)"""
     user_api_key_env: Annotated[str | None, Arg("VAR")] = None
     """with a URL as --user-model: the variable with its API key (default: that of --model)"""
+
+
+class ConversationOptions(SystemOptions, RoundsOptions):
+    """The protocol of probed conversations."""
+
+    title = "conversations"
+
+    allow_code: bool = False
+    """allow the suite to use Python functions as measures"""
     probes_per_round: int = Settings.probes_per_round
     """probes per prompt in every round"""
     probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
@@ -275,13 +321,15 @@ class ConversationOptions(UserTurnsOptions, SystemOptions, RoundsOptions):
 class DryRunOptions(Options):
     """`--dry-run`, and the prices of an endpoint."""
 
+    title = "a dry run"
+
     dry_run: bool = False
     """run only the first few conversations (or samples), which are kept, estimate the whole
     command, and stop"""
     price_in: Annotated[float | None, Arg("PRICE")] = None
-    """with --dry-run: the price of a million tokens read, in any currency"""
+    """the price of a million tokens read, in any currency"""
     price_out: Annotated[float | None, Arg("PRICE")] = None
-    """with --dry-run: the price of a million tokens written, in any currency"""
+    """the price of a million tokens written, in any currency"""
 
 
 class ReportOptions(Options):
@@ -292,4 +340,7 @@ class ReportOptions(Options):
 
 
 # for commands that run the benchmark, in the order of the help
-BENCHMARK = (ConversationOptions, DrawOptions, RayOptions, DryRunOptions, ReportOptions)
+BENCHMARK = (
+    *(ConversationOptions, UserOptions, DrawOptions),
+    *(RayOptions, DryRunOptions, ReportOptions),
+)

@@ -103,5 +103,5 @@ def print_run(run: RunData) -> None:
         print(f"{name[0].upper()}{name[1:]}: {line}.")
     seconds = round(sum(record["seconds"] for record in run.records))
     unit, size = next((u, s) for u, s in _UNITS if seconds >= 2 * s or s == 1)
-    print(f"Took {count_of(round(seconds / size), unit)}.")
+    print(f"The conversations took {count_of(round(seconds / size), unit)} in all.")
     print(f"\n{next_line(run)}")

@@ -217,6 +217,6 @@ FIT = Command(
     run_fit,
     (_FitOptions, options.LocalModelOptions, options.PlacementOptions),
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"
-    " file\nthat works with this model and this method only (docs/methods.md).",
+    " file that works with this model and this method only (see “Methods” in the documentation).",
     FIT_EXAMPLES,
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.common.progress import Watch
 
-# seconds until the title and the first plain line, and between later lines
+# seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
 _CONTROL, _SURROGATE = (
@@ -119,10 +119,13 @@ class Bar:
         if self.over.wait(BEGINS):
             return
         self._begin()
-        wait = FIRST
-        while not self.terminal and not self.over.wait(wait):
-            note(self.line())
-            wait = EVERY
+        wait = BEGINS if self.terminal else FIRST
+        while not self.over.wait(wait):
+            if self.terminal:
+                self.bar.refresh()  # the elapsed time goes on while a long step does not end
+            else:
+                note(self.line())
+                wait = EVERY
 
 
 def duration(seconds: float) -> str:

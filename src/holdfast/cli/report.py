@@ -54,7 +54,7 @@ COMMAND = Command(
     run,
     (_ReportOptions,),
     "Writes one self-contained page, with its figures as SVG and PNG files beside it, and prints"
-    " what\n`holdfast drift` printed of each run.",
+    " what `holdfast drift` printed of each run.",
     "examples:\n  holdfast report runs/fix --out report.html\n  holdfast report runs/main"
     " runs/control --out both.html",
 )
@@ -64,7 +64,7 @@ EXPORT = Command(
     run_export,
     (_ExportRun, _ExportFormat),
     "Writes a run's records as one tidy table, a row for each probe of each round of each"
-    " conversation (docs/runs.md has the columns).",
+    " conversation. “Run folders” in the documentation lists the columns.",
     "examples:\n  holdfast export runs/fix --csv probes.csv\n"
     "  holdfast export runs/fix --parquet probes.parquet",
 )

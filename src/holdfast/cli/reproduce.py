@@ -99,7 +99,7 @@ COMMAND = Command(
     (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions),
     description=(
         "Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et"
-        " al. 2024, PASTA (zhang2024), and writes one page:\neach figure, the paper's claims in"
+        " al. 2024, PASTA (zhang2024), and writes one page: each figure, the paper's claims in"
         " our words, and whether this run supports them, contradicts them or cannot tell."
         " Repeating the command resumes it."
     ),

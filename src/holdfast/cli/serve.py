@@ -38,8 +38,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 DESCRIPTION = (
-    "Serves a chat model to OpenAI's clients, each request steered as it asks"
-    " (docs/serving.md).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
+    "Serves a chat model to OpenAI's clients, each request steered as it asks (see “Serving” in the"
+    " documentation).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
     " at once."
 )
 

@@ -17,7 +17,7 @@ from holdfast.report.tasks import table, tasks_page
 
 DESCRIPTION = (
     "JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
-    " prompting baselines on the unsteered\nmodel, and steering methods on the zero-shot"
+    " prompting baselines on the unsteered model, and steering methods on the zero-shot"
     " prompt, on the same samples. Greedy decoding. Repeating a command resumes it."
 )
 

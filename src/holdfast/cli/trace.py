@@ -118,7 +118,7 @@ COMMAND = Command(
         options.ReportOptions,
     ),
     "Reads the attention mass on the system prompt at every generated token of self-chats, in every"
-    " head (Li et al. 2024, Figure 4),\ncompares it with even attention, and says whether low mass"
+    " head (Li et al. 2024, Figure 4), compares it with even attention, and says whether low mass"
     " goes with lost probes.",
     "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
     "     two models side by side (Figure 8)",
@@ -135,7 +135,7 @@ GEOMETRY = Command(
         options.ReportOptions,
     ),
     "Draws the norms of a model's embeddings (Li et al. 2024, Figure 7), and reads the effective"
-    " dimension and the\nopening angle of its hidden states over self-chats.",
+    " dimension and the opening angle of its hidden states over self-chats.",
     "examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct"
     " --conversations 40",
 )

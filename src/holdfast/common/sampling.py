@@ -1,6 +1,7 @@
 """How the tokens of a reply are sampled, and why it stopped; does not import torch."""
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from holdfast.common.ranges import Range, whole_number
 
@@ -30,3 +31,11 @@ class Sampling:
         whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "top_p", top_p)
+
+
+class SamplingValues(TypedDict, total=False):
+    """Values of `Sampling` given by name."""
+
+    temperature: float
+    top_p: float
+    max_new_tokens: int

@@ -21,7 +21,7 @@ from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.drift.work import Recorder, Talks, TwoModels
 from holdfast.errors import UsageError
-from holdfast.methods import Method, read_methods
+from holdfast.methods import Method, Methods, read_methods
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
 from holdfast.models.served import same_served
@@ -50,7 +50,7 @@ def run(
     suite: Suite | str,
     out: Path | str,
     settings: Settings = Settings(),
-    methods: Sequence[Sequence[Method] | Method | str] = ((),),
+    methods: Sequence[Methods] = ((),),
     *,
     cast: Cast = Cast(),
     running: Running = Running(),
@@ -122,7 +122,7 @@ def check_folder(
     suite: Suite,
     out: Path | str,
     settings: Settings,
-    methods: Sequence[Sequence[Method] | Method | str],
+    methods: Sequence[Methods],
     given: Dialogs | UserTurns | None = None,
     command: str = "",
 ) -> None:
@@ -142,7 +142,7 @@ def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
     return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use only its session
 
 
-def _by_spec(methods: Sequence[Sequence[Method] | Method | str]) -> dict[str, tuple[Method, ...]]:
+def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     chosen: dict[str, tuple[Method, ...]] = {}

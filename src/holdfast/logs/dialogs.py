@@ -101,8 +101,8 @@ def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
     if not dialogs:
         first = f" (the first problem: {problems[0]})" if problems else ""
         raise UsageError(
-            f"There is no dialog in {', '.join(map(str, paths))}{first}; docs/logs.md shows what is"
-            " read, and --format says which it is."
+            f"There is no dialog in {', '.join(map(str, paths))}{first}; “Logs of real dialogs”"
+            " in the documentation shows what is read, and --format names one of the formats."
         )
     counted = {name: count for name, count in formats.items() if count}
     return Logs(tuple(dialogs), tuple(problems), counted, digest.hexdigest())

@@ -41,6 +41,7 @@ from holdfast.methods.registry import catalogue, schema
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
 from holdfast.methods.spec import (
+    Methods,
     Sweep,
     is_file,
     parse,

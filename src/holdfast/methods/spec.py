@@ -246,6 +246,9 @@ def _spell_value(value: object) -> str:
     return number.removesuffix(".0")
 
 
+Methods = Sequence[Method | str] | Method | str  # what `read_methods` takes
+
+
 def read_methods(given: object) -> tuple[Method, ...]:
     """The methods that `given` stands for.
 

@@ -16,7 +16,16 @@ from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
-from holdfast.methods import Ability, Kind, Method, Shape, of_kind, read_methods, states_methods
+from holdfast.methods import (
+    Ability,
+    Kind,
+    Method,
+    Methods,
+    Shape,
+    of_kind,
+    read_methods,
+    states_methods,
+)
 from holdfast.models.capabilities import LOCAL, check_requirements, why_unreached
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generates, stream_reply
@@ -58,7 +67,7 @@ class LocalModel(Generates):
         self,
         messages: Messages,
         replies: Sequence[str],
-        methods: Sequence[Method] = (),
+        methods: Methods = (),
         *,
         emphasis: Sequence[Part] = (),
         marks: bool = False,
@@ -73,7 +82,7 @@ class LocalModel(Generates):
         return stream_reply(self.session().generate, self.tokenizer, request, tell)
 
     def rehearse(
-        self, messages: Messages, methods: Sequence[Method], *, emphasis: Sequence[Part] = ()
+        self, messages: Messages, methods: Methods, *, emphasis: Sequence[Part] = ()
     ) -> tuple[Method, ...]:
         """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn."""
         return self.session().rehearse(Request(messages, methods, emphasis=emphasis)).methods

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
-from holdfast.common.sampling import Sampling
+from holdfast.common.sampling import Sampling, SamplingValues
 from holdfast.errors import RequestFailed
-from holdfast.methods import Ability, Method
+from holdfast.methods import Ability, Method, Methods
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
@@ -28,18 +28,23 @@ class Generates(Protocol):
     def generate(
         self,
         messages: Messages,
-        methods: Sequence[Method] = (),
+        methods: Methods = (),
         sampling: Sampling = Sampling(),
         seed: int = 0,
         *,
         emphasis: Sequence[Part] = (),
         marks: bool = False,
+        **values: Unpack[SamplingValues],
     ) -> Reply:
         """Answers one chat; see `Request` for the arguments, and `generate_batch`.
+
+        Args:
+            values: `temperature`, `top_p` and `max_new_tokens`, in place of those of `sampling`.
 
         Raises:
             UsageError: a method needs a system prompt or emphasis, and a request has neither.
         """
+        sampling = replace(sampling, **values)
         request = Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)
         request.check_span()
         return self.generate_batch([request])[0]

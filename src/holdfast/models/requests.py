@@ -11,7 +11,7 @@ from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, check_mes
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, shortened
-from holdfast.methods import Kind, Method, holds_span, kind_of, read_methods, spell
+from holdfast.methods import Kind, Method, Methods, holds_span, kind_of, read_methods, spell
 
 if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
@@ -126,7 +126,7 @@ class Request:
         def __init__(
             self,
             messages: Messages,
-            methods: Sequence[Method | str] | Method | str = (),
+            methods: Methods = (),
             sampling: Sampling = Sampling(),
             seed: int = 0,
             conversation_seed: int | None = None,

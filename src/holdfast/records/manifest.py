@@ -121,13 +121,16 @@ def _another_run(
             f"{folder} holds a run of `holdfast {words[0]}`, not of `holdfast {words[1]}`;"
             f" choose another folder with --out{repeat}."
         )
-    if name in ("suite_fingerprint", "model_fingerprint"):
-        kind = name.removesuffix("_fingerprint")
+    if name.endswith("fingerprint"):
+        kind = name[: -len("_fingerprint")]
+        changed = manifest["identity"].get(kind)
+        title = changed["name"] if isinstance(changed, dict) else changed
+        have = "have" if kind in ("user_turns", "dialogs") else "has"
         seen = f" (from {is_there} to {is_here})" if kind == "model" else ""
         return AnotherRun(
-            f"The {kind} {manifest['identity'].get(kind)!r} has changed since the run in"
-            f" {folder}{seen}; choose another folder with --out, or undo the change to resume that"
-            " run."
+            f"The {kind.replace('_', ' ')}{f' {title!r}' if title else ''} {have} changed since the"
+            f" run in {folder}{seen}; choose another folder with --out, or undo the change to"
+            " resume that run."
         )
     if name in ("logs", "rules"):
         return AnotherRun(
@@ -137,8 +140,8 @@ def _another_run(
     setting = parts[-1] if parts[0] in ("settings", "plan") else name
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
     return AnotherRun(
-        f"{folder} holds another run: its {setting} is {_short(is_there)}, this command's is"
-        f" {_short(is_here)}{reason}; choose another folder with --out{repeat}."
+        f"{folder} holds another run: {setting} is {_short(is_there)} there and"
+        f" {_short(is_here)} here{reason}; choose another folder with --out{repeat}."
     )
 
 

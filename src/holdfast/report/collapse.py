@@ -45,14 +45,16 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
 
 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
-    """Ways to keep the conversations of a run from breaking down, if many do."""
+    """Ways to keep self-chats from breaking down, if many do; given user messages cannot derail."""
     counted = [count_turns(item.records) for item in series]
-    kinds = {kind for item in series for record in item.records for kind in record}
+    if {"replayed", "scripted"} & {
+        kind for item in series for chat in item.records for kind in chat
+    }:
+        return []
     cures = []
     if any(counts.share("cut") >= MANY_CUT for counts in counted):
         cures.append("raise --max-new-tokens")
-    broken = any(counts.share("broken") >= MANY_BROKEN for counts in counted)
-    if broken and not kinds & {"replayed", "scripted"}:
+    if any(counts.share("broken") >= MANY_BROKEN for counts in counted):
         cures.append(
             "let another model play the user (--user-model), give it a --persona, or script what"
             " it says (--user-turns)"

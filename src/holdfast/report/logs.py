@@ -73,7 +73,7 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             sentences.append(
                 f"{least.survival.broken} of {count_of(total, 'dialog')} break it at least once; "
                 + (
-                    f"half have by turn {least.survival.median}."
+                    f"half of all dialogs have broken it by turn {least.survival.median}."
                     if least.survival.median
                     else "more than half never do."
                 )

@@ -28,7 +28,6 @@ class Finding:
     suite: str = "starter"  # as written in a command
     endpoint: bool = False  # another program runs the model, so `holdfast serve` does not load it
     replayed: bool = False  # the conversations are recorded dialogs, so their number is fixed
-    scripted: bool = False  # the user's messages are given, so no reply can derail them
     conversations: int = MIN_SAMPLES  # of the first series, like `rounds`
     rounds: int = 8
     drifts: bool = False  # its stability clearly falls
@@ -46,7 +45,7 @@ def next_step(finding: Finding) -> str:
     more = "replay {} dialogs" if finding.replayed else "repeat the command with --conversations {}"
     if finding.cut_off:
         return f"Next: {CURE}."
-    if finding.cures and not (finding.helps and finding.scripted):
+    if finding.cures:
         return f"Next: {', and '.join(finding.cures)}, so that the conversations do not break down."
     if finding.conversations < MIN_SAMPLES:
         return f"Next: {more.format(MIN_SAMPLES)}, the fewest for a verdict."
@@ -58,7 +57,10 @@ def next_step(finding: Finding) -> str:
         names += f" and {rest} more" if rest > 0 else ""
         return f"Next: reword the prompt or use another model, for the agent never follows {names}."
     if finding.helps and finding.endpoint:
-        return f"Next: send {finding.fix} with every request to your server (docs/serving.md)."
+        return (
+            f"Next: send {finding.fix} with every request to your server (see “Serving” in the"
+            " documentation)."
+        )
     if finding.helps:
         command = f"holdfast serve{finding.model} --default-method {shlex.quote(finding.fix)}"
         return f"Next: serve the model with this fix: {command}"
@@ -94,7 +96,6 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         suite=shlex.quote(_option(words, "--suite") or "starter"),
         endpoint=model.startswith(("http://", "https://", "vllm:")),
         replayed="dialogs" in identity,
-        scripted=any("scripted" in record for record in first.records),
         conversations=len(first.records),
         rounds=first.rounds,
         drifts=drifts,

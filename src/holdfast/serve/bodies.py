@@ -255,7 +255,7 @@ class SpanFields(Body):
 
     model: Name | None = Field(None, description="Without it, the model that is served.")
     emphasis: list[Text | Occurrence | Characters] = Field(
-        [], max_length=64, description="Held on to in place of the system prompt."
+        [], max_length=64, description="The text to emphasise in place of the system prompt."
     )
     marks: bool = Field(False, description="Whether `*like this*` is emphasis, `\\*` an asterisk.")
     system_as: Literal["role", "first-user"] = Field(

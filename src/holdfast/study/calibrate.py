@@ -6,6 +6,7 @@ dialogs: after the rounds before `ask_at`, under the same methods. The records a
 folders, `stability` and `capability`; both can be resumed.
 """
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +41,16 @@ COMPATIBILITY = records.Compatibility(
     reasons={
         "settings.conversations": "the questions are shared out among the conversations",
         "plan.draws": "the questions are shared out among the conversations",
+    },
+)
+
+
+# conversations may be added before their questions are asked, as after `--dry-run`
+_STABILITY = dataclasses.replace(
+    COMPATIBILITY,
+    joins={
+        **COMPATIBILITY.joins,
+        "settings.conversations": lambda there, here: here if here >= there else None,
     },
 )
 
@@ -125,7 +136,7 @@ def check_folder(
     chats = settled(suite, settings_for(suite, plan), plan.user_turns)
     known = {"settings": {"conversations": chats.conversations}}
     known |= identity_of_given(plan.user_turns)
-    records.refuse_another(Path(out) / "stability", known, COMPATIBILITY)
+    records.refuse_another(Path(out) / "stability", known, _STABILITY)
     records.refuse_another(Path(out) / "capability", asked_for, COMPATIBILITY)
     return asked_for
 

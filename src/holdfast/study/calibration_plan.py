@@ -166,12 +166,9 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
 
 def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     """The draws of the calibration in the folder; else at least 5, enough for 60 conversations."""
-    folder = Path(out) / "stability"
+    folder = Path(out) / "capability"  # `--dry-run` makes only stability/, with fewer conversations
     if (folder / MANIFEST).is_file():
-        settings = read_manifest(folder)["identity"].get("settings", {})
-        draws, rest = divmod(settings.get("conversations", 0), pairs_of(suite))
-        if draws and not rest:
-            return draws
+        return read_manifest(folder)["identity"]["plan"]["draws"]
     return max(Plan().draws, math.ceil(MEANT / pairs_of(suite)))
 
 

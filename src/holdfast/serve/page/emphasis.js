@@ -1,4 +1,4 @@
-// Emphasis: words that the reader selects, to be held on to in place of the system prompt.
+// Emphasis: words that the reader selects, which steering uses in place of the system prompt.
 // Sent messages are painted by the CSS highlight registry, so that their tokens stay as they are;
 // text boxes have their words once more behind them, with marks.
 
@@ -73,7 +73,7 @@ export function emphasisTool(state, changed) {
     if (!selected) return;
     const { text, emphasis } = passageOf(state(), selected.name);
     const removes = toggled(text, emphasis, selected.range).length < emphasis.length;
-    tool.firstElementChild.textContent = removes ? "Let go" : "Hold on to this";
+    tool.firstElementChild.textContent = removes ? "Remove emphasis" : "Emphasise this";
     const { top, bottom, left } = selected.box;
     const above = top - tool.offsetHeight - 6;
     const most = innerWidth - tool.offsetWidth - 8;

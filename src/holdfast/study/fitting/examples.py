@@ -66,11 +66,11 @@ def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
         except (ValueError, TypeError, KeyError, HoldfastError) as error:
             raise UsageError(
                 f"Line {number} of {str(path)!r} is no example ({type(error).__name__}: {error});"
-                " docs/methods.md has its form."
+                " see “Methods” in the documentation for its form."
             ) from None
         count += 1
     if not count:
-        raise UsageError(f"The data {str(path)!r} has no lines; docs/methods.md has their form.")
+        raise UsageError(f"The data {str(path)!r} has no lines; write at least one example.")
 
 
 @dataclass(frozen=True)
