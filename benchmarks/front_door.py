@@ -30,7 +30,7 @@ from holdfast.records import read_run
 FIX = "split-softmax:exponent=0.7,heads=20-29.0-8"
 MEASURE = (
     "holdfast drift --model smollm2 --suite examples/luna.yaml --user-turns everyday"
-    " --conversations 24 --temperature 0.7 --max-new-tokens 60 --out runs/luna"
+    " --conversations 24 --max-new-tokens 60 --out runs/luna"
 )
 LOGS = "holdfast logs runs/luna.jsonl --suite examples/luna.yaml --out runs/luna-logs"
 SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
@@ -42,6 +42,14 @@ CHAT = [
 WIDTH = 1100
 HEIGHTS = {"page": 1500, "terminal": 620, "playground": 820}
 MOST_BYTES = 300_000
+SET_DRAWING = """
+for (const label of document.querySelectorAll("#columns label"))
+  for (const [name, value] of Object.entries(arguments[0]))
+    if (label.textContent.trim() === name) {
+      const input = label.querySelector("input");
+      input.value = value;
+      input.dispatchEvent(new Event("input"));
+    }"""
 TERMINAL = """<body style="margin:0;background:#14181f;color:#d7dce2">
 <pre style="margin:18px 22px;white-space:pre-wrap;font:14px/1.45 monospace">{text}</pre>"""
 
@@ -142,8 +150,10 @@ def take_pictures(folder: Path, terminal: list[str]) -> None:
         browser.find_element(By.CSS_SELECTOR, "textarea#system").clear()
         browser.find_element(By.CSS_SELECTOR, "textarea#system").send_keys(CHAT[0]["content"])
         browser.find_element(By.CSS_SELECTOR, "textarea#draft").send_keys(CHAT[1]["content"])
+        browser.execute_script(SET_DRAWING, {"temperature": 0, "longest reply, tokens": 50})
         browser.find_element(By.CSS_SELECTOR, "#send").click()
         time.sleep(20)  # until both columns have answered, on a small machine
+        browser.execute_script("window.scrollTo(0, 0)")
         save(browser, folder, "playground")
     finally:
         browser.quit()

@@ -414,7 +414,7 @@ def test_the_next_step_fits_what_was_found(found, changed, said):
 def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     records = [record(i, [1.0, float(i % 4 == 0)]) for i in range(40)]
     records += [record(i, [1.0, 1.0], method="m") for i in range(40)]
-    about = {"command": "drift", "argv": "holdfast drift --model 'a b' --suite=x.yaml"}
+    about = {"command": "drift", "argv": "holdfast drift --model 'a b' --suite=x.yaml --top-p 1"}
     with open_run(tmp_path, {}, about) as run:
         for item in records:
             run.append(item)
@@ -423,7 +423,8 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     assert (found.model, found.suite, found.fix) == (" --model 'a b'", "x.yaml", "m")
     assert found.drifts and found.helps and not found.is_steady
     alone = finding_of(run, read_series(run)[:1])
-    assert alone.drifts and not alone.fix and "calibrate --model 'a b'" in next_step(alone)
+    assert alone.drifts and not alone.fix
+    assert "calibrate --model 'a b' --suite x.yaml --top-p 1" in next_step(alone)
 
 
 def test_the_number_of_conversations_needed_for_a_verdict(tmp_path):

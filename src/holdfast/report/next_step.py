@@ -18,6 +18,7 @@ _MATTERS = 0.1  # smaller changes do not count as drift
 _MOST = 100  # times as many conversations; larger needs are not reported
 _FIRST_FIX = "split-softmax:exponent=0.5"
 _LOADING = ("--device", "--device-map", "--dtype", "--trust-remote-code")
+_CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Finding:
 
     model: str = ""  # the options that load it, each after a space: " --model smollm2"
     suite: str = "starter"  # as written in a command
+    chats: str = ""  # options that make the conversations of other commands like this run's
     endpoint: bool = False  # another program runs the model, so `holdfast serve` does not load it
     replayed: bool = False  # the conversations are recorded dialogs, so their number is fixed
     conversations: int = MIN_SAMPLES  # of the first series, like `rounds`
@@ -69,12 +71,13 @@ def next_step(finding: Finding) -> str:
     if finding.drifts and not finding.fix:
         return (
             f"Next: try a fix with --method {_FIRST_FIX}, or search for one:"
-            f" holdfast calibrate{finding.model} --suite {finding.suite}"
+            f" holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
         )
     if finding.is_steady:
         return (
             f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
-            f" prompts to a bar: holdfast check {finding.suite}{finding.model} --min-stability 0.9"
+            f" prompts to a bar: holdfast check {finding.suite}{finding.model}{finding.chats}"
+            " --min-stability 0.9"
         )
     if finding.needed is None:
         return "Next: try other methods; holdfast methods lists them."
@@ -94,6 +97,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
     return Finding(
         model=_options(words, ("--model", *_LOADING)),
         suite=shlex.quote(_option(words, "--suite") or "starter"),
+        chats=_options(words, _CHATS),
         endpoint=model.startswith(("http://", "https://", "vllm:")),
         replayed="dialogs" in identity,
         conversations=len(first.records),
