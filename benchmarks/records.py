@@ -246,7 +246,7 @@ RECORDS = (
     ),
     Record("attention", "benchmarks/attention.py --out {out}", False, 40),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 10),
-    Record("census", "benchmarks/census.py --out {out}", False, 12),
+    Record("census", "benchmarks/census.py --out {out}", False, 2),
     Record(
         "ifeval",
         "benchmarks/ifeval.py --out {out}",
