@@ -150,7 +150,7 @@ def take_pictures(folder: Path, terminal: list[str]) -> None:
         browser.find_element(By.CSS_SELECTOR, "textarea#system").clear()
         browser.find_element(By.CSS_SELECTOR, "textarea#system").send_keys(CHAT[0]["content"])
         browser.find_element(By.CSS_SELECTOR, "textarea#draft").send_keys(CHAT[1]["content"])
-        browser.execute_script(SET_DRAWING, {"temperature": 0, "longest reply, tokens": 50})
+        browser.execute_script(SET_DRAWING, {"temperature": 0, "max tokens": 50})
         browser.find_element(By.CSS_SELECTOR, "#send").click()
         time.sleep(20)  # until both columns have answered, on a small machine
         browser.execute_script("window.scrollTo(0, 0)")

@@ -127,9 +127,13 @@ def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, says
         assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_string_is_refused_as_a_list_of_settings(tmp_path):
-    with pytest.raises(UsageError, match="methods is a list of settings, not 'none'"):
-        drift.run(model(), "starter", tmp_path, SETTINGS, "none")
+def test_a_string_is_no_list_of_replies_and_arguments_are_named():
+    chat = [{"role": "user", "content": "hi"}]
+    with pytest.raises(UsageError, match=r"Replies are a list, not 'Bonjour'; put it into one\."):
+        model().score(chat, "Bonjour")
+    with pytest.raises(UsageError, match=r"generate has no .* 'temprature'; .* 'temperature'\?"):
+        model().generate(chat, temprature=0)
+    assert "\n" not in repr(model()) and "load" in dir(holdfast)
 
 
 @pytest.mark.parametrize("wrong", ("default", None, 7))

@@ -639,7 +639,7 @@ def test_chart_puts_values_where_they_belong():
 
 @pytest.mark.parametrize(
     ("largest", "top"),
-    [(0.0, 1.0), (0.148, 0.15), (0.16, 0.2), (0.31, 0.4), (1.0, 1.0), (0.02, 0.02)],
+    [(0.0, 1.0), (0.148, 0.2), (0.41, 0.6), (0.31, 0.4), (1.0, 1.0), (0.02, 0.02)],
 )
 def test_axes_end_on_round_numbers(largest, top):
     assert round_top([largest]) == pytest.approx(top)

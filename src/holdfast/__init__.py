@@ -87,6 +87,10 @@ _LATER = {
 }
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         limit_spinning()

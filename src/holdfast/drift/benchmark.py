@@ -143,10 +143,8 @@ def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
 
 
 def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
-    if isinstance(methods, str):
-        raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     chosen: dict[str, tuple[Method, ...]] = {}
-    for setting in map(read_methods, methods):
+    for setting in map(read_methods, [methods] if isinstance(methods, str) else methods):
         name = steering.spell(setting)
         if name in chosen:
             raise UsageError(f"The method {name!r} is given twice; give it once.")

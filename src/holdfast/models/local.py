@@ -54,6 +54,9 @@ class LocalModel(Generates):
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # the composition of a batch may affect rounding
 
+    def __repr__(self) -> str:
+        return f"LocalModel({self.name!r}, {type(self.hf_model).__name__}, {self.hf_model.dtype})"
+
     @property
     def fingerprint(self) -> str:
         """A digest of its configuration, weights and chat template as they are now."""

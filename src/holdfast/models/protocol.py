@@ -11,7 +11,7 @@ from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.common.sampling import Sampling, SamplingValues
-from holdfast.errors import RequestFailed
+from holdfast.errors import RequestFailed, UnknownName
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.requests import Reply, Request
 
@@ -44,6 +44,8 @@ class Generates(Protocol):
         Raises:
             UsageError: a method needs a system prompt or emphasis, and a request has neither.
         """
+        for name in values.keys() - SamplingValues.__annotations__.keys():
+            raise UnknownName("argument", name, SamplingValues.__annotations__, "generate")
         sampling = replace(sampling, **values)
         request = Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)
         request.check_span()

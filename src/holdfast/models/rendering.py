@@ -21,7 +21,7 @@ from holdfast.chat.templates import continues_text
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import name_error
-from holdfast.errors import HoldfastError, PromptError
+from holdfast.errors import HoldfastError, PromptError, UsageError, shortened
 from holdfast.methods import Kind, edit_messages, holds_span, in_pass, of_kind
 from holdfast.methods.protocols import InPass
 from holdfast.models.requests import Request
@@ -280,6 +280,9 @@ def spell_replies(
     chats: Sequence[Rendered], replies: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerFast
 ) -> list[list[tuple[int, ...]]]:
     """The tokens of each reply after its chat; tokenized separately if tokens would merge."""
+    for options in replies:
+        if isinstance(options, str):
+            raise UsageError(f"Replies are a list, not {shortened(options)}; put it into one.")
     if any(not reply for options in replies for reply in options) or not all(replies):
         raise PromptError(
             "An empty reply ('') has no probability; give at least one reply to each chat, each"

@@ -145,7 +145,10 @@ class Request:
     def __post_init__(self) -> None:
         if not isinstance(self.messages, (tuple, list)):
             seen = shortened(self.messages)
-            raise UsageError(f"A request takes messages as a list, not {seen}; put it into one.")
+            raise UsageError(
+                f"A request takes messages as a list, not {seen}; write"
+                " [{'role': 'user', 'content': ...}]."
+            )
         object.__setattr__(self, "messages", tuple(self.messages))
         object.__setattr__(self, "methods", read_methods(self.methods))
         if not self.messages:

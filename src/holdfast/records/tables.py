@@ -48,6 +48,9 @@ class RunData:
     records: list[dict[str, Any]]
     failures: list[dict[str, Any]] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        return f"RunData({str(self.folder)!r}, {len(self.records)} records)"
+
     def frame(self, dataframe: Callable[[Columns], Any] | None = None) -> Any:
         """The records as a tidy table: a row for each probe of each round of each conversation, or
         for each score of each sample (docs/runs.md describes the columns).

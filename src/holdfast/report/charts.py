@@ -258,14 +258,12 @@ def spark_path(values: Sequence[float | None]) -> list[_Point]:
 
 
 def round_top(values: Sequence[float]) -> float:
-    """A round number at or above every value, for a y axis that starts at 0."""
+    """A number at or above every value whose quarters are round, for a y axis from 0."""
     largest = max(values, default=0.0)
     if largest <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(largest))
-    return next(
-        step * size for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * size >= largest * 0.999999
-    )
+    return next(step * size for step in (1, 2, 4, 6, 8, 10) if step * size >= largest * 0.999999)
 
 
 def numbered(rounds: int) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None
 
 
 _HEAD = (
-    *("Series", "Turns", "Cut at the token limit", "Repeat the other", "Repeat their own"),
+    *("Series", "Turns written", "Cut at the token limit", "Repeat the other", "Repeat their own"),
     *("Loop", "Conversations collapsed", "From round"),
 )
 
@@ -101,7 +101,7 @@ def _row(item: Series, counts: Collapse) -> tuple[str, ...]:
         f"{counts.turns:,}",
         *(percent(counts.share(name)) for name in ("cut", *_REPEATED)),
         f"{len(rounds)} of {counts.conversations}",
-        f"{rounds[0]} to {rounds[-1]}" if rounds else "–",
+        " to ".join(map(str, dict.fromkeys((rounds[0], rounds[-1])))) if rounds else "–",
     )
 
 

@@ -63,8 +63,8 @@ function listRow(entry) {
     make("span", { class: "head" }, make("span", { class: "who" }, `#${entry.number} `), make("span", { class: "method" }, entry.series.label),
       entry.ended !== null && make("span", { class: "meta" }, ` ended in round ${entry.ended}`)),
     make("span", { class: "lines" }, told("agent", entry.agent), told("user", entry.user)),
-    make("span", { class: "strips" }, strip("keeps", "keep", entry.stability, entry.first, entry.last),
-      entry.lastTaken !== null && strip("takes", "take", entry.adoption, entry.firstTaken, entry.lastTaken)));
+    make("span", { class: "strips" }, strip("stability", "keep", entry.stability, entry.first, entry.last),
+      entry.lastTaken !== null && strip("adoption", "take", entry.adoption, entry.firstTaken, entry.lastTaken)));
   button.addEventListener("click", () => openReader(entry));
   return make("li", {}, button);
 }
@@ -74,7 +74,8 @@ function more() {
   $("rows").append(...listed.slice(shown, upTo).map(listRow));
   shown = upTo;
   $("more").hidden = shown >= listed.length;
-  $("more").textContent = `Show ${Math.min(MORE, listed.length - shown)} more of ${listed.length - shown}`;
+  const left = listed.length - shown;
+  $("more").textContent = left > MORE ? `Show ${MORE} of ${left} more` : `Show ${left} more`;
 }
 
 /** "12 of 96 conversations"; where several series hold them, how many dialogs that makes. */

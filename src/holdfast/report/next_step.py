@@ -37,6 +37,7 @@ class Finding:
     never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
     fix: str = ""  # the best method tried
     helps: bool = False  # the fix clearly helps
+    harms: bool = False  # it clearly lowers stability over all rounds
     needed: int | None = None  # conversations that would settle what this run cannot
     cures: tuple[str, ...] = ()  # ways to keep conversations from breaking down
     cut_off: bool = False  # the server stopped reading the system prompt
@@ -66,6 +67,8 @@ def next_step(finding: Finding) -> str:
     if finding.helps:
         command = f"holdfast serve{finding.model} --default-method {shlex.quote(finding.fix)}"
         return f"Next: serve the model with this fix: {command}"
+    if finding.harms:
+        return "Next: try other methods, as this lowers stability; holdfast methods lists them."
     if finding.drifts and not finding.fix and finding.endpoint:
         return "Next: try a fix; repeat the command with --method repetition:probability=1."
     if finding.drifts and not finding.fix:
@@ -109,6 +112,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         ),
         fix=best.row.series.method if best else "",
         helps=best is not None and tell(best.last).sign > 0,
+        harms=best is not None and tell(best.mean).sign < 0,
         needed=_needed(best.last, 0) if best and drifts else _needed(moved, -_MATTERS),
         cures=tuple(collapse_cures(series)),
         cut_off=was_cut_off(series),

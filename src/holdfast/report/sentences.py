@@ -238,7 +238,8 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
         return f"With {name} it {does} {passes}, {points_apart(gain)}.{still}"
     if gain.n < MIN_SAMPLES:
         return f"With {name} it passes {passes}; too few conversations to compare.{still}"
-    return f"With {name} it passes {passes}; the difference of {_chance(gain)}.{still}"
+    whole = f", but over all rounds it is {points_apart(best.mean)}" if tell(best.mean).sign else ""
+    return f"With {name} it passes {passes}; the difference of {_chance(gain)}{whole}.{still}"
 
 
 def best_fix(series: Sequence[Series]) -> Difference | None:
@@ -256,7 +257,7 @@ def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
         if (row.never_followed or _is_lost(row)) and not _is_uninformative(row, baseline)
     }
     names = [
-        f"“{row.group}” ({percent(last)})"
+        f"“{row.group}” ({percent(last)}{f', {percent(before)} without' if last < before else ''})"
         for row in rule_rows([fixed])
         if (before := lost.get((row.case, row.rule))) is not None
         and (last := row.points[-1].mean) is not None

@@ -10,7 +10,7 @@ const DRAWING = [
   { name: "topP", label: "top-p", min: 0.01, max: 1, step: 0.01 },
   { name: "seed", label: "seed", min: 0, max: 2 ** 53, step: 1,
     title: "turn k draws with seed + k − 1" },
-  { name: "longest", label: "longest reply, tokens", min: 1, max: 100_000, step: 1 },
+  { name: "longest", label: "max tokens", min: 1, max: 100_000, step: 1 },
 ];
 
 /** Parts between separators that stand outside brackets. */
@@ -48,6 +48,7 @@ function firstSpec(method) {
   const first = ({ type, examples, minimum = 0, maximum }) => {
     if (examples) return String(examples[0]);
     if (type === "array") return "[split-softmax:exponent=0.5]";
+    if (type === "string") return ""; // a fitted file, which only the reader can name
     return String(maximum === undefined ? minimum + 1 : (minimum + maximum) / 2);
   };
   const { required, properties } = method.parameters;
@@ -84,7 +85,7 @@ export function columnHead(column, methods, actions) {
     const all = Object.entries(method?.parameters.properties ?? {});
     const first = all.filter(needs).map(input);
     if (!read) first.push(textInput("methods", column.steering, (text) => steer(text || "none")));
-    if (!first.length) first.push(make("p.about", "the model as it is"));
+    if (!first.length) first.push(make("p.about", method?.description ?? "the model as it is"));
     required.replaceChildren(...first);
     optional.replaceChildren(...all.filter((entry) => !needs(entry)).map(input));
     spec.textContent = column.steering;
@@ -93,9 +94,11 @@ export function columnHead(column, methods, actions) {
   select.onchange = () => {
     const method = methods.find((entry) => entry.name === select.value);
     const joined = column.steering.includes("+") || column.steering === "none";
+    const other = column.steering.startsWith("repetition") ? "boost:factor=2"
+      : "repetition:probability=0.5";
     if (method) steer(firstSpec(method));
     else if (select.value !== BY_HAND) steer("none");
-    else steer(joined ? column.steering : `${column.steering}+repetition:probability=0.5`);
+    else steer(joined ? column.steering : `${column.steering}+${other}`);
     show();
   };
   show();
@@ -107,7 +110,7 @@ export function columnHead(column, methods, actions) {
     required,
     make("div.column-foot", spec, make("details.more", make("summary", "Settings"), about, optional,
       make("div.parameters", drawing),
-      button("quiet", "Answer the dialog anew", actions.again))));
+      button("quiet", "Regenerate the replies", actions.again))));
 }
 
 function textInput(name, value, change, settings = {}) {
@@ -126,7 +129,7 @@ function parameterInput(name, schema, value, change) {
     return labelled(name, select);
   }
   if (schema.type === "number") return numberInput(name, schema, value, title, change);
-  const placeholder = name === "heads" ? "all; 3.0/3.5" : "";
+  const placeholder = { heads: "all; 3.0/3.5", file: "digest of a --fitted file" }[name] ?? "";
   return textInput(name, value, change, { title, placeholder });
 }
 

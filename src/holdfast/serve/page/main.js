@@ -148,6 +148,7 @@ function drawExamples(examples) {
     if (!state.turns.length && message) state.draft = passage(message);
     drawTexts();
     byId("draft").focus();
+    byId("draft").select(); // typing replaces the suggested message
   };
   byId("examples").replaceChildren(...examples.map((example) =>
     make("li", button("chip", example.name, () => use(example), { title: example.system }))));
