@@ -93,7 +93,7 @@ llama-test: .venv-llama/ready
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 .venv-llama/bin/python -m pytest plugins/holdfast-llama/tests
 
 # Hours. SELF_DIALOGUE=FILE (see training/README.md) measures the ablation too.
-records: .venv/ready
+records: .venv/ready .venv-integrations/ready .venv-vllm/ready .venv-llama/ready
 	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/records.py $(if $(SELF_DIALOGUE),--self-dialogue $(SELF_DIALOGUE))
 
 clean:

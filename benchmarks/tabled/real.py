@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tabled.reading import interval, markdown, points, read
 
 from holdfast import methods
+from holdfast.analysis.verdicts import MIN_SAMPLES
 
 BEST = 3  # settings of the exploring half to show
 FEW = 10  # minimum conversations for a category to be shown with an interval
@@ -37,6 +38,13 @@ def fall(estimates: list[dict], digits: int = 2) -> str:
     return " / ".join(f"{estimates[place]['mean']:.{digits}f}" for place in (0, 3, -1))
 
 
+def without_collapsed(kept: dict | None) -> str:
+    """The change over the dialogs that did not collapse, if they are enough for a verdict."""
+    if not kept or kept["conversations"] < MIN_SAMPLES:
+        return f"too few ({kept['conversations'] if kept else 0})"
+    return f"{interval(kept['stability_change'])} (n = {kept['conversations']})"
+
+
 def real_drift_table() -> str:
     """Drift by who plays the user, and by category."""
     record = read("smollm2_drift")
@@ -52,18 +60,13 @@ def real_drift_table() -> str:
         ]
     ]
     for run in record["runs"]:
-        kept = run["without_collapsed"]
         rows.append(
             [
                 SIDES[run["user"]],
                 str(run["seed"]),
                 fall(run["stability"]),
                 interval(run["stability_change"]),
-                (
-                    f"{interval(kept['stability_change'])} (n = {kept['conversations']})"
-                    if kept
-                    else "none is left"
-                ),
+                without_collapsed(run["without_collapsed"]),
                 fall(run["mass"], 3) if run["mass"] else "",
                 f"{100 * run['cut']:.0f} %",
             ]
