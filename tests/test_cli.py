@@ -179,7 +179,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("check starter --budget 0", "check takes --budget as a whole number from 1 upwards"),
         ("calibrate --ask-at 20", "calibrate takes --ask-at up to 9, with 8 rounds before it"),
         ("reproduce li2025", "PAPER takes li2024 or zhang2024, not 'li2025'; see `holdfast"),
-        ("export runs/x", "needs one of --csv --parquet; see"),
+        ("export runs/x", "needs --csv or --parquet; see"),
         ("export runs/x --csv a --parquet b", "--parquet excludes --csv; see `holdfast export"),
         ("serve --port 99999", "--port takes a number from 0 to 65535, not 99999."),
         ("generate --messages no.json", "--messages no.json cannot be read (No such file or dir"),

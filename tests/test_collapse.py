@@ -93,7 +93,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
     assert line.startswith(
         "100 % of turns were cut at 10 tokens, 86 % repeat the other speaker, 71"
     )
-    assert "(3 of 3 conversations collapsed): this measures conversations that have broken" in line
+    assert "(3 of 3 conversations collapsed): scores of broken-down conversations say" in line
     (two,) = collapse_lines(read_series(parrot) * 2, parrot)
     assert two.startswith("Without a fix, 100 % of turns were cut at 10 tokens")
     cures = " ".join(collapse_cures(read_series(parrot)))

@@ -9,12 +9,14 @@ import pytest
 import yaml
 
 from holdfast.analysis.adherence import adherence
+from holdfast.analysis.sequential import UNDECIDED
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.logs import FORMATS, read_logs, score_logs
 from holdfast.measures.conduct import files_changed
 from holdfast.records import read_run
+from holdfast.study.checking import earlier_talks
 
 DATA = Path(__file__).parent / "data" / "logs"
 AGENT = yaml.safe_load((DATA / "agent_transcripts.yaml").read_text())
@@ -287,18 +289,18 @@ def test_the_interval_covers_the_difference_of_separate_sets():
 
 
 def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines_of(chats(40, lambda n: 3)) + "not json\n" + '{"foo": 1}\n')
+    (path := tmp_path / "a.jsonl").write_text(
+        lines_of(chats(40, lambda n: 3)) + "not json\n" + '{"foo": 1}\n'
+    )
     words = ["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]
     junit = tmp_path / "logs.xml"
     assert main([*words, "--min-adherence", "0.9", "--junit", str(junit)]) == 1
     out, err = capsys.readouterr()
     assert "40 of 40 dialogs break it at least once; half of all" in out and "by turn 3." in out
     assert "line 41: it is not JSON" in err and "{'foo': 1} is in no known format" in err
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    (rule,) = summary["results"]["rules"]
-    assert rule["verdict"] == "fail" and rule["first_broken"]["median_turn"] == 3
-    assert len(summary["results"]["problems"]) == 2
+    results = json.loads((tmp_path / "run" / "summary.json").read_text())["results"]
+    (rule,), problems = results["rules"], results["problems"]
+    assert (rule["verdict"], rule["first_broken"]["median_turn"], len(problems)) == ("fail", 3, 2)
     root = ElementTree.parse(junit).getroot()
     assert (root.get("tests"), root.get("failures")) == ("1", "1")
     assert "turn 3" in root.find(".//failure").text
@@ -312,8 +314,7 @@ def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
 
 def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):
     short.write_text(SHORT.replace("id: short", "id: bots/short"))
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines_of(chats(2, lambda n: 2)))
+    (path := tmp_path / "a.jsonl").write_text(lines_of(chats(2, lambda n: 2)))
     assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]) == 0
     assert "And more." in (tmp_path / "run" / "report.html").read_text()
 
@@ -321,9 +322,12 @@ def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):
 def test_other_logs_are_another_run(tmp_path, short):
     run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
     (path := tmp_path / "b.jsonl").write_text(lines_of(chats(4, lambda n: 9)))
-    suite = load_suite(str(short), probed=False)
+    suite, logs = load_suite(str(short), probed=False), read_logs([path])
     with pytest.raises(AnotherRun, match="the scores of other logs"):
-        score_logs(read_logs([path]), suite, run.folder, command="holdfast logs b.jsonl")
+        score_logs(logs, suite, run.folder, command="holdfast logs b.jsonl")
+    with pytest.raises(AnotherRun, match="a run of `holdfast logs`; give --against one of `holdf"):
+        earlier_talks(run.folder, suite, "none")
+    assert adherence(run, before=run)[0].verdict == UNDECIDED, "3 dialogs show no fall"
 
 
 def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
@@ -334,8 +338,7 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
     prompts = ("You are ada.", "You are bob. Be kind.", "You are carl.")
     systems = [{"role": "system", "content": prompt} for prompt in prompts]
     dialogs = [{"messages": [system, *asked_and_answered("Hi", "Hello.")]} for system in systems]
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines_of(dialogs))
+    (path := tmp_path / "a.jsonl").write_text(lines_of(dialogs))
     words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
     assert main(words) == 0
     assert "1 dialog of 3 are under none" in capsys.readouterr().out
@@ -379,8 +382,7 @@ def test_bad_input_is_refused_with_a_reason(words, message, tmp_path, short, cap
     ],
 )
 def test_a_malformed_line_costs_only_itself(value, tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines_of([value, *chats(1, lambda n: 9)]))
+    (path := tmp_path / "a.jsonl").write_text(lines_of([value, *chats(1, lambda n: 9)]))
     logs = read_logs([path])
     assert len(logs.dialogs) == 1
     assert any("line 1" in problem or "session" in problem for problem in logs.problems)

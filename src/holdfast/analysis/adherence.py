@@ -115,6 +115,8 @@ def adherence(
     rules = read_scores(run, by_category)
     earlier = {scores.rule: scores for scores in read_scores(before, by_category)} if before else {}
     share = error / max(1, len(rules))
+    order = {name: place for place, name in enumerate(run.manifest.get("rule_names", ()))}
+    rules.sort(key=lambda scores: order.get(scores.rule, 0))
     return [_adherence(scores, min_adherence, share, earlier.get(scores.rule)) for scores in rules]
 
 
@@ -162,7 +164,7 @@ def _adherence(
     if difference is not None and difference.certain < 0:
         verdict = FAIL
     elif difference is not None and bar is None:
-        verdict = PASS
+        verdict = PASS if difference.difference.n >= statistics.MIN_PROMPTS else UNDECIDED
     return Adherence(
         scores.rule,
         len(scores.scores),

@@ -130,7 +130,7 @@ _REWORDED = (  # argparse's messages
     (r"^argument (.+?): expected", r"\1 needs"),
     (r"^argument (.+?): not allowed with argument", r"\1 excludes"),
     (r"^the following arguments are required:", "`{}` needs"),
-    (r"^one of the arguments (.+) is required", r"`{}` needs one of \1"),
+    (r"^one of the arguments (.+) (\S+) is required", r"`{}` needs \1 or \2"),
 )
 
 

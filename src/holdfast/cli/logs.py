@@ -13,7 +13,7 @@ from holdfast.cli.options import Arg, Command, Options, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
-from holdfast.records import read_run
+from holdfast.records import read_earlier
 
 _MANY = 20  # rules; if there are more, categories are printed
 _NAMED = 5  # problems with the files that are printed
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--error takes a share above 0 and below 0.5, not {arguments.error:g}.")
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
-    before = read_run(arguments.against) if arguments.against else None
+    before = read_earlier(arguments.against, "logs") if arguments.against else None
     began = time.monotonic()
     logs = read_logs(arguments.files, arguments.format)
     data = score_logs(logs, suite, arguments.out, judging_of(arguments), command_line())

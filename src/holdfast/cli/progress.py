@@ -54,7 +54,7 @@ class Bar:
         self.terminal = sys.stderr.isatty()
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
-        self.done, self.tokens, self.recorded = 0, 0, 0
+        self.done, self.tokens, self.recorded, self.said_recorded = 0, 0, 0, False
         self.started = time.monotonic()
         self.over, self.lock = threading.Event(), threading.Lock()
 
@@ -97,7 +97,9 @@ class Bar:
         parts = [f"{self.done:,} of {self.total:,} {self.unit}s ({share:.0%})"]
         if self.tokens:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
-        if finished := self.done - self.recorded:
+        if self.done >= self.total:
+            parts.append("finishing")
+        elif finished := self.done - self.recorded:
             parts.append(f"about {duration((self.total - self.done) * seconds / finished)} left")
         else:
             parts.append(f"nothing new finished for {duration(seconds)}")
@@ -106,7 +108,8 @@ class Bar:
     def _print_recorded(self) -> None:
         """Reports how much an earlier command did."""
         unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
-        if recorded := self.recorded // size:
+        if (recorded := self.recorded // size) and not self.said_recorded:
+            self.said_recorded = True
             self.note(f"{recorded:,} of {self.total // size:,} {unit}s already done")
 
     def _begin(self) -> None:
@@ -124,6 +127,7 @@ class Bar:
             if self.terminal:
                 self.bar.refresh()  # the elapsed time goes on while a long step does not end
             else:
+                self._print_recorded()
                 note(self.line())
                 wait = EVERY
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ def score_logs(
             f" prompts of the suite {suite.name!r}; give the prompt as the dialogs have it, or a"
             " suite of one case, which is taken for all."
         )
+    used = [case for _, case in scored]
     identity = {"suite": suite.name, "rules": _fingerprint(suite), "logs": logs.fingerprint}
     about = {
         "command": METHOD,
@@ -50,6 +51,7 @@ def score_logs(
         "unmatched": len(matched) - len(scored),
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
+        "rule_names": rule_names([case for case in suite.cases if case in used]),
     }
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
@@ -103,6 +105,13 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
         elif not rule.measure.judged and (score := rule.measure.score_turn(turn.done)):
             reply = cut(turn.done.text, _SHOWN)
             yield {**probe, "reply": reply, "score": score.value, "reason": score.reason}
+
+
+def rule_names(cases: Sequence[Case]) -> list[str]:
+    """The rules of cases in their order, named as `Adherence.rule` is."""
+    return [
+        f"{case.id}/{rule.id}" if rule.id else case.id for case in cases for rule in case.all_rules
+    ]
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:

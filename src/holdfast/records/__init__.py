@@ -25,6 +25,7 @@ from holdfast.records.run import (
     Run,
     RunData,
     open_run,
+    read_earlier,
     read_run,
     refuse_early,
 )

@@ -194,6 +194,17 @@ def read_run(folder: Path | str) -> RunData:
     return RunData(folder, as_current(manifest), records, left)
 
 
+def read_earlier(folder: Path | str, command: str) -> RunData:
+    """Reads the run that `--against` names; refuses one that another command made."""
+    run = read_run(folder)
+    if (there := run.manifest.get("command") or "drift") != command:
+        raise AnotherRun(
+            f"{folder} holds a run of `holdfast {there}`; give --against one of `holdfast"
+            f" {command}`."
+        )
+    return run
+
+
 def _why_no_run(folder: Path) -> str:
     """A hint: what a folder that is no run contains, and what to give instead."""
     cure = "give a folder written with `holdfast drift --out`"

@@ -37,7 +37,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
         parts.append((fixed if len(series) > 1 else "") + _shares(counts, limit))
     text = "; ".join(parts)
     verdict = (
-        "this measures conversations that have broken down"
+        "scores of broken-down conversations say little about the prompt"
         if any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
         else "much of what is said stops in mid-sentence"
     )

@@ -31,16 +31,27 @@ _MOST_TOLD = 3  # most turns that a test case shows
 def table(run: RunData, rows: Rows, bar: float | None) -> str:
     """The text for the terminal: the opening sentences of the page, then a row for each rule."""
     compared = any(row.earlier for row in rows)
-    head = ["rule", "kept [95 %]", "turns", "first to last turn", "median first break"]
-    cells = [[*head, *(["against"] if compared else []), *(["verdict"] if _judged(rows) else [])]]
+    head = ["rule", "kept [95 %]", "dialogs", "turns", "first to last turn", "median first break"]
+    cells = [
+        [
+            *head,
+            *(["against"] if compared else []),
+            *([_verdict_head(bar)] if _judged(rows) else []),
+        ]
+    ]
     for row in rows:
         line = [*_cells(row), _median(row)]
         if compared:
             line.append(signed(row.earlier.difference) if row.earlier else "–")
         if _judged(rows):
-            line.append(row.verdict)
+            low, high = row.bounds
+            line.append(row.verdict + (f" [{low:.2f}, {high:.2f}]" if bar is not None else ""))
         cells.append(line)
     return "\n".join([headline(run, rows), *lines(run, rows, bar), "", *aligned(cells)])
+
+
+def _verdict_head(bar: float | None) -> str:
+    return "verdict" if bar is None else "verdict [bounds that decide it]"
 
 
 def headline(run: RunData, rows: Rows) -> str:
@@ -72,18 +83,22 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
         if least.survival.broken:
             sentences.append(
                 f"{least.survival.broken} of {count_of(total, 'dialog')} break it at least once; "
-                + (
-                    f"half of all dialogs have broken it by turn {least.survival.median}."
-                    if least.survival.median
-                    else "more than half never do."
-                )
+                + _half_by(least)
             )
+        if total < MIN_SAMPLES:
+            sentences.append(f"Fewer than {MIN_SAMPLES} dialogs say little about others like them.")
+        seen = {row.rule for row in rows}
+        if (rare := [name for name in run.manifest.get("rule_names", ()) if name not in seen]) and (
+            len(rare) < len(run.manifest["rule_names"])
+        ):
+            more = f" and {len(rare) - _MOST_TOLD} more" if len(rare) > _MOST_TOLD else ""
+            sentences.append(f"No turn is for {', '.join(rare[:_MOST_TOLD])}{more}.")
     if _judged(rows):
         verdicts = [row.verdict for row in rows]
         counted = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
-        sentences.append(f"{counted}{f' at a bar of {bar:g}' if bar is not None else ''}.")
+        sentences.append(f"Rules: {counted}{f', at a bar of {bar:g}' if bar is not None else ''}.")
     manifest = run.manifest
     if unmatched := manifest.get("unmatched"):
         sentences.append(
@@ -98,9 +113,18 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
     return sentences
 
 
-def _cells(row: Adherence) -> tuple[str, str, str, str]:
+def _half_by(row: Adherence) -> str:
+    """When half have broken the rule; an estimate if some dialogs ended before they broke it."""
+    if row.survival.median is None:
+        return "the others had not when they ended."
+    if row.survival.broken == row.overall.n:
+        return f"half of all dialogs have broken it by turn {row.survival.median}."
+    return f"if none ended early, half would have by turn {row.survival.median} (an estimate)."
+
+
+def _cells(row: Adherence) -> tuple[str, str, str, str, str]:
     change = signed(row.change) if row.change.n else "–"
-    return row.rule, plain(row.overall), f"{row.applied} of {row.turns}", change
+    return row.rule, plain(row.overall), str(row.overall.n), f"{row.applied} of {row.turns}", change
 
 
 def _judged(rows: Rows) -> bool:
@@ -236,11 +260,19 @@ def _finish(figure: Figure, axis: Axes, rows: Rows, x: str, y: str, note: str) -
 def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
     """The HTML of the page; `shown` holds the rules or categories of headline and figures."""
     folder = run.folder / "figures"
-    head = ("rule", "kept", "turns it applies to", "first to last turn", "first broken", "verdict")
+    head = (
+        "rule",
+        "kept",
+        "dialogs",
+        "turns it applies to",
+        "first to last turn",
+        "first broken",
+        "verdict",
+    )
     overview = [head]
     for row in dict.fromkeys([*shown, *rows]):
         broken = f"{row.survival.broken} of {row.overall.n} dialogs"
-        broken += f"; half by {_median(row)}" if row.survival.median else ""
+        broken += f"; half by {_median(row)}, estimated" if row.survival.median else ""
         overview.append((*_cells(row), broken, row.verdict or "–"))
     against = [("rule", "before", "now", "difference")]
     against += [

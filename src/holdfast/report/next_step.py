@@ -65,8 +65,12 @@ def next_step(finding: Finding) -> str:
             " documentation)."
         )
     if finding.helps:
-        command = f"holdfast serve{finding.model} --default-method {shlex.quote(finding.fix)}"
-        return f"Next: serve the model with this fix: {command}"
+        fix = shlex.quote(finding.fix)
+        return (
+            f"Next: measure what this fix costs: holdfast calibrate{finding.model} --suite"
+            f" {finding.suite}{finding.chats} --sweep {fix}; or serve the model with it: holdfast"
+            f" serve{finding.model} --default-method {fix}"
+        )
     if finding.harms:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
     if finding.drifts and not finding.fix and finding.endpoint:

@@ -57,7 +57,7 @@ async def read_json(request: Request, limits: Limits) -> Any:
     kind = request.headers.get("content-type", "")
     if kind.split(";")[0].strip().lower() != "application/json":
         raise Refusal(
-            "The body is JSON; send the header Content-Type: application/json.",
+            "The body must be JSON; send the header Content-Type: application/json.",
             code="unsupported_media_type",
             status=415,
         )

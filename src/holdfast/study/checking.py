@@ -20,7 +20,7 @@ from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.errors import RecordsError, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
-from holdfast.records import RunData, read_run
+from holdfast.records import RunData, read_earlier, read_run
 
 FIRST = 8  # conversations of each prompt in the first batch
 GROWTH = 1.5  # of a prompt's conversations so far, from one look to the next
@@ -123,7 +123,7 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
 
 def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
     """An earlier run's conversations by prompt, under the method or, lacking it, its only one."""
-    run = read_run(folder)
+    run = read_earlier(folder, "drift")
     there = list(dict.fromkeys(record["method"] for record in run.records))
     if method not in there and len(there) != 1:
         raise RecordsError(
