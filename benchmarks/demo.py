@@ -76,22 +76,39 @@ def main() -> None:
     if arguments.target == "demo-real":
         shutil.copyfile(arguments.runs / "report.html", picture.with_name("report.html"))
         record["quoted"] = quoted(arguments.runs)
+        record["elsewhere"] = elsewhere(stamp["machine"])
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
+def elsewhere(machine: str) -> list[dict]:
+    """The gains that the record has from machines other than this one, the latest of each."""
+    old = json.loads((ROOT / "benchmarks" / "results" / "demo_real.json").read_text())
+    there = {
+        "machine": old["measured_on"]["machine"],
+        "commit": old["measured_on"]["commit"],
+        "against": old["methods"][1]["against"],
+    }
+    known = [row for row in old.get("elsewhere", []) if row["machine"] != there["machine"]]
+    return [row for row in [*known, there] if row["machine"] != machine]
+
+
 def quoted(folder: Path) -> dict:
-    """The probes of the first conversation whose prompt is followed in round 1 with both methods,
-    and in the last round with the fix only, without a loop in the fix's replies.
+    """The probes of the conversation in which the fix gains most over all rounds, of those whose
+    prompt is followed in round 1 with both methods, and in the last round with the fix only,
+    without a loop in the replies.
     """
     conversations: dict[int, dict[str, dict]] = {}
     for record in read_run(folder).records:
         conversations.setdefault(record["conversation"], {})[record["method"]] = record
+    found = []
     for number, by_method in sorted(conversations.items()):
         plain, fixed = by_method["none"], next(v for k, v in by_method.items() if k != "none")
         first_and_last = [(record["probes"][0], record["probes"][-1]) for record in (plain, fixed)]
-        scores = [probe["score"] for pair in first_and_last for probe in pair]
-        if scores == [1, 0, 1, 1] and not any(loops(probe["reply"]) for probe in first_and_last[1]):
-            return {
+        shown = [probe for pair in first_and_last for probe in pair]
+        if [probe["score"] for probe in shown] == [1, 0, 1, 1] and not any(
+            loops(probe["reply"]) for probe in shown
+        ):
+            dialog = {
                 "conversation": number,
                 "rounds": [probe["round"] for probe in first_and_last[0]],
                 "system_prompt": plain["agent"]["system_prompt"],
@@ -102,7 +119,11 @@ def quoted(folder: Path) -> dict:
                     for record, pair in zip((plain, fixed), first_and_last, strict=True)
                 },
             }
-    raise SystemExit("In no conversation does the fix alone keep the prompt to the end.")
+            totals = [sum(p["score"] for p in record["probes"]) for record in (fixed, plain)]
+            found.append((totals[0] - totals[1], -number, dialog))
+    if not found:
+        raise SystemExit("In no conversation does the fix alone keep the prompt to the end.")
+    return max(found)[2]
 
 
 def processor_seconds() -> float:
