@@ -15,6 +15,7 @@ import re
 import resource
 import shlex
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def main() -> None:
     for option, place in places.items():
         words[words.index(option) + 1] = str(place)
     began, busy = time.perf_counter(), processor_seconds()
+    sys.argv = ["holdfast", *demo_words(arguments.target)]  # the page names the command
     status = command_line(words)
     seconds, busy = time.perf_counter() - began, processor_seconds() - busy
     if status:

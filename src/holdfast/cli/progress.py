@@ -129,6 +129,8 @@ class Bar:
             else:
                 self._print_recorded()
                 note(self.line())
+                if self.done >= self.total:
+                    return
                 wait = EVERY
 
 

@@ -49,6 +49,10 @@ def score_logs(
         "argv": command,
         "dialogs": len(logs.dialogs),
         "unmatched": len(matched) - len(scored),
+        "other_prompts": sum(
+            bool(dialog.system.strip()) and case.system_prompt.strip() not in dialog.system
+            for dialog, case in scored
+        ),
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
         "rule_names": rule_names([case for case in suite.cases if case in used]),

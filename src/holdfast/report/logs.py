@@ -105,6 +105,11 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             f"{count_of(unmatched, 'dialog')} of {manifest['dialogs']} are under none of the"
             " suite's prompts, and are not scored."
         )
+    if others := manifest.get("other_prompts"):
+        sentences.append(
+            f"{count_of(others, 'dialog')} with another system prompt were scored by the suite's"
+            " only one."
+        )
     if problems := manifest.get("problems"):
         were = "was" if len(problems) == 1 else "were"
         sentences.append(

@@ -55,7 +55,8 @@ export function answering(page) {
   async function answerTurn(column, index, signal, { heads = false }) {
     const state = page.state();
     const body = requestOf(state, column, index);
-    const reply = newReply(body.steering, body.seed);
+    const span = JSON.stringify(body.emphasis ?? body.messages[0].content);
+    const reply = newReply(body.steering, body.seed, span);
     state.turns[index].replies[column.key] = reply;
     const view = drawReply(index, column.key);
     const traced = page.server.traces && holdsOn(body);

@@ -37,7 +37,8 @@ export function massChart(figure) {
 
   return function update({ columns, turns }) {
     const masses = columns.map(({ key, steering }) => ({ key, name: `${LETTERS[key]} ${steering}`,
-      values: turns.map((turn) => massOf(turn.replies[key])) }));
+      values: turns.map((turn) => massOf(turn.replies[key])),
+      spans: turns.map((turn) => turn.replies[key]?.span) }));
     const uniform = turns.map((turn) =>
       mean(columns.map(({ key }) => uniformOf(turn.replies[key]))));
     lines = uniform.length ? [...masses, { name: "uniform", values: uniform }] : masses;
@@ -76,17 +77,18 @@ function axes({ length, top, x, y }) {
   return [...grid, ...numbers, write("turn", x(1) - 9, HEIGHT - 9, "end")];
 }
 
-/** The points of a line as a path, broken where a value is missing. */
-function pathOf({ x, y }, values) {
+/** The points of a line as a path, broken where a value is missing or is the mass on other text. */
+function pathOf({ x, y }, values, spans = []) {
   return values.map((value, index) => {
     if (!Number.isFinite(value)) return "";
-    const pen = Number.isFinite(values[index - 1]) ? "L" : "M";
+    const joined = Number.isFinite(values[index - 1]) && spans[index] === spans[index - 1];
+    const pen = joined ? "L" : "M";
     return `${pen}${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`;
   }).join("");
 }
 
-function curve(scale, { key, values }) {
-  const path = draw("path", { class: `curve s${key}`, d: pathOf(scale, values) });
+function curve(scale, { key, values, spans }) {
+  const path = draw("path", { class: `curve s${key}`, d: pathOf(scale, values, spans) });
   if (values.length > MAX_DOTS) return [path];
   return [path, ...values.flatMap((value, index) => Number.isFinite(value)
     ? [draw("circle", { class: `dot s${key}`, cx: scale.x(index + 1), cy: scale.y(value), r: 3 })]

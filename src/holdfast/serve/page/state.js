@@ -18,9 +18,9 @@ export const newState = (steerings) => ({
 });
 
 /** A reply on its way. `status`: running, done, stopped or failed; `tokens`: {text, mass, uniform,
- * heads}. */
-export const newReply = (steering, seed) =>
-  ({ ...passage(), steering, seed, status: "running", problem: "", tokens: [] });
+ * heads}; `span` identifies the text that its masses are on. */
+export const newReply = (steering, seed, span = "") =>
+  ({ ...passage(), steering, seed, span, status: "running", problem: "", tokens: [] });
 
 export const isWhole = (reply) =>
   Boolean(reply?.text) && (reply.status === "done" || reply.status === "stopped");
