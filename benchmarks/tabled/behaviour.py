@@ -251,7 +251,8 @@ def demo_caption(name: str = "demo") -> str:
         other = " Another processor rounds differently, so it samples other replies"
         for there in record["elsewhere"]:
             gain = interval(there["against"]["over_all_rounds"])
-            other += f"; on {there['machine'].split(',')[0]} the gain was {gain}"
+            machine = there["machine"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
+            other += f"; on an {machine} the gain was {gain}"
         other += "."
     return (
         f"*What `make {target}` measures: {record['conversations']} conversations of"
