@@ -1,7 +1,7 @@
 """Measures whether a bot keeps following its prompt in a conversation, and when it stops.
 
 python examples/measure_a_prompt.py
-python examples/measure_a_prompt.py --model meta-llama/Llama-3.2-1B-Instruct --rounds 8
+python examples/measure_a_prompt.py --model Qwen/Qwen2.5-0.5B-Instruct --rounds 8
 """
 
 import argparse

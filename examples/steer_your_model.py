@@ -1,7 +1,7 @@
 """Steers a Hugging Face model that is already loaded, in a batch, and reads the attention mass.
 
 python examples/steer_your_model.py
-python examples/steer_your_model.py --model meta-llama/Llama-3.2-1B-Instruct
+python examples/steer_your_model.py --model Qwen/Qwen2.5-0.5B-Instruct
 """
 
 import argparse

@@ -30,7 +30,7 @@ MESSAGES = [
 ]
 # Names on the pages that do not exist here, and their replacements in the tests.
 INSTEAD = {
-    "meta-llama/Llama-3.2-1B-Instruct": str(DEFAULT_FOLDER),
+    "Qwen/Qwen2.5-0.5B-Instruct": str(DEFAULT_FOLDER),
     'model="MODEL"': 'model="default"',
     '"/shared/llama", dtype="bfloat16"': '"default"',
     '"head:6379", 8': '"", 1',

@@ -25,9 +25,9 @@ from holdfast.report.wording import count_of
 EXAMPLES = """examples:
   holdfast drift                               the model in the package on its own prompts
   holdfast drift --method none --method split-softmax:exponent=0.5 --out runs/fix
-  holdfast drift --model meta-llama/Llama-3.2-1B-Instruct --suite core --rounds 8
+  holdfast drift --model Qwen/Qwen2.5-0.5B-Instruct --suite core --rounds 8
   holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core
-  holdfast drift --model vllm:meta-llama/Llama-3.2-1B-Instruct --engine max_model_len=8192
+  holdfast drift --model vllm:Qwen/Qwen2.5-0.5B-Instruct --engine max_model_len=8192
   holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
   holdfast drift --suite sys-ifeval:sys_ifeval.jsonl.gz --rounds 4 --conversations 8
   holdfast drift --user-model http://localhost:8000/v1     another model plays the user

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   holdfast serve
-  holdfast serve --model meta-llama/Llama-3.2-1B-Instruct --default-method boost:factor=2
+  holdfast serve --model Qwen/Qwen2.5-0.5B-Instruct --default-method boost:factor=2
   HOLDFAST_KEY=... holdfast serve --host 0.0.0.0 --api-key-env HOLDFAST_KEY"""
 
 TRY = """Open that address in a browser for the playground, or ask:

@@ -25,7 +25,7 @@ EXAMPLES = """examples:
   holdfast tasks --baseline zero-shot --baseline marked --baseline few-shot
   holdfast tasks --task json --task pronouns --instruction shortened --samples 500
   holdfast tasks --task counterfact --data counterfact.json --model\
- meta-llama/Llama-3.2-1B-Instruct"""
+ Qwen/Qwen2.5-0.5B-Instruct"""
 
 
 class _TasksOptions(Options):

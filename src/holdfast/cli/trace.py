@@ -136,6 +136,6 @@ GEOMETRY = Command(
     ),
     "Draws the norms of a model's embeddings (Li et al. 2024, Figure 7), and reads the effective"
     " dimension and the opening angle of its hidden states over self-chats.",
-    "examples:\n  holdfast geometry\n  holdfast geometry --model meta-llama/Llama-3.2-1B-Instruct"
+    "examples:\n  holdfast geometry\n  holdfast geometry --model Qwen/Qwen2.5-0.5B-Instruct"
     " --conversations 40",
 )

@@ -1,6 +1,6 @@
 """Holdfast's engine as a model of Inspect: concurrent calls share its batches.
 
-    inspect eval arc.py --model holdfast/meta-llama/Llama-3.2-1B-Instruct -M method=boost:factor=2
+    inspect eval arc.py --model holdfast/Qwen/Qwen2.5-0.5B-Instruct -M method=boost:factor=2
 
 A call is read like the body of a request to `holdfast serve`, so that both accept, refuse and draw
 the same. The fields of such a body that OpenAI lacks (`steering`, `emphasis`, `marks`, `system_as`,
