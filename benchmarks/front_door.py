@@ -40,7 +40,7 @@ CHAT = [
     {"role": "user", "content": "What is the dish of the day?"},
 ]
 WIDTH = 1100
-HEIGHTS = {"page": 1500, "terminal": 620, "playground": 820}
+HEIGHTS = {"page": 1500, "terminal": 760, "playground": 820}
 MOST_BYTES = 300_000
 SET_DRAWING = """
 for (const label of document.querySelectorAll("#columns label"))

@@ -40,7 +40,7 @@ def test_the_image_starts_the_server_with_a_key():
     for name in " ".join(copied).split():
         assert (ROOT / name).exists() and f"!{name}" in ignored
     run = next(line for line in DOCUMENT.splitlines() if line.startswith("docker run"))
-    assert served([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("meta-llama/")
+    assert served([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("Qwen/")
 
 
 def test_the_unit_starts_the_server_and_waits_as_long_as_a_request_may_take():

@@ -26,7 +26,7 @@ def test_three_commands_are_shown():
 
 def test_the_first_screen_says_how_to_install_and_where_the_command_is():
     first_screen = TEXT.partition("## Measure a bot")[0]
-    for promised in ("pip install .", "holdfast-llm", ".venv/bin/holdfast", "minutes"):
+    for promised in ("pip install '.[serve", "holdfast-llm", ".venv/bin/holdfast", "minutes"):
         assert promised in first_screen
 
 

@@ -58,6 +58,7 @@ class Survival:
     broken: int  # dialogs that break the rule
     # the first turn after which at most half are unbroken; None if that is never reached
     median: int | None
+    estimated: bool = False  # whether some dialogs ended unbroken before the median
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,8 @@ def _survival(scores: RuleScores) -> Survival:
         ends(interval.low),
         tuple(max(s, h) for s, h in zip(map(float, shares), ends(interval.high), strict=True)),
         len(broken_at),
-        int(turns[half[0]]) if len(half) else None,
+        median := int(turns[half[0]]) if len(half) else None,
+        median is not None and any(turn < median for turn in ended_at),
     )
 
 

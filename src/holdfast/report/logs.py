@@ -122,7 +122,7 @@ def _half_by(row: Adherence) -> str:
     """When half have broken the rule; an estimate if some dialogs ended before they broke it."""
     if row.survival.median is None:
         return "the others had not when they ended."
-    if row.survival.broken == row.overall.n:
+    if not row.survival.estimated:
         return f"half of all dialogs have broken it by turn {row.survival.median}."
     return f"if none ended early, half would have by turn {row.survival.median} (an estimate)."
 
@@ -277,7 +277,8 @@ def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
     overview = [head]
     for row in dict.fromkeys([*shown, *rows]):
         broken = f"{row.survival.broken} of {row.overall.n} dialogs"
-        broken += f"; half by {_median(row)}, estimated" if row.survival.median else ""
+        about = " (estimated)" if row.survival.estimated else ""
+        broken += f"; half by {_median(row)}{about}" if row.survival.median else ""
         overview.append((*_cells(row), broken, row.verdict or "–"))
     against = [("rule", "before", "now", "difference")]
     against += [
