@@ -116,7 +116,7 @@ def adherence(
     rules = read_scores(run, by_category)
     earlier = {scores.rule: scores for scores in read_scores(before, by_category)} if before else {}
     share = error / max(1, len(rules))
-    order = {name: place for place, name in enumerate(run.manifest.get("rule_names", ()))}
+    order = {name: number for number, name in enumerate(run.manifest.get("rule_names", ()))}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
     return [_adherence(scores, min_adherence, share, earlier.get(scores.rule)) for scores in rules]
 
