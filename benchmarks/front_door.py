@@ -128,6 +128,7 @@ def take_pictures(folder: Path, terminal: list[str]) -> None:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
 
     sys.path.insert(0, str(ROOT / "tests"))
     from browsing import BROWSER, DRIVER, FLAGS
@@ -152,7 +153,9 @@ def take_pictures(folder: Path, terminal: list[str]) -> None:
         browser.find_element(By.CSS_SELECTOR, "textarea#draft").send_keys(CHAT[1]["content"])
         browser.execute_script(SET_DRAWING, {"temperature": 0, "max tokens": 50})
         browser.find_element(By.CSS_SELECTOR, "#send").click()
-        time.sleep(20)  # until both columns have answered, on a small machine
+        stop = browser.find_element(By.CSS_SELECTOR, "#stop")  # shown while a column answers
+        for shown in (True, False):
+            WebDriverWait(browser, 300).until(lambda _, shown=shown: stop.is_displayed() == shown)
         browser.execute_script("window.scrollTo(0, 0)")
         save(browser, folder, "playground")
     finally:

@@ -92,7 +92,7 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             len(rare) < len(run.manifest["rule_names"])
         ):
             more = f" and {len(rare) - _MOST_TOLD} more" if len(rare) > _MOST_TOLD else ""
-            sentences.append(f"No turn is for {', '.join(rare[:_MOST_TOLD])}{more}.")
+            sentences.append(f"Rules that apply to no turn: {', '.join(rare[:_MOST_TOLD])}{more}.")
     if _judged(rows):
         verdicts = [row.verdict for row in rows]
         counted = ", ".join(
