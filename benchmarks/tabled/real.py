@@ -269,11 +269,12 @@ def start_line() -> str:
     name = methods.spell(methods.parse(rows[0]["method"]))
     known = " and ".join(points(row["known_points_lost"]).replace("+", "") for row in rows)
     return (
-        f"**Start with split-softmax on the last third of the layers** (SmolLM2: `{name}`). On"
+        f"**Start with split-softmax on the last third of the layers** (SmolLM2: `{name}`,"
+        " that is heads 0 to 8 of layers 20 to 29). On"
         " prompts that it was not chosen on, stability over eight rounds is higher by"
         f" {gains} (two seeds, 95 % intervals over families of prompts). It costs {costs} points of"
-        f" {record['facts']:,} facts that the model completes, and {known} of those that it also"
-        " completes without a dialog."
+        f" accuracy on {record['facts']:,} facts that the model completes, and {known} of those"
+        " that it also completes without a dialog."
     )
 
 
@@ -295,7 +296,8 @@ def front_serve() -> str:
     body = json.dumps(told["request"], ensure_ascii=False).replace("'", "\\u0027")
     request = f"curl {address} -H 'Content-Type: application/json' -d '{body}'"
     steering = json.dumps(told["holdfast"], ensure_ascii=False)
-    printed = [told["reply"], f'"holdfast": {steering}']
+    content = json.dumps(told["reply"], ensure_ascii=False)
+    printed = [f'[...] "content": {content} [...]', f'[...] "holdfast": {steering} [...]']
     shell = ["```", told["command"], request, "```"]
     return "\n".join([*shell, "", "```text", *printed, "```"])
 
