@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,11 @@ def adherence(
     share = error / max(1, len(rules))
     order = {name: number for number, name in enumerate(run.manifest.get("rule_names", ()))}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
-    return [_adherence(scores, min_adherence, share, earlier.get(scores.rule)) for scores in rules]
+    rows = [_adherence(scores, min_adherence, share, earlier.get(scores.rule)) for scores in rules]
+    if before is None:
+        return rows
+    # a rule that the earlier logs do not have is not compared, which must not read as a pass
+    return [replace(row, verdict=row.verdict or UNDECIDED) for row in rows]
 
 
 def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:

@@ -76,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--min-adherence takes a share above 0 and below 1, not {bar:g}.")
     if not 0 < arguments.error < 0.5:
         raise UsageError(f"--error takes a share above 0 and below 0.5, not {arguments.error:g}.")
+    if arguments.against and arguments.against.resolve() == arguments.out.resolve():
+        raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
