@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tabled.reading import FIX, ROOT, interval, markdown, read
 
+from holdfast.drift import load_suite
+
 # the rows shown on the pages; the records have more
 CHECKED_MEANS = (1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.5)
 PROMPT_COUNTS = (5, 10, 20, 100)
@@ -238,10 +240,12 @@ def coverage_table() -> str:
 def demo_caption(name: str = "demo") -> str:
     """The caption of the figure that `make demo` or `make demo-real` draws, with its cost."""
     record, target = read(name), name.replace("_", "-")
+    prompts = {case.id for case in load_suite(str(ROOT / "examples/small-model.yaml")).cases}
+    explored = prompts & set(read("smollm2_explored")["prompts"])
     subject = {
         "demo": "the default model, which was trained to drift, and the suite `starter`",
-        "demo_real": "SmolLM2-135M-Instruct with scripted user messages, under 16 prompts (the fix"
-        " was chosen on 10 of them)",
+        "demo_real": f"SmolLM2-135M-Instruct with scripted user messages, under {len(prompts)}"
+        f" prompts (the fix was chosen on {len(explored)} of them)",
     }[name]
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]

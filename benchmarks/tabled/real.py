@@ -5,6 +5,7 @@ decodable.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from tabled.reading import interval, markdown, points, read
@@ -268,9 +269,10 @@ def start_line() -> str:
     costs = " and ".join(points(row["points_lost"]).replace("+", "") for row in rows)
     name = methods.spell(methods.parse(rows[0]["method"]))
     known = " and ".join(points(row["known_points_lost"]).replace("+", "") for row in rows)
+    heads = re.sub(r".*heads=(\d+)-(\d+)\.(\d+)-(\d+)", r"heads \3 to \4 of layers \1 to \2", name)
     return (
         f"**Start with split-softmax on the last third of the layers** (SmolLM2: `{name}`,"
-        " that is heads 0 to 8 of layers 20 to 29). On"
+        f" that is {heads}). On"
         " prompts that it was not chosen on, stability over eight rounds is higher by"
         f" {gains} (two seeds, 95 % intervals over families of prompts). It costs {costs} points of"
         f" accuracy on {record['facts']:,} facts that the model completes, and {known} of those"

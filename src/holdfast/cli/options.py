@@ -84,9 +84,9 @@ class HelpFormatter(argparse.HelpFormatter):
         return "\n".join(fill(line, width, "") if line[:1].strip() else line for line in lines)
 
     def _format_usage(self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any):
-        needed = [action for action in actions if action.required or not action.option_strings]
         if usage:
             return super()._format_usage(usage, actions, groups, prefix)
+        needed = [action for action in actions if action.required or not action.option_strings]
         short = super()._format_usage(usage, needed, [], prefix).rstrip()
         return f"{short} [options]\n\n"
 

@@ -87,10 +87,9 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             )
         if total < MIN_SAMPLES:
             sentences.append(f"Fewer than {MIN_SAMPLES} dialogs say little about others like them.")
-        seen = {row.rule for row in rows}
-        if (rare := [name for name in run.manifest.get("rule_names", ()) if name not in seen]) and (
-            len(rare) < len(run.manifest["rule_names"])
-        ):
+        seen, names = {row.rule for row in rows}, run.manifest.get("rule_names", ())
+        rare = [name for name in names if name not in seen]
+        if 0 < len(rare) < len(names):  # all of them if rows are categories
             more = f" and {len(rare) - _MOST_TOLD} more" if len(rare) > _MOST_TOLD else ""
             sentences.append(f"Rules that apply to no turn: {', '.join(rare[:_MOST_TOLD])}{more}.")
     if _judged(rows):
