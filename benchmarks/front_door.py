@@ -39,6 +39,19 @@ CHAT = [
     {"role": "system", "content": "You are a waiter. The dish of the day is moussaka."},
     {"role": "user", "content": "What is the dish of the day?"},
 ]
+# The dialog of the playground's picture: the one that README quotes, asked at its end what its
+# system prompt says; at the first seed where only the column with the fix still knows.
+ROLE, ASK = "pilot", "What do you do for a living?"
+TALK = [
+    "We want to build a tree house for the children.",
+    "There is an old apple tree in the garden with three strong branches.",
+    "My father built one for us when we were small, and it lasted twenty winters.",
+    "What kind of wood is best for something that stands outside?",
+    "We were thinking of a rope ladder, and perhaps a bucket on a string.",
+    "I cannot wait to see their faces when it is finished.",
+    ASK,
+]
+SEEDS = range(20)
 WIDTH = 1100
 HEIGHTS = {"page": 1500, "terminal": 760, "playground": 820}
 MOST_BYTES = 300_000
@@ -66,7 +79,7 @@ def main() -> None:
     with serving():
         body = {"model": "smollm2", "messages": CHAT, "temperature": 0, "max_tokens": 40}
         answer = httpx2.post(f"{URL}/v1/chat/completions", json=body, timeout=300).json()
-        take_pictures(out.with_suffix(""), measured)
+        seed = take_pictures(out.with_suffix(""), measured)
     record = {
         "benchmark": "front_door",
         "measured_on": stamp,
@@ -78,6 +91,7 @@ def main() -> None:
             "reply": answer["choices"][0]["message"]["content"],
             "holdfast": answer["holdfast"],
         },
+        "playground": {"system_prompt": f"You are a {ROLE}.", "user": TALK, "seed": seed},
         "pictures": sorted(path.name for path in out.with_suffix("").glob("*.png")),
     }
     out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
@@ -123,12 +137,10 @@ def serving() -> Iterator[None]:
         process.wait()
 
 
-def take_pictures(folder: Path, terminal: list[str]) -> None:
-    """Takes pictures of the run's page, the playground after one message, and the terminal."""
+def take_pictures(folder: Path, terminal: list[str]) -> int:
+    """Takes pictures of the run's page, the terminal and the playground; returns its seed."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.support.ui import WebDriverWait
 
     sys.path.insert(0, str(ROOT / "tests"))
     from browsing import BROWSER, DRIVER, FLAGS
@@ -147,19 +159,37 @@ def take_pictures(folder: Path, terminal: list[str]) -> None:
         page.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
         browser.get(page.as_uri())
         save(browser, folder, "terminal")
-        browser.get(URL)
-        browser.find_element(By.CSS_SELECTOR, "textarea#system").clear()
-        browser.find_element(By.CSS_SELECTOR, "textarea#system").send_keys(CHAT[0]["content"])
-        browser.find_element(By.CSS_SELECTOR, "textarea#draft").send_keys(CHAT[1]["content"])
-        browser.execute_script(SET_DRAWING, {"temperature": 0, "max tokens": 50})
-        browser.find_element(By.CSS_SELECTOR, "#send").click()
-        stop = browser.find_element(By.CSS_SELECTOR, "#stop")  # shown while a column answers
-        for shown in (True, False):
-            WebDriverWait(browser, 300).until(lambda _, shown=shown: stop.is_displayed() == shown)
-        browser.execute_script("window.scrollTo(0, 0)")
-        save(browser, folder, "playground")
+        for seed in SEEDS:
+            without, fixed = (reply.lower() for reply in talk(browser, seed))
+            if ROLE in fixed and ROLE not in without:
+                save(browser, folder, "playground")
+                return seed
+        raise SystemExit(f"The two columns end alike at all seeds of {SEEDS}.")
     finally:
         browser.quit()
+
+
+def talk(browser, seed: int) -> list[str]:
+    """Holds the dialog in the playground; returns the last reply of each column."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(URL)
+    system, draft, send, stop = (
+        browser.find_element(By.CSS_SELECTOR, f"#{name}")
+        for name in ("system", "draft", "send", "stop")
+    )
+    WebDriverWait(browser, 60).until(lambda _: send.is_enabled())
+    system.clear()
+    system.send_keys(f"You are a {ROLE}.")
+    browser.execute_script(SET_DRAWING, {"seed": seed, "max tokens": 50})
+    for text in TALK:
+        draft.send_keys(text)
+        send.click()
+        for shown in (True, False):  # the button to stop, while a column answers
+            WebDriverWait(browser, 300).until(lambda _, shown=shown: stop.is_displayed() == shown)
+    texts = browser.find_elements(By.CSS_SELECTOR, "#turns .reply .text")
+    return [reply.text for reply in texts[-2:]]
 
 
 def save(browser, folder: Path, name: str) -> None:

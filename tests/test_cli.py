@@ -152,7 +152,7 @@ def test_the_example_of_a_measure_can_be_built():
         (["--device", "nowhere"], 2, ["nowhere", "cpu"]),
         (["--suite", "nothing.yaml"], 2, ["nothing.yaml"]),
         (["--model", "no/such-model"], 1, ["no/such-model", "hub"]),
-        (["--model", "./nowhere"], 1, ["./nowhere", "folder"]),
+        (["--model", "./nowhere"], 2, ["./nowhere", "folder"]),
         (["--model", "http://localhost:1/v1"], 1, ["http://localhost:1/v1", "server"]),
         (["--frobnicate"], 2, ["no option --frobnicate; see `holdfast drift --help`."]),
         (["--pears=all"], 2, ["`holdfast drift` has no option --pears; did you mean --pairs?"]),

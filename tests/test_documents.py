@@ -77,15 +77,6 @@ def names_for(page: Path, url: str) -> dict[str, Any]:
     """Names that a page uses without defining them."""
     if page.name == "vllm.md":  # `holdfast serve` reads the plug-in's spelling too
         return {"client": openai.OpenAI(base_url=f"{url}/v1", api_key="none"), "messages": MESSAGES}
-    if page.name == "steering.md":
-        chats = holdfast.encode_chats([MESSAGES], model().tokenizer)
-        return {
-            "hf_model": model().hf_model,
-            "tokenizer": model().tokenizer,
-            "messages": MESSAGES,
-            "span_mask": chats.span_mask,
-            "inputs": {**chats.inputs, "max_new_tokens": 4},
-        }
     return {}
 
 

@@ -274,6 +274,11 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     assert (rule.verdict, rule.earlier.certain) == ("fail", -1)
     fall = rule.overall.mean - rule.earlier.before.mean
     assert rule.earlier.difference.mean == pytest.approx(fall)
+    short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))
+    other = scored(tmp_path, short, "d", chats(40, lambda n: 9))
+    (rule,) = adherence(other, before=before)
+    assert (rule.verdict, rule.earlier) == ("undecided", None)
+    assert "another measure" in rule.uncompared
 
 
 def test_the_interval_covers_the_difference_of_separate_sets():

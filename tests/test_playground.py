@@ -166,7 +166,11 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
             history += [chat[-1], {"role": "assistant", "content": reply.text}]
             assert reply.text in replies(browser)
             assert mass_of(reply) in masses(browser)
-    assert replies(browser)[2:] == [history[-1]["content"] for history in said.values()]
+    last = [history[-1]["content"] for history in said.values()]
+    assert replies(browser)[2:] == last
+    browser.refresh()  # which keeps the dialog
+    wait(browser, READY)
+    assert replies(browser)[2:] == last
     shades, labels, uniform = js(
         browser,
         "[document.querySelectorAll('.reply .t').length,"

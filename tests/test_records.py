@@ -292,7 +292,7 @@ def test_reading_what_is_not_a_run(tmp_path):
     with pytest.raises(RecordsError, match=r"is not a run: it holds no manifest.json"):
         read_run(tmp_path)
     (page := tmp_path / "report.html").write_text("a page")
-    with pytest.raises(RecordsError, match=r"is not a run: it is a file; give a folder written"):
+    with pytest.raises(RecordsError, match=r"is not a run: it is a file; give the folder"):
         read_run(page)
     open_run(tmp_path / "stability", IDENTITY, ABOUT).close()
     with pytest.raises(RecordsError, match=r"page is .*html, and its conversations are in .*ty;"):

@@ -143,7 +143,7 @@ def test_texts_of_any_kind_survive_a_table(tmp_path):
 
 
 REFUSED = [
-    (["nowhere", "--csv", "t.csv"], 1, "nowhere is not a run: it does not exist"),
+    (["nowhere", "--csv", "t.csv"], 2, "nowhere is not a run: it does not exist"),
     ([str(RUNS / "schema-3/drift"), "--csv", "/proc/no/t.csv"], 1, "Cannot write /proc/no"),
 ]
 

@@ -183,7 +183,8 @@ def checking_table() -> str:
     wrong = "; ".join(f"{name}: {100 * share:.1f} %" for name, share in told.items())
     lines = [
         f"`python benchmarks/checking.py`: simulated, {settings['rounds']} rounds whose scores are"
-        " independently 0 or 1, a bar of"
+        " independently 0 or 1, a look after every conversation (a check looks after a batch),"
+        " a bar of"
         f" {settings['bar']:g}, an error of {settings['error']:g}, at most"
         f" {settings['budget']} conversations. Wrong verdicts in the worst cases, in"
         f" {settings['checks']:,} checks: {wrong}.",

@@ -5,6 +5,7 @@
     │   ├── UnknownName            no such measure, method or suite; suggests the nearest name
     │   └── ParameterOutOfRange         a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
+    │   ├── NoSuchModel            nothing is where its name says (a UsageError too)
     │   ├── RequestFailed          one request was not answered; others may be
     │   ├── Unreachable            there is no connection to an endpoint
     │   ├── Busy                   a server has as many requests as it can take
@@ -12,7 +13,7 @@
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
     │   └── PromptTooLong          a chat leaves no room in the model's context
     └── RecordsError               a run folder cannot be read or written
-        └── AnotherRun             it belongs to another run (a UsageError too: exit code 2)
+        └── AnotherRun             it is no run, or another one (a UsageError too)
 
 The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others;
 `holdfast check` has its own exit codes.
@@ -37,7 +38,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], owner: str = ""):
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.55)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}."
         there = f"{owner} has" if owner else "There is"
         super().__init__(f"{there} no {kind} {name!r}; {hint}")
@@ -49,6 +50,10 @@ class ParameterOutOfRange(UsageError):
 
 class ModelError(HoldfastError):
     """A model that cannot be loaded, reached or steered."""
+
+
+class NoSuchModel(UsageError, ModelError):
+    """A model's name or path at which there is none."""
 
 
 class RequestFailed(ModelError):
@@ -90,6 +95,11 @@ class RecordsError(HoldfastError):
 
 class AnotherRun(UsageError, RecordsError):
     """A folder that belongs to a different run, or contains something else."""
+
+
+def reason_of(error: Exception) -> str:
+    """The message of an exception, without the number and file of a system error."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def shortened(value: object) -> str:

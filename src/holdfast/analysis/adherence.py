@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +74,7 @@ class Adherence:
         broken: the turns that broke the rule, worst first: row of the record, turn, score.
         verdict: pass, fail or undecided; "" without a bar or earlier scores.
         earlier: the comparison with earlier logs; None without any.
+        uncompared: why there is none although there are earlier logs; "" if there is.
     """
 
     rule: str
@@ -88,6 +89,7 @@ class Adherence:
     broken: tuple[tuple[int, int, float], ...]
     verdict: str = ""
     earlier: AgainstEarlier | None = None
+    uncompared: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,35 @@ def adherence(
         error: upper bound on the probability that any verdict is wrong, over all rules together.
     """
     rules = read_scores(run, by_category)
-    earlier = {scores.rule: scores for scores in read_scores(before, by_category)} if before else {}
     share = error / max(1, len(rules))
-    order = {name: number for number, name in enumerate(run.manifest.get("rule_names", ()))}
+    order = {name: number for number, name in enumerate(_rules(run))}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
-    rows = [_adherence(scores, min_adherence, share, earlier.get(scores.rule)) for scores in rules]
     if before is None:
-        return rows
-    # a rule that the earlier logs do not have is not compared, which must not read as a pass
-    return [replace(row, verdict=row.verdict or UNDECIDED) for row in rows]
+        return [_adherence(scores, min_adherence, share, None) for scores in rules]
+    earlier = {scores.rule: scores for scores in read_scores(before, by_category)}
+    rows = []
+    for scores in rules:
+        why = _why_uncompared(scores.rule, earlier, run, before)
+        row = _adherence(scores, min_adherence, share, None if why else earlier[scores.rule])
+        # a rule that is not compared must not read as a pass
+        rows.append(replace(row, verdict=row.verdict or UNDECIDED, uncompared=why))
+    return rows
+
+
+def _rules(run: RunData) -> dict[str, Any]:
+    """How each rule was scored, by `Adherence.rule`; {} for a folder of an earlier version."""
+    return dict(run.manifest.get("rules", {}))
+
+
+def _why_uncompared(
+    name: str, earlier: Mapping[str, RuleScores], now: RunData, before: RunData
+) -> str:
+    if name not in earlier:
+        return "the earlier logs have no scores of it"
+    scored = _rules(now).get(name)
+    if _rules(before).get(name, scored) != scored:
+        return "it had another measure or `when` in the earlier logs"
+    return ""
 
 
 def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:

@@ -92,7 +92,7 @@ class Calibration:
         return paired_difference(100 * candidate.broken[keep], 100 * self.none.broken[keep])
 
     def wrecks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
-        """Whether broken replies certainly increase by more than `MOST_BROKEN` points."""
+        """Whether broken replies clearly increase by more than `MOST_BROKEN` points."""
         more = self.breaks(candidate, keep)
         return within(more, -math.inf, MOST_BROKEN, -100, 100) == CONTRADICTED
 

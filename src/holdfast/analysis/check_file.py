@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.analysis.checks import Cell, PromptCheck, Terms, check_again
 from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.common.files import write_whole
-from holdfast.errors import HoldfastError, RecordsError
+from holdfast.errors import HoldfastError, RecordsError, reason_of
 from holdfast.records import RunData
 
 FILE = "check.json"
@@ -62,7 +62,8 @@ def read_check(run: RunData) -> Check | None:
         prompts = list(stored["prompts"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, HoldfastError) as error:
         raise RecordsError(
-            f"{path} cannot be read ({error}); repeat the check that wrote it, or remove it."
+            f"{path} cannot be read ({reason_of(error)}); repeat the check that wrote it, or"
+            " remove it."
         ) from error
     records = [record for record in run.records if record["method"] == method]
     return Check(method, terms, tuple(check_again(records, prompts, rounds, terms, falls)))

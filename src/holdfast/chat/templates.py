@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import unused_character
 from holdfast.chat.messages import Message, Messages, Tool, uses_tools
-from holdfast.errors import PromptError, UsageError, shortened
+from holdfast.errors import PromptError, UsageError, reason_of, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -51,8 +51,8 @@ def read_template(name: str) -> str:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"The chat template {name!r} cannot be read ({error}); give {PLAIN}, or the path of a"
-            " Jinja file in UTF-8."
+            f"The chat template {name!r} cannot be read ({reason_of(error)}); give {PLAIN}, or"
+            " the path of a Jinja file in UTF-8."
         ) from error
 
 

@@ -1,9 +1,4 @@
-"""The command line; `COMMANDS` lists its commands.
-
-Exit codes: 0 success; 1 failure; 2 the command is malformed, or its folder has another run;
-130 Ctrl-C; 143 SIGTERM.
-`holdfast check` has its own codes (cli/check.py).
-"""
+"""The command line; `COMMANDS` lists its commands, and `_EPILOG` its exit codes."""
 
 from __future__ import annotations
 
@@ -102,6 +97,16 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: object) 
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
+_EPILOG = """Try: holdfast drift
+
+Exit codes (check and logs have more):
+  0    success
+  1    failure
+  2    the command is malformed, names what is not there, or its folder has another run
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM"""
+
+
 def parser() -> argparse.ArgumentParser:
     """Builds the parser of all commands with their options."""
     return _parsers()[0]
@@ -112,7 +117,7 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         prog="holdfast",
         usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and stop it.",
-        epilog="Try: holdfast drift",
+        epilog=_EPILOG,
         formatter_class=HelpFormatter,
     )
     version, text = f"holdfast {__version__}", "print the version and leave"

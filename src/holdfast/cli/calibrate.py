@@ -112,6 +112,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if why := too_small(suite, questions, arguments.questions, plan):
         note(why)
+    elif questions < arguments.questions:
+        note(f"{arguments.capability} has only {questions} questions; all are asked.")
     model = load_model(arguments)
     arguments.kept = out
     settings = calibration_plan.settings_for(suite, plan)
@@ -119,7 +121,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.dry_run:
         replies = questions * len(methods)
         print(f"{title}.")
-        estimate_run(arguments, planned, WorkItem("questions", replies, replies, replies))
+        work = WorkItem("questions (timed as replies)", replies, replies, replies)
+        estimate_run(arguments, planned, work)
         return
     _measure(arguments, planned, capability, plan, title)
     if arguments.baseline:

@@ -46,9 +46,9 @@ EXAMPLES = """examples:
 Exit codes:
   0  every prompt passes
   1  one fails
-  2  the command is malformed
+  2  the command is malformed, or names what is not there
   3  none fails and one is undecided within the budget
-  4  the check could not be done (no model, no answer, a damaged run)
+  4  the check could not be done (no answer, a damaged run)
 “A test for CI” in the documentation says what a verdict means. Repeating a command resumes it."""
 
 

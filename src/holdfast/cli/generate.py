@@ -14,7 +14,7 @@ from holdfast.cli.loading import load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Specs, SystemOptions
 from holdfast.cli.progress import note, printable
 from holdfast.common.sampling import NO_CONTENT, Sampling
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, reason_of
 from holdfast.models.requests import Request
 
 EXAMPLES = """examples:
@@ -88,8 +88,7 @@ def read_chat(name: str, source: str) -> dict[str, Any]:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         chat = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{source} {name} cannot be read ({why}); {cure}") from error
+        raise UsageError(f"{source} {name} cannot be read ({reason_of(error)}); {cure}") from error
     chat = chat if isinstance(chat, dict) else {"messages": chat}
     if not isinstance(chat.get("messages"), list):
         raise UsageError(f"{source} {name} holds no list; {cure}")

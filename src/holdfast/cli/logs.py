@@ -28,7 +28,7 @@ Formats: OpenAI messages, OpenAI Responses, Anthropic messages, ShareGPT, Langfu
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
-  2  the command is malformed
+  2  the command is malformed, or names what is not there
   3  a rule is undecided
   4  the logs could not be scored"""
 

@@ -41,8 +41,8 @@ class Bar:
     Args:
         total: units of work.
         unit: the name of one unit.
-        title: describes the work; "" prints nothing. It is printed once the work begins, so that
-            a command that is refused prints only the reason.
+        title: describes the work; "" prints neither this nor how much was already done. It is
+            printed once the work begins, so that a command that is refused prints only the reason.
         rounds: per conversation, if units are rounds; work that was already done is then reported
             in conversations.
     """
@@ -54,7 +54,7 @@ class Bar:
         self.terminal = sys.stderr.isatty()
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
-        self.done, self.tokens, self.recorded, self.said_recorded = 0, 0, 0, False
+        self.done, self.tokens, self.recorded, self.said_recorded = 0, 0, 0, not title
         self.started = time.monotonic()
         self.over, self.lock = threading.Event(), threading.Lock()
 

@@ -20,7 +20,7 @@ from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.drift.work import Recorder, Talks, TwoModels
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, shortened
 from holdfast.methods import Method, Methods, read_methods
 from holdfast.models.protocol import ChatModel, told_of
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
@@ -89,6 +89,10 @@ def run(
             )
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
+    if not isinstance(settings, Settings):
+        raise UsageError(
+            f"settings is a drift.Settings, as drift.Settings(rounds=4), not {shortened(settings)}."
+        )
     given = replayable(model, suite, settings, cast.read())
     settings = settled(suite, settings, given)
     for setting in chosen.values():

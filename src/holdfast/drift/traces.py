@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from holdfast.common.files import write_whole
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, reason_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,7 +57,8 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
             return turns
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise RecordsError(
-            f"Cannot read the trace {path} ({error}); trace into another folder with --out."
+            f"Cannot read the trace {path} ({reason_of(error)}); trace into another folder with"
+            " --out."
         ) from None
 
 

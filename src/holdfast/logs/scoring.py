@@ -55,7 +55,7 @@ def score_logs(
         ),
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
-        "rule_names": rule_names([case for case in suite.cases if case in used]),
+        "rules": rules_of([case for case in suite.cases if case in used]),
     }
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
@@ -111,11 +111,13 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
             yield {**probe, "reply": reply, "score": score.value, "reason": score.reason}
 
 
-def rule_names(cases: Sequence[Case]) -> list[str]:
-    """The rules of cases in their order, named as `Adherence.rule` is."""
-    return [
-        f"{case.id}/{rule.id}" if rule.id else case.id for case in cases for rule in case.all_rules
-    ]
+def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
+    """The rules of cases in their order, named as `Adherence.rule` is: how each is scored."""
+    return {
+        f"{case.id}/{rule.id}" if rule.id else case.id: [rule.measure.spec, asdict(rule.when)]
+        for case in cases
+        for rule in case.all_rules
+    }
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:

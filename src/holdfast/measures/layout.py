@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
-from holdfast.measures.patterns import compiled, find
+from holdfast.measures.patterns import compiled, find, shown
 from holdfast.measures.registry import Score, measure, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
@@ -159,4 +159,4 @@ def exact_phrase(text: str, phrase: Text) -> Score:
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)
-    return verdict(match, f"found {match[0][:60]!r}" if match else f"{regex[:60]!r} not found")
+    return verdict(match, f"found {match[0][:60]!r}" if match else f"{shown(regex[:60])} not found")

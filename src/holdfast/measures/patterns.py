@@ -8,6 +8,11 @@ from holdfast.errors import UsageError
 _PATIENCE = 5.0  # seconds of computing that one search may take
 
 
+def shown(pattern: str) -> str:
+    """A regular expression in quotes, with its backslashes as they were written."""
+    return repr(pattern).replace("\\\\", "\\")
+
+
 @cache
 def compiled(regex: str, flags: str) -> Any:
     """A user's regular expression, compiled; a `UsageError` if it is invalid."""
@@ -17,7 +22,7 @@ def compiled(regex: str, flags: str) -> Any:
         return engine.compile(regex, sum(getattr(engine, flag.upper()) for flag in set(flags)))
     except (engine.error, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(
-            f"The regular expression {regex!r} is not valid ({error}); correct it."
+            f"The regular expression {shown(regex)} is not valid ({error}); correct it."
         ) from error
 
 
@@ -27,7 +32,7 @@ def find(pattern: str, text: str, flags: str = "") -> Any:
         return compiled(pattern, flags).search(text, timeout=_PATIENCE)
     except TimeoutError as error:
         raise UsageError(
-            f"The regular expression {pattern!r} took more than {_PATIENCE:g} s on a text of"
+            f"The regular expression {shown(pattern)} took more than {_PATIENCE:g} s on a text of"
             f" {len(text)} characters; write it without repetitions inside repetitions, as (a+)+."
         ) from error
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from holdfast.common import ranges
 from holdfast.common.files import write_whole
-from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.errors import ParameterOutOfRange, UsageError, reason_of
 
 M = TypeVar("M")  # a method that touches some heads of a model, or all
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
@@ -244,7 +244,9 @@ def _read_file(path: Path) -> HeadSet:
             listed = [(int(layer), head) for layer, heads in listed.items() for head in heads]
         pairs = [(layer, head) for layer, head in listed]
     except (OSError, ValueError, TypeError) as error:
-        raise UsageError(f"Cannot read heads from {str(path)!r} ({error}); {form}.") from None
+        raise UsageError(
+            f"Cannot read heads from {str(path)!r} ({reason_of(error)}); {form}."
+        ) from None
     if not pairs:
         raise UsageError(f"{str(path)!r} names no heads; {form}.")
     for number, (layer, head) in enumerate(pairs):

@@ -73,6 +73,8 @@ def parse_sweep(spec: str) -> Sweep:
     Raises:
         UsageError: no parameter is named, or more than one has several values, or as `parse`.
     """
+    if spec.strip() == NONE:
+        raise UsageError(f"The model without a method is measured anyway; leave out {NONE!r}.")
     parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
     pairs = [(part, parameter) for part in parts for parameter in part.values]
     several = [(part, parameter) for part, parameter in pairs if len(part.values[parameter]) > 1]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
-from holdfast.errors import HoldfastError, ModelError, cut
+from holdfast.errors import HoldfastError, ModelError, NoSuchModel, cut
 from holdfast.models.gguf import GGUF, read_gguf
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def find_source(name: str) -> Source:
     if name in REAL_MODELS and not os.path.isdir(name):
         location = str(real_models_folder() / REAL_MODELS[name])
         if not os.path.exists(location):
-            raise ModelError(
+            raise NoSuchModel(
                 f"{name!r} is not installed; `python -m holdfast.models.install {name}` downloads"
                 f" it to {real_models_folder()}."
             )
@@ -70,7 +70,7 @@ def find_source(name: str) -> Source:
         return Source(name, location, read_gguf(location))
     near = difflib.get_close_matches(name, (DEFAULT, *REAL_MODELS), 1, 0.8)
     if near and not os.path.exists(location):
-        raise ModelError(f"There is no model {name!r}; did you mean {near[0]!r}?")
+        raise NoSuchModel(f"There is no model {name!r}; did you mean {near[0]!r}?")
     _check_folder(location)
     return Source(name, location)
 
@@ -132,13 +132,13 @@ def _check_hub_name(name: str) -> None:
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     if name.startswith((".", "/", "~")):
-        raise ModelError(
+        raise NoSuchModel(
             f"There is no folder {name!r}; give a folder, a hub name, a URL, or 'default'."
         )
     try:
         validate_repo_id(name)
     except HFValidationError:
-        raise ModelError(
+        raise NoSuchModel(
             f"There is no folder {cut(name, 100)!r}, and a model on the hub cannot be called so;"
             " give a folder, a hub name such as owner/name, a URL, or 'default'."
         ) from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, NoSuchModel
 
 if TYPE_CHECKING:
     import torch
@@ -108,7 +108,7 @@ def read_gguf(source: str) -> GGUF:
     """Reads and checks the header of a GGUF file; raises a `ModelError` if it is unusable."""
     path = Path(source)
     if not path.is_file():
-        raise ModelError(f"There is no file {source!r}; give the path of a GGUF file.")
+        raise NoSuchModel(f"There is no file {source!r}; give the path of a GGUF file.")
     if missing := [name for name in ("gguf", "accelerate") if not importlib.util.find_spec(name)]:
         raise ModelError(
             f"{source!r} is read with {' and '.join(missing)}, not installed here; pip install"

@@ -151,7 +151,13 @@ class LocalModel(Generates):
     @property
     def about(self) -> dict[str, object]:
         """Facts about the model for a run's manifest that are not part of its identity."""
-        return {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
+        config = self.hf_model.config.get_text_config()
+        layers, heads = (
+            getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads")
+        )
+        about = {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
+        attends = all("attention" in kind for kind in getattr(config, "layer_types", None) or ())
+        return about | ({"layers": layers, "heads": heads} if attends and layers and heads else {})
 
     @property
     def shape(self) -> Shape:

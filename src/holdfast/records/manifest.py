@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import AnotherRun, RecordsError
+from holdfast.errors import AnotherRun, RecordsError, reason_of
 from holdfast.records.lines import FIELD, without_checksum
 
 MANIFEST = "manifest.json"
@@ -214,7 +214,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         whole = without_checksum(path.read_bytes())
         manifest = json.loads(whole[0]) if whole else None
     except (OSError, ValueError, RecursionError) as error:
-        raise RecordsError(f"{path} cannot be read ({error}); {cure}.") from error
+        raise RecordsError(f"{path} cannot be read ({reason_of(error)}); {cure}.") from error
     if whole is None:
         raise RecordsError(f"{path} is damaged: its checksum does not match; {cure}.")
     if not isinstance(manifest, dict):

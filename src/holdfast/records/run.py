@@ -178,12 +178,12 @@ def read_run(folder: Path | str) -> RunData:
     """Read a run folder, finished or still growing; a torn last line is left out.
 
     Raises:
-        RecordsError: not a run folder, or a line that is damaged or not of this run (named by its
-            number).
+        AnotherRun: not a run folder.
+        RecordsError: a line that is damaged or not of this run (named by its number).
     """
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
-        raise RecordsError(f"{folder} is not a run: {_why_no_run(folder)}.")
+        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.")
     # read before the manifest, which is always written before the records that it allows
     lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
     manifest = read_manifest(folder)
@@ -207,7 +207,7 @@ def read_earlier(folder: Path | str, command: str) -> RunData:
 
 def _why_no_run(folder: Path) -> str:
     """A hint: what a folder that is no run contains, and what to give instead."""
-    cure = "give a folder written with `holdfast drift --out`"
+    cure = "give the folder that a command's --out named"
     if folder.is_file():
         beside = folder.parent
         if (beside / MANIFEST).is_file():

@@ -103,7 +103,7 @@ def next_step(calibration: Calibration, chosen: Pick) -> str:
     near = chosen.near
     if calibration.at_chance:
         return "give a --capability that the model has; perplexity:FILE works with any model."
-    if near is not None and (calibration.gain(near).mean or 0.0) > 0:
+    if near is not None and tell(calibration.gain(near)).sign > 0:
         drop = calibration.drop(near)
         most = math.ceil(drop.high or drop.mean or 0.0)
         return f"raise --budget ({most} would admit {near.method}), or sweep weaker settings."
@@ -141,7 +141,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
     ]
     if wrecked:
         lines.append(
-            f"Not recommended, however stable, as they certainly break over {MOST_BROKEN} points"
+            f"Not recommended, however stable, as they clearly break over {MOST_BROKEN} points"
             f" more of the replies than no method: {', '.join(wrecked)}."
         )
     return lines

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.drift.judges import FILE, LEAST_KAPPA, Agreement
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, reason_of
 
 
 def read_agreements(folder: Path) -> list[Agreement]:
@@ -21,8 +21,8 @@ def read_agreements(folder: Path) -> list[Agreement]:
         ]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise RecordsError(
-            f"{path} cannot be read ({error}); repeat the command of the run, which writes it"
-            " again."
+            f"{path} cannot be read ({reason_of(error)}); repeat the command of the run, which"
+            " writes it again."
         ) from None
 
 

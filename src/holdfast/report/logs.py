@@ -87,7 +87,7 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             )
         if total < MIN_SAMPLES:
             sentences.append(f"Fewer than {MIN_SAMPLES} dialogs say little about others like them.")
-        seen, names = {row.rule for row in rows}, run.manifest.get("rule_names", ())
+        seen, names = {row.rule for row in rows}, list(run.manifest.get("rules", ()))
         rare = [name for name in names if name not in seen]
         if 0 < len(rare) < len(names):  # all of them if rows are categories
             more = f" and {len(rare) - _MOST_TOLD} more" if len(rare) > _MOST_TOLD else ""
@@ -98,6 +98,9 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
         sentences.append(f"Rules: {counted}{f', at a bar of {bar:g}' if bar is not None else ''}.")
+    for why in dict.fromkeys(row.uncompared for row in rows if row.uncompared):
+        which = ", ".join(row.rule for row in rows if row.uncompared == why)
+        sentences.append(f"Not compared: {which}, as {why}.")
     manifest = run.manifest
     if unmatched := manifest.get("unmatched"):
         sentences.append(
@@ -340,6 +343,8 @@ def write_logs_junit(run: RunData, rows: Rows, path: Path | str, seconds: float)
         message = f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"
         if row.earlier:
             message += f", against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
+        if row.uncompared:
+            message += f"; not compared, as {row.uncompared}"
         broken = _broken_turns(run, row)[:_MOST_TOLD]
         text = "\n".join(f"{turn['where']}: {turn['reason']}" for turn in broken)
         classname = f"holdfast.{suite}.{prompt}"

@@ -2,8 +2,9 @@
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.analysis.estimates import row_of, rule_rows
 from holdfast.analysis.series import Series
@@ -16,7 +17,6 @@ from holdfast.report.sentences import best_fix
 
 _MATTERS = 0.1  # smaller changes do not count as drift
 _MOST = 100  # times as many conversations; larger needs are not reported
-_FIRST_FIX = "split-softmax:exponent=0.5"
 _LOADING = ("--device", "--device-map", "--dtype", "--trust-remote-code")
 _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 
@@ -35,6 +35,7 @@ class Finding:
     drifts: bool = False  # its stability clearly falls
     is_steady: bool = False  # a fall of 10 points or more is ruled out
     never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
+    first_fix: str = "split-softmax:exponent=0.5"  # the one to begin with
     fix: str = ""  # the best method tried
     helps: bool = False  # the fix clearly helps
     harms: bool = False  # it clearly lowers stability over all rounds
@@ -77,7 +78,7 @@ def next_step(finding: Finding) -> str:
         return "Next: try a fix; repeat the command with --method repetition:probability=1."
     if finding.drifts and not finding.fix:
         return (
-            f"Next: try a fix with --method {_FIRST_FIX}, or search for one:"
+            f"Next: try a fix with --method {finding.first_fix}, or search for one:"
             f" holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
         )
     if finding.is_steady:
@@ -114,6 +115,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         never_followed=tuple(
             rule for rule in dict.fromkeys(never) if never.count(rule) >= len(series)
         ),
+        first_fix=_first_fix(run.manifest),
         fix=best.row.series.method if best else "",
         helps=best is not None and tell(best.last).sign > 0,
         harms=best is not None and tell(best.mean).sign < 0,
@@ -121,6 +123,15 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         cures=tuple(collapse_cures(series)),
         cut_off=was_cut_off(series),
     )
+
+
+def _first_fix(manifest: Mapping[str, Any]) -> str:
+    """The setting that helped at little cost on the default model, or on SmolLM2 for others."""
+    if manifest.get("identity", {}).get("model") == "default":
+        return Finding.first_fix
+    layers, heads = manifest.get("layers"), manifest.get("heads")
+    last_third = f",heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}" if layers and heads else ""
+    return f"split-softmax:exponent=0.7{last_third}"
 
 
 def _needed(value: Estimate, other: float) -> int | None:

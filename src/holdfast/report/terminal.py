@@ -2,13 +2,14 @@
 
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast.analysis import estimates
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell
-from holdfast.records import RunData
+from holdfast.records import RunData, read_run
 from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
 from holdfast.report.context import read_whole, survival_lines, truncation_lines
@@ -21,8 +22,11 @@ _MOST_ROUNDS = 24  # most rounds as lines; the page has every round
 _MOST_ACROSS = 10  # most rounds as columns
 
 
-def table(run: RunData) -> str:
-    """A summary of a run: its sentences, stability by round and method, and rules by method."""
+def table(run: RunData | Path | str) -> str:
+    """A summary of a run, or of the run in a folder: its sentences, stability by round and method,
+    and rules by method.
+    """
+    run = run if isinstance(run, RunData) else read_run(run)
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
     rules = estimates.rule_rows(series)

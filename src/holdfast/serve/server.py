@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.types import ASGIApp
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     from holdfast.serve.engine_thread import EngineThread
@@ -31,9 +31,9 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except (OSError, OverflowError) as error:
         bound.close()
-        why = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"Cannot listen on {host}, port {port} ({why}); choose others with --host and --port."
+            f"Cannot listen on {host}, port {port} ({reason_of(error)}); choose others with --host"
+            " and --port."
         ) from None
     return bound
 

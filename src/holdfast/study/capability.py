@@ -19,7 +19,7 @@ from typing import Any
 from holdfast.common import ranges
 from holdfast.common.files import asset, read_json_lines
 from holdfast.common.seeds import seed_of
-from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of
 
 KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
 LETTERS = "ABCD"
@@ -167,7 +167,7 @@ def _passages(path: Path) -> list[Item]:
         words = path.read_text(encoding="utf-8-sig").split()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"The text {path} cannot be read ({error}); give a file of UTF-8 text."
+            f"The text {path} cannot be read ({reason_of(error)}); give a file of UTF-8 text."
         ) from error
     # the remainder is dropped, so that all passages weigh the same
     starts = range(0, len(words) - PASSAGE + 1, PASSAGE)

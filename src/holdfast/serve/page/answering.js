@@ -98,8 +98,14 @@ export function answering(page) {
   }
 
   return {
-    drawTurns,
     answerColumn,
+    /** Draws every turn and reply of the state. */
+    draw() {
+      drawTurns();
+      for (const [index, turn] of page.state().turns.entries())
+        for (const [key, { tokens }] of Object.entries(turn.replies))
+          drawReply(index, Number(key)).add(tokens);
+    },
     /** Every column answers the turns that are open. */
     answer() {
       drawTurns();

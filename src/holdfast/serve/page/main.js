@@ -6,7 +6,8 @@ import { columnHead } from "./columns.js";
 import { announce, button, byId, make } from "./dom.js";
 import { emphasisBox, emphasisTool } from "./emphasis.js";
 import { apiKey, getJson, keepApiKey } from "./server.js";
-import { LETTERS, MAX_COLUMNS, newColumn, newState, passage } from "./state.js";
+import { keepState, keptState, LETTERS, MAX_COLUMNS, newColumn, newState, passage }
+  from "./state.js";
 import { SHADES } from "./tokens.js";
 
 // in the manner of the starter suite, which the default model was trained to follow
@@ -45,9 +46,10 @@ async function begin() {
     const { methods, attention: traces = true } = steering;
     const [layers, heads] = [steering.layers ?? 0, steering.heads ?? 0];
     const other = steering.default ?? "none";
-    state = newState(["none", other === "none" ? STEERINGS[1] : other]);
+    const name = models.data[0].id;
+    state = keptState(name) ?? newState(["none", other === "none" ? STEERINGS[1] : other]);
     drawExamples(steering.prompts?.length ? steering.prompts : EXAMPLES);
-    page.server = { name: models.data[0].id, methods, layers, heads, traces };
+    page.server = { name, methods, layers, heads, traces };
   } catch (error) {
     notice(error.message);
     if (error.status === 401) keyWanted();
@@ -61,6 +63,8 @@ async function begin() {
   drawBoxes = ["system", "draft"].map((box) => emphasisBox(box, page.state, () => drawEmphasis()));
   drawChart = massChart(byId("chart"));
   drawColumns();
+  chats.draw();
+  byId("empty").hidden = state.turns.length > 0;
   drawTexts();
   progressed();
   byId("send").disabled = false;
@@ -187,6 +191,7 @@ function wire() {
   byId("notice-close").onclick = () => notice("");
   byId("key").value = apiKey();
   addEventListener("scroll", noteScroll, { passive: true });
+  addEventListener("pagehide", () => page.server && keepState(state, page.server.name));
 }
 
 wire();

@@ -22,6 +22,29 @@ export const newState = (steerings) => ({
 export const newReply = (steering, seed, span = "") =>
   ({ ...passage(), steering, seed, span, status: "running", problem: "", tokens: [] });
 
+const KEPT = "holdfast-dialog"; // in this tab alone, like the key
+
+/** Keeps the page for a reload, without the masses of single heads, which are many. */
+export function keepState(state, model) {
+  const text = JSON.stringify({ model, state }, (name, value) =>
+    name === "heads" ? undefined : value);
+  try {
+    sessionStorage.setItem(KEPT, text);
+  } catch { // there is no room for a dialog this long
+    sessionStorage.removeItem(KEPT);
+  }
+}
+
+/** The page before a reload, if this model answered it; null if it is a new visit. */
+export function keptState(model) {
+  if (performance.getEntriesByType("navigation")[0]?.type === "navigate") return null;
+  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+  if (kept?.model !== model) return null;
+  const replies = kept.state.turns.flatMap((turn) => Object.values(turn.replies));
+  for (const reply of replies) if (reply.status === "running") reply.status = "stopped";
+  return kept.state;
+}
+
 export const isWhole = (reply) =>
   Boolean(reply?.text) && (reply.status === "done" || reply.status === "stopped");
 
