@@ -96,7 +96,7 @@ class Stage:
         published, ours: sweeps; {seka} is the file with SEKA's fitted projections.
         turns: the user turns that are knowledge questions, each in a separate reading.
         beside: whether to take the supplementary readings too.
-        level: of the interval of a lead: 1 minus 5 % / number of leads to confirm.
+        level: of the interval of a lead: 1 minus 5% / number of leads to confirm.
     """
 
     half: int
@@ -276,7 +276,7 @@ def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
 
 
 def over_groups(values: np.ndarray, groups: Sequence[Hashable]) -> dict:
-    """The mean of the finite values, one per conversation, with its 95 % interval over groups."""
+    """The mean of the finite values, one per conversation, with its 95% interval over groups."""
     there = np.flatnonzero(np.isfinite(values))
     values, groups = values[there], [groups[place] for place in there]
     low, high = np.quantile(resampled(values[:, None], groups), [0.025, 0.975])

@@ -25,14 +25,13 @@ import httpx2
 from stamp import ROOT, measured_on
 
 import holdfast
-from holdfast.records import read_run
 
 FIX = "split-softmax:exponent=0.7,heads=20-29.0-8"
 MEASURE = (
     "holdfast drift --model smollm2 --suite examples/luna.yaml --user-turns everyday"
     " --conversations 24 --max-new-tokens 60 --out runs/luna"
 )
-LOGS = "holdfast logs runs/luna.jsonl --suite examples/luna.yaml --out runs/luna-logs"
+LOGS = "holdfast logs runs/luna --suite examples/luna.yaml --out runs/luna-logs"
 SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
 URL = "http://127.0.0.1:8000"
 CHAT = [
@@ -74,7 +73,6 @@ def main() -> None:
     stamp = measured_on(holdfast.load("smollm2"))
     shutil.rmtree(ROOT / "runs" / "luna-logs", ignore_errors=True)
     measured = printed_by(MEASURE)
-    write_logs(ROOT / "runs" / "luna", ROOT / "runs" / "luna.jsonl")
     scored = printed_by(LOGS)
     with serving():
         body = {"model": "smollm2", "messages": CHAT, "temperature": 0, "max_tokens": 40}
@@ -102,20 +100,6 @@ def printed_by(command: str) -> list[str]:
     words = [sys.executable, "-m", *shlex.split(command)]
     done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.replace(f"{ROOT}/", "").rstrip().split("\n")
-
-
-def write_logs(run: Path, logs: Path) -> None:
-    """Writes the dialogs of a run without a method as OpenAI messages, one per line."""
-    roles = {"user": "user", "agent": "assistant"}
-    with logs.open("w", encoding="utf-8") as lines:
-        for record in read_run(run).records:
-            if record["method"] == "none":
-                system = {"role": "system", "content": record["agent"]["system_prompt"]}
-                turns = [
-                    {"role": roles[turn["speaker"]], "content": turn["text"]}
-                    for turn in record["turns"]
-                ]
-                lines.write(json.dumps({"messages": [system, *turns]}, ensure_ascii=False) + "\n")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Simulates how often a 95 % interval covers the mean change of prompts that a run did not draw.
+"""Simulates how often a 95% interval covers the mean change of prompts that a run did not draw.
 
     python benchmarks/other_prompts.py --out benchmarks/results/other_prompts.json
 

@@ -4,7 +4,7 @@ Each command writes its record into a separate folder, and the new records then 
 ones. An interrupted call continues with the records not yet measured on this commit. The tables in
 the documents are rewritten. If all are measured, benchmarks/results/changed_records.md compares
 each with that of the last commit, number by number. A number has changed if its interval and the
-old one do not overlap: the 95 % interval of an estimate, the range over repetitions of a ratio.
+old one do not overlap: the 95% interval of an estimate, the range over repetitions of a ratio.
 
     python benchmarks/records.py                        # all of them: hours, for a machine left
                                                         alone

@@ -117,7 +117,7 @@ def spotlight(weights: list[float], span: list[bool], target: float) -> list[flo
 
 
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
-    """The exact 95 % interval of a proportion: each end leaves a tail of 2.5 % (by bisection)."""
+    """The exact 95% interval of a proportion: each end leaves a tail of 2.5% (by bisection)."""
 
     def at_least(count: int, share: float) -> float:
         return math.fsum(

@@ -150,7 +150,7 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     first, _, left_out, fix = opening(series, baseline)
     assert "In round 2, the agent follows “signs” less" in first and "price" not in first
     assert left_out == ("“price” is uninformative: it scores as well without the system prompt.")
-    assert fix.endswith(" Still lost with it: “signs” (0 %).")
+    assert fix.endswith(" Still lost with it: “signs” (0%).")
     assert "“price” less often in round 2" in opening(series)[0]
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "2 rules, one by one" in page and left_out in page

@@ -418,7 +418,7 @@ def test_a_model_that_guesses_has_no_capability_to_lose():
     assert not chosen.recommended and chosen.why.startswith("its cost means nothing")
     line = chance_line(guessing)
     assert line.startswith("towns is at chance: the model without a method scores 27.0 [")
-    assert "guessing 25.0 %" in line and "another --capability" in line
+    assert "guessing 25.0%" in line and "another --capability" in line
     assert next_step(guessing, chosen).startswith("give a --capability")
     assert "capability (chance 25.0)" in table(guessing)
     assert "capability (chance 25.0)" in calibration_report.setting_rows(guessing)[0]

@@ -135,7 +135,7 @@ def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     told = Check("none", terms, (bot,))
     line = check_headline(told)
     assert line.startswith(f"bot fails: below 0.9 in round 1: {numbers_text(bot.let_go)} (decided")
-    assert line.endswith("The chance that this verdict is wrong is at most 5 %.")
+    assert line.endswith("The chance that this verdict is wrong is at most 5%.")
     assert check_lines(told) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)
     line = check_headline(Check("none", terms, (bot,)))
@@ -173,7 +173,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     assert again.terms == terms and again.prompts[0].fall == checks[0].fall
     told = check_headline(again)
     assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
-    assert told.endswith("The chance that this verdict is wrong is at most 5 %.")
+    assert told.endswith("The chance that this verdict is wrong is at most 5%.")
     rule = json.loads(json.dumps(check_json(again)))["prompts"][0]["fall"]["rules"][0]
     assert rule == {"rule": "signs", "fell": True, "round": 2, "before": 1.0, "now": 0.0}
 

@@ -8,7 +8,7 @@ import pytest
 from holdfast.analysis import sequential
 
 ERROR = 0.05
-CHECKS = 2000  # simulated; a rate of 5 % shows as 6.2 % or more in 1 of 100 such tests
+CHECKS = 2000  # simulated; a rate of 5% shows as 6.2% or more in 1 of 100 such tests
 LIMIT = ERROR + 2.33 * math.sqrt(ERROR * (1 - ERROR) / CHECKS)
 BUDGET = 120
 

@@ -90,18 +90,16 @@ def test_records_contain_the_repetition_of_every_turn(parrot):
 
 def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
     (line,) = collapse_lines(read_series(parrot), parrot)
-    assert line.startswith(
-        "100 % of turns were cut at 10 tokens, 86 % repeat the other speaker, 71"
-    )
+    assert line.startswith("100% of turns were cut at 10 tokens, 86% repeat the other speaker, 71")
     assert "(3 of 3 conversations collapsed): scores of broken-down conversations say" in line
     (two,) = collapse_lines(read_series(parrot) * 2, parrot)
-    assert two.startswith("Without a fix, 100 % of turns were cut at 10 tokens")
+    assert two.startswith("Without a fix, 100% of turns were cut at 10 tokens")
     cures = " ".join(collapse_cures(read_series(parrot)))
     assert all(f"--{cure}" in cures for cure in ("max-new-tokens", "user-model", "user-turns"))
     assert cures in next_step(finding_of(parrot, read_series(parrot))).replace(", and ", " ")
     page = parrot.folder / "report.html"
     main(["report", str(parrot.folder), "--out", str(page)])
-    assert "86 % repeat the other speaker" in " ".join(capsys.readouterr().out.split())
+    assert "86% repeat the other speaker" in " ".join(capsys.readouterr().out.split())
     assert "Conversations that broke down" in page.read_text(encoding="utf-8")
 
 
@@ -127,7 +125,7 @@ def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
     assert [turn.repetition.other for turn in turns] == [1.0, 0.0]
     assert not any(turn.cut for turn in turns)
     (line,) = collapse_lines(read_series(run), run)
-    assert "50 % of turns repeat the other speaker" in line
+    assert "50% of turns repeat the other speaker" in line
     assert collapse_cures(read_series(run)) == []
 
 

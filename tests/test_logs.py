@@ -57,7 +57,15 @@ def test_a_codex_patch_counts_as_a_file_change():
 
 
 def test_every_format_has_a_fixture():
-    assert set(FILES) == set(FORMATS)
+    assert {*FILES, "run"} == set(FORMATS)
+
+
+def test_the_conversations_of_a_run_are_dialogs():
+    folder = DATA.parent / "recorded" / "schema-3" / "drift"
+    logs, records = read_logs([folder]), read_run(folder).records
+    assert logs.formats == {"run": len(records)} and not logs.problems
+    said = [turn["text"] for turn in records[0]["turns"] if turn["speaker"] == "agent"]
+    assert [turn.done.text for turn in logs.dialogs[0].turns] == said
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["named", "found out"])
@@ -275,14 +283,12 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     fall = rule.overall.mean - rule.earlier.before.mean
     assert rule.earlier.difference.mean == pytest.approx(fall)
     short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))
-    other = scored(tmp_path, short, "d", chats(40, lambda n: 9))
-    (rule,) = adherence(other, before=before)
-    assert (rule.verdict, rule.earlier) == ("undecided", None)
-    assert "another measure" in rule.uncompared
+    (rule,) = adherence(scored(tmp_path, short, "d", chats(40, lambda n: 9)), before=before)
+    assert rule.verdict == "undecided" and "another measure" in rule.uncompared
 
 
 def test_the_interval_covers_the_difference_of_separate_sets():
-    """95 % intervals of a true difference of 0 exclude 0 in about 1 of 20 cases."""
+    """95% intervals of a true difference of 0 exclude 0 in about 1 of 20 cases."""
     from holdfast.analysis.adherence import _difference
 
     rng = np.random.default_rng(1)

@@ -83,7 +83,7 @@ def test_mean_and_deviation_of_known_values():
     item = estimate(np.array([0.0, 1.0, 1.0, 0.0]))
     assert item.n == 4 and item.mean == 0.5
     assert item.sd == pytest.approx(math.sqrt(1 / 3))
-    # 4 values: 1/16 of resamples are all 0, more than 2.5 %
+    # 4 values: 1/16 of resamples are all 0, more than 2.5%
     assert item.low == 0.0 and item.high == 1.0
 
 
@@ -100,7 +100,7 @@ def test_interval_agrees_with_resampling_by_hand():
 
 
 def test_interval_covers_the_truth_as_often_as_it_says():
-    """About 95 % of 400 samples of size 40; percentile intervals cover slightly less."""
+    """About 95% of 400 samples of size 40; percentile intervals cover slightly less."""
     generator = np.random.default_rng(2)
     # each column is one sample; the true mean is 2/3
     items = estimate_columns(generator.beta(2, 1, (40, 400)))
@@ -212,10 +212,10 @@ def series_of(folder, first, last, n=40, **more):
 def test_the_opening_of_a_run_that_drifts(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
     assert sentences.opening(series) == [
-        "The agent drifts on this prompt: it passes 25 % of probes in round 2, down from 100 % in"
+        "The agent drifts on this prompt: it passes 25% of probes in round 2, down from 100% in"
         " round 1.",
-        "That is 75 points less (95 % interval 60 to 88), over 40 conversations.",
-        "It adopts the other speaker’s prompt more often: 25 % in round 2, up from 0 % in round 1,"
+        "That is 75 points less (95% interval 60 to 88), over 40 conversations.",
+        "It adopts the other speaker’s prompt more often: 25% in round 2, up from 0% in round 1,"
         " 25 points more (the same in every conversation).",
     ]
 
@@ -226,15 +226,15 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
         for i in range(40)
     ]
     verdict, interval, adopts = sentences.opening(read_series(run_of(tmp_path, records)))
-    assert verdict.startswith("No clear drift on this prompt: the agent passes 80 % of probes")
-    assert "-10 points (95 % interval -28 to +7) could be chance" in interval
-    assert adopts.startswith("It shows no clear sign of adopting the other speaker’s prompt: 5 %")
+    assert verdict.startswith("No clear drift on this prompt: the agent passes 80% of probes")
+    assert "-10 points (95% interval -28 to +7) could be chance" in interval
+    assert adopts.startswith("It shows no clear sign of adopting the other speaker’s prompt: 5%")
 
 
 @pytest.mark.parametrize(
     ("n", "method", "told"),
     [
-        (3, "none", "Only 3 conversations, too few for a verdict: the agent passes 50 %"),
+        (3, "none", "Only 3 conversations, too few for a verdict: the agent passes 50%"),
         (19, "none", "Only 19 conversations, too few for a verdict"),
         (20, "none", "The agent drifts"),
         (20, "boost:factor=2", "With boost:factor=2 the agent drifts on this prompt: it passes 50"),
@@ -247,7 +247,7 @@ def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n
 
 def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
     series = series_of(tmp_path, lambda i: 0.9, lambda i: 0.897 if i % 2 else 0.895)
-    assert "passes 89.6 % of probes in round 2, down from 90.0 %" in sentences.opening(series)[0]
+    assert "passes 89.6% of probes in round 2, down from 90.0%" in sentences.opening(series)[0]
 
 
 SPLIT = {"methods": ("none", "split-softmax:exponent=0.5")}
@@ -285,16 +285,16 @@ def test_page_says_where_the_probe_was_asked(tmp_path):
 
 def test_headline_of_one_round(tmp_path):
     (told,) = sentences.opening(read_series(run_of(tmp_path, [record(0, [0.5])])))
-    assert told.startswith("The agent passes 50 % of probes in round 1 on this prompt (only 1 ")
+    assert told.startswith("The agent passes 50% of probes in round 1 on this prompt (only 1 ")
 
 
 @pytest.mark.parametrize(
     ("better", "n", "said"),
     [
-        (lambda i: 0.5 + i % 2 / 2, 40, "still passes 75 % in round 2, 50 points more (95 %"),
-        (lambda i: i % 2 / 10, 40, "only passes 5 % in round 2, 20 points less (95 % interval 18"),
-        (lambda i: i % 2 / 2, 40, "passes 25 % in round 2; the difference of 0 points (95 % inter"),
-        (lambda i: 0.5 + i % 2 / 2, 4, "passes 75 % in round 2; too few conversations to compare"),
+        (lambda i: 0.5 + i % 2 / 2, 40, "still passes 75% in round 2, 50 points more (95%"),
+        (lambda i: i % 2 / 10, 40, "only passes 5% in round 2, 20 points less (95% interval 18"),
+        (lambda i: i % 2 / 2, 40, "passes 25% in round 2; the difference of 0 points (95% inter"),
+        (lambda i: 0.5 + i % 2 / 2, 4, "passes 75% in round 2; too few conversations to compare"),
     ],
 )
 def test_the_fix_is_reported_with_the_paired_difference(tmp_path, better, n, said):
@@ -309,10 +309,10 @@ def test_numbers_are_written_with_their_sign_and_no_minus_zero():
     assert wording.plain(Estimate(9, 0.5, 0.1, 0.25, 0.75)) == "0.50 [0.25, 0.75]"
     assert wording.plain(Estimate(1, 0.5, None, None, None)) == "0.50"
     falls = Estimate(50, -0.321, 0.1, -0.391, -0.256)
-    assert wording.points(falls) == "-32 points (95 % interval -39 to -26)"
-    assert wording.points_apart(falls) == "32 points less (95 % interval 26 to 39)"
+    assert wording.points(falls) == "-32 points (95% interval -39 to -26)"
+    assert wording.points_apart(falls) == "32 points less (95% interval 26 to 39)"
     one = Estimate(50, 0.01, 0.1, -0.391, 0.004)
-    assert wording.points(one) == "+1 point (95 % interval -39 to 0)"
+    assert wording.points(one) == "+1 point (95% interval -39 to 0)"
 
 
 @pytest.mark.parametrize("mean", [-0.004, 0.004, 0.005, 0.0051, -0.015, 0.115])
@@ -334,7 +334,7 @@ def test_an_interval_that_excludes_zero_shows_no_zero_endpoint(low, high, signed
     value = Estimate(50, (low + high) / 2, 0.1, low, high)
     assert wording.signed(value).endswith(signed)
     apart = wording.points_apart if value.excludes_zero else wording.points
-    assert f"(95 % interval {points})" in apart(value)
+    assert f"(95% interval {points})" in apart(value)
 
 
 def prompts_run(folder, prompts, each):
@@ -359,8 +359,8 @@ def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
 
 def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
     first, change, *_ = sentences.opening(prompts_run(tmp_path / "many", 24, 5))
-    assert first.startswith("The agent drifts: it passes 50 %")
-    assert re.search(r"95 % interval 41 to 59; for other prompts 29 to 71\)", change)
+    assert first.startswith("The agent drifts: it passes 50%")
+    assert re.search(r"95% interval 41 to 59; for other prompts 29 to 71\)", change)
     first, _, few = sentences.opening(prompts_run(tmp_path / "few", 6, 10))
     assert first.startswith("The agent drifts on these 6 prompts: ")
     assert few == ("This holds for these 6 prompts; to say anything about others takes 20 or more.")
@@ -455,7 +455,7 @@ def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
 
 def test_table_and_page_of_one_conversation_have_no_intervals_and_say_why(tmp_path):
     text = report.table(run_of(tmp_path / "run", [record(0, [1.0, 0.5])]))
-    assert "0.50" in text and "[" not in text.replace("[95 % interval]", "")
+    assert "0.50" in text and "[" not in text.replace("[95% interval]", "")
     page = page_of(tmp_path / "run", tmp_path / "page.html")
     assert "No intervals with fewer than two conversations" in text and 'class="band' not in page
     assert "No intervals with fewer than two conversations" in page and "adoption" not in text

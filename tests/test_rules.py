@@ -93,7 +93,7 @@ def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
 def test_the_first_sentence_names_the_rules(wavering):
     first, second, *_ = opening(read_series(wavering))
     assert "never follows “signs” and follows “cheap” less often from round 2." in first
-    assert second.startswith("On average over its 3 rules it passes 39 % of probes in round 5, d")
+    assert second.startswith("On average over its 3 rules it passes 39% of probes in round 5, d")
 
 
 def test_too_few_conversations_name_no_rule(tmp_path):
@@ -161,7 +161,7 @@ def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     settings = drift.Settings(rounds=2, conversations=40)
     run = drift.run(Rarely(), SUITE, tmp_path / "run", settings)
     series = read_series(run)
-    falls = {"never followed (less than 20 % everywhere)"}
+    falls = {"never followed (less than 20% everywhere)"}
     assert {fall(row) for row in rule_rows(series)} == falls
     assert opening(series)[0].endswith("hardly ever follows “signs”, “cheap” and “short”.")
 

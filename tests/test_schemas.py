@@ -145,6 +145,7 @@ def test_texts_of_any_kind_survive_a_table(tmp_path):
 REFUSED = [
     (["nowhere", "--csv", "t.csv"], 2, "nowhere is not a run: it does not exist"),
     ([str(RUNS / "schema-3/drift"), "--csv", "/proc/no/t.csv"], 1, "Cannot write /proc/no"),
+    ([str(RUNS / "schema-3/drift")], 2, "--parquet"),
 ]
 
 
@@ -152,8 +153,3 @@ REFUSED = [
 def test_exports_that_cannot_work_are_refused(words, code, sentence, capsys):
     assert main(["export", *words]) == code
     assert sentence in capsys.readouterr().err
-
-
-def test_an_export_needs_a_destination(capsys):
-    assert main(["export", str(RUNS / "schema-3/drift")]) == 2
-    assert "--parquet" in capsys.readouterr().err

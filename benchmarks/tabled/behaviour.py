@@ -29,7 +29,7 @@ def drift_table() -> str:
     lines = [
         (
             f"`python benchmarks/default_model.py`: {count} conversations of 8 rounds between"
-            " held-out prompts, temperature 1.0, top-p 0.9; paired by conversation, 95 % bootstrap"
+            " held-out prompts, temperature 1.0, top-p 0.9; paired by conversation, 95% bootstrap"
             " intervals. Target: round-1 stability 0.93, and a drop whose interval excludes 0."
         ),
         "",
@@ -180,7 +180,7 @@ def checking_table() -> str:
     """How often `holdfast check` errs, and how long it takes."""
     record = read("checking")
     told, settings = record["wrong"], record["settings"]
-    wrong = "; ".join(f"{name}: {100 * share:.1f} %" for name, share in told.items())
+    wrong = "; ".join(f"{name}: {100 * share:.1f}%" for name, share in told.items())
     lines = [
         f"`python benchmarks/checking.py`: simulated, {settings['rounds']} rounds whose scores are"
         " independently 0 or 1, a look after every conversation (a check looks after a batch),"
@@ -214,7 +214,7 @@ def coverage_table() -> str:
         "`python benchmarks/other_prompts.py`: simulated, "
         f"{settings['conversations']} conversations"
         f" of prompts that are alike or unlike in how well they are followed, {settings['runs']:,}"
-        " runs of each kind. Shares of runs whose 95 % interval covers the mean change of all"
+        " runs of each kind. Shares of runs whose 95% interval covers the mean change of all"
         " prompts; the lower of no change and a fall of 30 points.",
         "",
         "| prompts | "
@@ -233,7 +233,7 @@ def coverage_table() -> str:
                     for row in rows
                     if row["prompts"] == prompts and row["prompts_are"] == kind
                 ]
-                cells.append(f"{100 * min(there):.0f} %")
+                cells.append(f"{100 * min(there):.0f}%")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -253,7 +253,7 @@ def demo_caption(name: str = "demo") -> str:
     page = other = ""
     if name == "demo_real":
         page = f", [the whole page](RESULTS/{name}/report.html)"
-        other = " Another processor rounds differently, so it samples other replies"
+        other = " Other processors round differently, and so sample other replies"
         for there in record["elsewhere"]:
             gain = interval(there["against"]["over_all_rounds"])
             machine = there["machine"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
@@ -261,12 +261,13 @@ def demo_caption(name: str = "demo") -> str:
         other += "."
     return (
         f"*What `make {target}` measures: {record['conversations']} conversations of"
-        f" {record['rounds']} rounds on {subject}. Without a fix, stability falls from"
+        f" {record['rounds']} rounds on {subject}. Stability is the mean score, from 0 to 1, of"
+        " replies to a side question about the prompt in each round. Without a fix, it falls from"
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
         f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
-        f" {fixed[-1]['mean']:.2f}. The fix gains {interval(gains['over_all_rounds'])} over all"
-        f" rounds and {interval(gains['last_round'])} in the last (95 % intervals). It took"
-        f" {record['processor_seconds'] / 60:.1f} minutes of processor time"
+        f" {fixed[-1]['mean']:.2f}, a gain of {interval(gains['over_all_rounds'])} over all"
+        f" rounds and {interval(gains['last_round'])} in the last (95% intervals). It took"
+        f" {record['seconds'] / 60:.1f} minutes on two cores"
         f" ([record](RESULTS/{name}.json){page}).{other}*"
     )
 
@@ -286,8 +287,8 @@ def quoted_dialog() -> str:
             "",
             *markdown(rows),
             "",
-            "Of the conversations that only the fix keeps on the prompt, and in which no reply"
-            " loops, it is the one where the fix gains most. A model of this size does not hold"
+            "It was picked as the conversation with the largest gain among those that only the fix"
+            " keeps on the prompt and in which no reply loops. A model of this size does not hold"
             " long conversations: the agent ends up repeating itself in"
             f" {plain_row['collapsed']} of"
             f" {read('demo_real')['conversations']} without the fix, and in"
@@ -318,7 +319,7 @@ def bot_table() -> str:
         [
             (
                 f"`python benchmarks/bot.py`: stability, {record['conversations']} conversations"
-                f" of {record['rounds']} rounds with each method; 95 % bootstrap intervals."
+                f" of {record['rounds']} rounds with each method; 95% bootstrap intervals."
             ),
             "",
             *markdown([list(row) for row in zip(*columns, strict=True)]),

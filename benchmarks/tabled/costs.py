@@ -51,7 +51,7 @@ def chosen_table() -> list[str]:
             " setting, paired with those of the model as it is (stability"
             f" {none['free']['mean']:.3f} over 8 rounds of free self-chat,"
             f" {none['fixed']['mean']:.3f} in round 8 behind fixed histories;"
-            f" {none['capability']['mean']:.1f} % of {record['questions']} knowledge questions"
+            f" {none['capability']['mean']:.1f}% of {record['questions']} knowledge questions"
             f" right). {len(record['chosen']['drop'])} of {sum(map(len, record['drop']))} heads,"
             " chosen on other prompts and seeds. A star marks the Pareto front."
         ),
@@ -133,7 +133,7 @@ def equal_cost_rows(record: dict) -> list[str]:
                 f"Seed {seed['seed']}: without a fix, stability"
                 f" {none['stability']['mean']:.3f}, and of the questions "
                 + ", ".join(
-                    f"{none[f'capability_turn_{turn}']['mean']:.1f} % right at turn {turn}"
+                    f"{none[f'capability_turn_{turn}']['mean']:.1f}% right at turn {turn}"
                     for turn in turns
                 )
                 + "."
@@ -187,7 +187,7 @@ def equal_cost_head(record: dict) -> str:
         f"`python benchmarks/equal_cost.py {record['stage']}`: {record['conversations']}"
         f" conversations per setting and seed, paired, {record['questions']} knowledge questions at"
         f" turn {' and '.join(map(str, record['turns']))}; {drawn}. Leads have"
-        f" {100 * record['level']:.4g} % intervals, everything else 95 %."
+        f" {100 * record['level']:.4g}% intervals, everything else 95%."
     )
 
 

@@ -74,7 +74,7 @@ def verdicts_page() -> str:
         [
             "# Every claim of both papers, by model",
             "",
-            "The number is the difference that the claim is about, with its 95 % interval, where"
+            "The number is the difference that the claim is about, with its 95% interval, where"
             " the claim rests on one difference alone. “Not run” means that this model's run had"
             " no such claim. Table 13 of zhang2024, which asks a model trained further than the"
             " profiled one, is from version 0.2 and is no longer made.",

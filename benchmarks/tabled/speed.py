@@ -34,13 +34,13 @@ ASSUMED = "\n".join(
         "Llama 3.1 in bfloat16.",
         "- **A step** takes as long as its operations, or as reading the weights once and the "
         "keys and values of every row, whichever is longer (the roofline model of Williams et "
-        "al. 2009). The batch is as large as fits into the 90 % of memory that vLLM takes by "
+        "al. 2009). The batch is as large as fits into the 90% of memory that vLLM takes by "
         "default.",
-        "- **Bounds**: 60 % of the operations and 80 % of the bandwidth at best, 30 % and 40 "
-        "% at worst; several GPUs give 90 % or 70 % of their sum. They are chosen from "
-        "published numbers: Llama 3 was trained at 38 to 43 % of the operations (Grattafiori "
+        "- **Bounds**: 60% of the operations and 80% of the bandwidth at best, 30% and 40 "
+        "% at worst; several GPUs give 90% or 70% of their sum. They are chosen from "
+        "published numbers: Llama 3 was trained at 38 to 43% of the operations (Grattafiori "
         "et al. 2024, Table 4), and a single stream of the 8 B model under vLLM on an A100 "
-        "read at 77 % of the bandwidth (J. Musgrave, “vLLM throughput-latency sweep on NVIDIA "
+        "read at 77% of the bandwidth (J. Musgrave, “vLLM throughput-latency sweep on NVIDIA "
         "A100”).",
     )
 )
@@ -252,7 +252,7 @@ def serve_table() -> str:
                 f" {times('transformers_continuous')} times |"
             ),
             (
-                f"| at 16 clients: requests per second; first piece of text, median and 99 %; from"
+                f"| at 16 clients: requests per second; first piece of text, median and 99%; from"
                 f" piece to piece | {many['requests_per_second']:.1f};"
                 f" {milliseconds(many['first_piece_seconds'])};"
                 f" {milliseconds(many['piece_seconds'])} |"
@@ -404,7 +404,7 @@ def attention_table() -> str:
                 " repetition ([all rows](RESULTS/attention.json))."
             ),
             "",
-            "| " + " | ".join(["work", *names]) + " |",
+            "| " + " | ".join(["work", *names]).replace(" %", "%") + " |",
             "| --- " * (len(names) + 1) + "|",
             *(
                 "| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |"
@@ -477,9 +477,9 @@ def census_line() -> str:
     """How many classes of transformers can be steered."""
     counts = read("census")["counts"]
     return (
-        f"Of the causal classes of transformers that can be built small, {counts['exact']} of"
-        f" {counts['exact'] + counts['refused']} are steered, each compared with the paper's"
-        " formula on its own attention matrix; the others are refused by name"
+        f"Of the {counts['exact'] + counts['refused']} causal classes in transformers that can be"
+        f" built small, {counts['exact']} can be steered, each checked against the paper's formula"
+        " on its own attention matrix; the others are refused by name"
         " ([the list](RESULTS/census.md))."
     )
 

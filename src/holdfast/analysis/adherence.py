@@ -53,7 +53,7 @@ class Survival:
 
     turns: tuple[int, ...]  # the turns at which some dialog first breaks the rule, ascending
     share: tuple[float, ...]  # [turn], the share unbroken after it
-    low: tuple[float, ...]  # [turn], the 95 % interval up to `high`, on the log(-log) scale
+    low: tuple[float, ...]  # [turn], the 95% interval up to `high`, on the log(-log) scale
     high: tuple[float, ...]
     broken: int  # dialogs that break the rule
     # the first turn after which at most half are unbroken; None if that is never reached

@@ -179,7 +179,7 @@ def _probes(record: dict[str, Any]) -> np.ndarray:
 
 
 def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> dict[str, Any]:
-    """Pearson's r of [n, 2] with a 95 % bootstrap interval over groups."""
+    """Pearson's r of [n, 2] with a 95% bootstrap interval over groups."""
     every = np.concatenate(groups)
     if len(groups) < 2 or (every.std(0) < 1e-12).any():
         why = "mass or score is the same everywhere"

@@ -209,7 +209,7 @@ def first_broken(values: np.ndarray) -> list[int]:
 
 
 def is_low(score: statistics.Estimate) -> bool:
-    """Whether the whole 95 % interval, exact if all values are alike, is below `LOW`."""
+    """Whether the whole 95% interval, exact if all values are alike, is below `LOW`."""
     return not too_few(score) and bounds(score, 0, 1)[1] < LOW
 
 

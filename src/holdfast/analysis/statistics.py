@@ -21,7 +21,7 @@ def _excludes_zero(low: float | None, high: float | None) -> bool:
 
 @dataclass(frozen=True)
 class OtherPrompts:
-    """The 95 % interval of a mean for prompts like those of a run, which drew `prompts` of them."""
+    """The 95% interval of a mean for prompts like those of a run, which drew `prompts` of them."""
 
     prompts: int
     low: float
@@ -37,7 +37,7 @@ class Estimate:
     """A mean over conversations.
 
     sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of
-    Li et al. 2024, Figure 3; low and high bound the 95 % percentile bootstrap interval of the mean.
+    Li et al. 2024, Figure 3; low and high bound the 95% percentile bootstrap interval of the mean.
     All three are None for fewer than two conversations, and so is the mean for none. moved is how
     many of the values are not 0; None if the estimate is not a mean of values. other_prompts is the
     interval for prompts that the run did not draw; None if it drew too few to say.
@@ -166,7 +166,7 @@ def resampled_means(values: np.ndarray) -> np.ndarray:
 
 
 def bounds_of(resampled: np.ndarray) -> tuple[float, float]:
-    """The 95 % percentile interval of a statistic, [resample]."""
+    """The 95% percentile interval of a statistic, [resample]."""
     low, high = np.nanpercentile(resampled, [2.5, 97.5])
     return float(low), float(high)
 

@@ -65,7 +65,7 @@ def _summary(command: str, identity: dict[str, Any], records: int, results: Any)
 
 
 def spread(value: Estimate) -> dict[str, float | int | None]:
-    """An estimate as JSON: n, mean, the ends of its 95 % interval, and the standard deviation."""
+    """An estimate as JSON: n, mean, the ends of its 95% interval, and the standard deviation."""
     numbers = {"mean": value.mean, "low": value.low, "high": value.high, "sd": value.sd}
     return {"n": value.n, **{name: _rounded(number) for name, number in numbers.items()}}
 

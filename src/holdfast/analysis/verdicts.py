@@ -2,7 +2,7 @@
 passes through here, and docs/verdicts.md gives the reasons.
 
 An estimate is reported as above or below 0 only if it rests on at least `MIN_SAMPLES`
-conversations, its 95 % interval lies on one side of 0, and at least `LEAST_MOVED` conversations
+conversations, its 95% interval lies on one side of 0, and at least `LEAST_MOVED` conversations
 differ from 0. Below 20 conversations the percentile bootstrap is too narrow; if fewer than 6
 differ, they all go the same way by chance in more than 1 of 20 cases. If all values are alike, the
 bootstrap has no width, which is its limit and not certainty: the exact bound is used (`bounds`).
@@ -82,7 +82,7 @@ def within(value: Estimate, low: float, high: float, least: float, most: float) 
 
 
 def bounds(value: Estimate, least: float, most: float) -> tuple[float, float]:
-    """The 95 % interval; if all n values are alike, the exact one.
+    """The 95% interval; if all n values are alike, the exact one.
 
     Values that were never seen may still have a share of up to 1 - 0.025 ** (1 / n), the bound of
     Clopper and Pearson for 0 of n, and may be as low as `least` or as high as `most`.

@@ -24,7 +24,7 @@ EXAMPLES = """examples:
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
 Formats: OpenAI messages, OpenAI Responses, Anthropic messages, ShareGPT, Langfuse, Phoenix, Claude\
- Code and Codex; “Logs of real dialogs” in the documentation shows each.
+ Code, Codex and runs of Holdfast; “Logs of real dialogs” in the documentation shows each.
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
@@ -35,14 +35,14 @@ Exit codes:
 
 class _LogsFiles(Options):
     files: Annotated[list[Path], Arg("FILE", positional=True, nargs="+", action="store")]
-    """logs, or folders of them (.jsonl, .ndjson, .json)"""
+    """logs, or folders of them (.jsonl, .ndjson, .json), or a run's folder"""
     suite: Annotated[str, Arg("FILE.yaml")]
     """the rules; their probes may be left out"""
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
-    """openai, responses, anthropic, sharegpt, langfuse, phoenix, claude-code or codex (default:
-    detected)"""
+    """openai, responses, anthropic, sharegpt, langfuse, phoenix, claude-code, codex or run
+    (default: detected)"""
 
 
 class _LogsTerms(Options):

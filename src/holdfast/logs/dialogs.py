@@ -13,6 +13,7 @@ from holdfast.drift.messages import LoggedMessage
 from holdfast.errors import UsageError, shortened
 from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.records import MANIFEST, RECORDS
 
 BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -112,6 +113,9 @@ def _files(paths: Sequence[Path | str]) -> Iterator[Path]:
     for path in map(Path, paths):
         if not path.is_dir():
             yield path
+            continue
+        if (path / MANIFEST).is_file():  # a run
+            yield path / RECORDS
             continue
         inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
         if not inside:

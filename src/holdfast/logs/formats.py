@@ -36,6 +36,8 @@ def format_of(value: Any) -> str | None:
     if not isinstance(value, Mapping):
         return None
     fields = value.keys()
+    if {"method", "conversation", "agent", "turns"} <= fields:
+        return "run"
     if value.get("type") in _CODEX_EVENTS and "payload" in fields:
         return "codex"
     if "sessionId" in fields and ("type" in fields or "message" in fields):
@@ -107,6 +109,18 @@ def _responses(value: Any) -> list[LoggedMessage]:
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     output = value.get("output") or []
     return [*_system(value.get("instructions")), *read_messages(items), *read_messages(output)]
+
+
+_SPEAKERS = {"user": "user", "agent": "assistant"}
+
+
+def _run(value: Any) -> list[LoggedMessage]:
+    """A conversation of a run, from its `records.jsonl`."""
+    turns = [
+        {"role": _SPEAKERS.get(_field(turn, "speaker")), "content": _field(turn, "text")}
+        for turn in _field(value, "turns")
+    ]
+    return [*_system(_field(_field(value, "agent"), "system_prompt")), *read_messages(turns)]
 
 
 def _claude_code(values: Values, problems: list[str]) -> Dialogs:
@@ -313,4 +327,5 @@ FORMATS: dict[str, Callable[[Values, list[str]], Dialogs]] = {
     "phoenix": _spans(_phoenix),
     "claude-code": _claude_code,
     "codex": _codex,
+    "run": _dialog_per_value(_run),
 }

@@ -77,7 +77,7 @@ def chance_line(calibration: Calibration) -> str:
     score = with_interval(estimate(calibration.none.capability), lambda points: f"{points:.1f}")
     return (
         f"{calibration.about['capability']} is at chance: the model without a method scores {score}"
-        f" %, and guessing {calibration.chance:.1f} %, so there is no capability to lose; give"
+        f"%, and guessing {calibration.chance:.1f}%, so there is no capability to lose; give"
         " another --capability (perplexity:FILE works with any model)"
     )
 
@@ -111,7 +111,7 @@ def next_step(calibration: Calibration, chosen: Pick) -> str:
 
 
 def table(calibration: Calibration) -> str:
-    """Every setting with its 95 % intervals; a star marks the Pareto front."""
+    """Every setting with its 95% intervals; a star marks the Pareto front."""
     head, *rows = setting_rows(calibration)
     short = [("", head[0], *head[2:4], "", *head[5:])]
     for method, star, stability, against, verdict, capability, *others in rows:
@@ -120,7 +120,7 @@ def table(calibration: Calibration) -> str:
         short.append((star, method, stability, against, word, capability, *others))
     count = len(calibration.none.stability)
     note = (
-        f"{count} conversations per setting, 95 % intervals. * no setting is both more stable and"
+        f"{count} conversations per setting, 95% intervals. * no setting is both more stable and"
         f" cheaper. Points are {calibration.unit} on {calibration.about['capability']}."
     )
     return "\n".join([*aligned(short), note, *_health_lines(calibration)])
@@ -202,11 +202,11 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
         calibration=calibration,
         chosen=chosen,
         notes=[*detail_lines(calibration), *_health_lines(calibration)],
-        settings=Table("Every setting, with 95 % intervals", setting_rows(calibration)),
+        settings=Table("Every setting, with 95% intervals", setting_rows(calibration)),
         trade_off=pictures(
-            folder, trade_off="Stability against points lost; whiskers are 95 % intervals"
+            folder, trade_off="Stability against points lost; whiskers are 95% intervals"
         ),
-        by_round=pictures(folder, by_round="Stability by round; whiskers are 95 % intervals"),
+        by_round=pictures(folder, by_round="Stability by round; whiskers are 95% intervals"),
         unprompted=_unprompted_table(runs["stability"]),
         unprompted_lines=unprompted_lines(runs["stability"]),
     )
@@ -222,7 +222,7 @@ def _unprompted_table(run: RunData) -> Table | None:
     for row in baseline.cases:
         scores = plain(row.prompted), plain(row.unprompted), signed(row.difference)
         rows.append((row.name, str(row.n), *scores, row.verdict))
-    return Table("Round 1 with the system prompt and without, with 95 % intervals", rows)
+    return Table("Round 1 with the system prompt and without, with 95% intervals", rows)
 
 
 def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:

@@ -54,7 +54,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves by round: band = 95 % interval, whiskers = one standard deviation, dots = means."""
+    """Curves by round: band = 95% interval, whiskers = one standard deviation, dots = means."""
 
     title: str
     description: str  # read by screen readers, with the title

@@ -58,8 +58,8 @@ def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
 
 
 def percentage(share: float) -> str:
-    """'5 %', '0.5 %'."""
-    return f"{100 * share:g} %"
+    """'5%', '0.5%'."""
+    return f"{100 * share:g}%"
 
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:

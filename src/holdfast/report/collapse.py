@@ -63,13 +63,13 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
 
 
 def _shares(collapse: Collapse, limit: str) -> str:
-    """'58 % of turns were cut at 60 tokens, 25 % loop (5 of 12 conversations collapsed)'."""
+    """'58% of turns were cut at 60 tokens, 25% loop (5 of 12 conversations collapsed)'."""
     shares = [
         f"{percent(collapse.share(name))} {words}"
         for name, words in ({"cut": f"were cut at {limit}"} | _REPEATED).items()
         if collapse.share(name) >= _WORTH_SAYING
     ]
-    shares[0] = shares[0].replace(" %", " % of turns", 1)
+    shares[0] = shares[0].replace("%", "% of turns", 1)
     if not collapse.collapsed:
         return ", ".join(shares)
     conversations = count_of(collapse.conversations, "conversation")

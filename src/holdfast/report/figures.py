@@ -27,7 +27,7 @@ NAMES = {
     "adoption": "takes on the other’s prompt (adoption)",
     "mass": "attention mass on the prompt",
 }
-_BAND = "band: 95 % bootstrap interval"
+_BAND = "band: 95% bootstrap interval"
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 9,

@@ -31,7 +31,7 @@ _MOST_TOLD = 3  # most turns that a test case shows
 def table(run: RunData, rows: Rows, bar: float | None) -> str:
     """The text for the terminal: the opening sentences of the page, then a row for each rule."""
     compared = any(row.earlier for row in rows)
-    head = ["rule", "kept [95 %]", "dialogs", "turns", "first to last turn", "median first break"]
+    head = ["rule", "kept [95%]", "dialogs", "turns", "first to last turn", "median first break"]
     cells = [
         [
             *head,
@@ -59,9 +59,9 @@ def headline(run: RunData, rows: Rows) -> str:
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
     least, low = _least(rows), _least(rows).overall
-    share = f"{100 * (low.mean or 0):.0f} %"
+    share = f"{100 * (low.mean or 0):.0f}%"
     if low.low is not None and low.high is not None and not low.alike:
-        share += f" (95 % interval {100 * low.low:.0f} to {100 * low.high:.0f})"
+        share += f" (95% interval {100 * low.low:.0f} to {100 * low.high:.0f})"
     share += f" of the turns it applies to, over {count_of(low.n, 'dialog')}"
     if len(rows) == 1:
         return f"The rule {least.rule} is kept in {share}."
@@ -223,7 +223,7 @@ def _binned_figure(rows: Rows, name: str, bins: Sequence[int], label: str) -> Fi
         last = max([last, *x])
     names = [_bin_name(bins, column) for column in range(last + 1)]
     axis.set_xticks(range(last + 1), names)
-    _finish(figure, axis, rows, label, "share kept", "band: 95 % bootstrap interval over dialogs")
+    _finish(figure, axis, rows, label, "share kept", "band: 95% bootstrap interval over dialogs")
     return figure
 
 
@@ -250,7 +250,7 @@ def _survival_figure(rows: Rows) -> Figure:
             low, high = [1.0, *curve.low, curve.low[-1]], [1.0, *curve.high, curve.high[-1]]
             colour = look(number)["color"]
             axis.fill_between(x, low, high, step="post", color=colour, alpha=0.12, lw=0)
-    note = "Kaplan-Meier; band: 95 % interval"
+    note = "Kaplan-Meier; band: 95% interval"
     _finish(figure, axis, rows, "turn of the dialog", "share of dialogs never broken so far", note)
     axis.set_xlim(0, end)
     return figure

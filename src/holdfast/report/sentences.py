@@ -156,12 +156,12 @@ def _average(row: EstimateRow, rules: Rows) -> str | None:
 
 
 def _shares(row: EstimateRow, of: str = "") -> str:
-    """'75 % of probes in round 8, down from 95 % in round 1'."""
+    """'75% of probes in round 8, down from 95% in round 1'."""
     first, last, sign = row.points[0].mean, row.points[-1].mean, tell(row.change).sign
     assert first is not None and last is not None
     was, now = percent(first), percent(last)
     if sign and was == now:
-        was, now = f"{100 * first:.1f} %", f"{100 * last:.1f} %"
+        was, now = f"{100 * first:.1f}%", f"{100 * last:.1f}%"
     way = {1: "up from ", -1: "down from ", 0: ""}[sign]
     return f"{now}{of} in round {row.series.rounds}, {way}{was} in round 1"
 
@@ -177,7 +177,7 @@ def _change(row: EstimateRow) -> str | None:
 
 
 def _chance(moved: Estimate) -> str:
-    """'-10 points (95 % interval -28 to +8) could be chance'."""
+    """'-10 points (95% interval -28 to +8) could be chance'."""
     why = tell(moved).why
     if moved.excludes_zero:
         return f"{points(moved)} rests on too little: {why}"
@@ -248,7 +248,7 @@ def best_fix(series: Sequence[Series]) -> Difference | None:
 
 
 def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
-    """' Still lost with it: “signs” (20 %).', for rules that are lost without the fix too, and that
+    """' Still lost with it: “signs” (20%).', for rules that are lost without the fix too, and that
     it does not raise, or are lost with it as well.
     """
     lost = {
@@ -311,7 +311,7 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
     if row.n < MIN_SAMPLES:
         return f"n = {row.n}, too few to tell (that takes {MIN_SAMPLES})"
     if row.never_followed:
-        often = f"0 of {row.n} conversations" if not row.kept_once else "less than 20 % everywhere"
+        often = f"0 of {row.n} conversations" if not row.kept_once else "less than 20% everywhere"
         return f"{NEVER_FOLLOWED} ({often})"
     if _is_uninformative(row, baseline):
         return f"{UNINFORMATIVE}: as good without the prompt"

@@ -67,7 +67,7 @@ def _trade_off(calibration: Calibration) -> Figure:
     axis.set_ylim(max(0.0, axis.get_ylim()[0]), min(1.02, axis.get_ylim()[1]))
     axis.grid(True, axis="x")
     note = (
-        f"{len(none.stability)} conversations per setting; whiskers: 95 % bootstrap intervals of"
+        f"{len(none.stability)} conversations per setting; whiskers: 95% bootstrap intervals of"
         " the paired difference to none"
     )
     figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
@@ -122,7 +122,7 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
         ylim=(0, 1.02),
     )
     note = (
-        f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95 % bootstrap intervals"
+        f"lost on {_short(calibration)}, {calibration.unit}; whiskers: 95% bootstrap intervals"
         " over conversations"
     )
     figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
@@ -302,7 +302,7 @@ def _hidden_states(geometry: dict[str, Any]) -> Figure:
     rounds = [row["round"] for row in rows]
     titles = {
         "dimension": "effective dimension",
-        "angle": "opening angle in radians (95 % of the tokens)",
+        "angle": "opening angle in radians (95% of the tokens)",
     }
     for axis, (quantity, title) in zip(axes, titles.items(), strict=True):
         for colour, (name, label) in zip(figures.COLOURS, _GROUPS.items(), strict=False):

@@ -23,7 +23,7 @@ _SHOWN = 5  # best heads of a profile
 
 
 def table(run: RunData) -> str:
-    """Every metric with its 95 % interval, differences from zero-shot, fluency, exclusions."""
+    """Every metric with its 95% interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
     lines: list[str] = []
@@ -117,7 +117,7 @@ def tasks_page(run: RunData) -> str:
     tasks = []
     for name, there in by_task.items():
         rows = _rows("prompt or method", there, judged=True)
-        title = f"{name}: means with 95 % intervals"
+        title = f"{name}: means with 95% intervals"
         tasks.append({"name": name, "notes": _notes(there), "table": Table(title, rows)})
     return render_study(
         "tasks",
@@ -141,7 +141,7 @@ def profile_lines(folder: Path) -> list[str]:
     """The best heads, and how many heads have a gain."""
     profile, gains = read_profile(folder), read_gains(folder)
     lines = [
-        f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95 %"
+        f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95%"
         " interval over samples:"
     ]
     for layer, head in profile.ranking.heads[:_SHOWN]:
@@ -168,7 +168,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     tasks = []
     for name in runs:
         profile, gains = read_profile(folder / name), read_gains(folder / name)
-        rows: list[tuple[str, ...]] = [("head", "score", "gain", "95 % interval", "samples")]
+        rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
         for layer, number in profile.ranking.heads:
             score, gain = profile.scores[layer, number], gains[layer, number]
             interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"

@@ -125,7 +125,7 @@ def _against_none(series: Sequence[Series]) -> list[str]:
         return apart
     first = series[0].method
     return [
-        f"Difference from {first} in stability, on the same conversations [95 % interval]:",
+        f"Difference from {first} in stability, on the same conversations [95% interval]:",
         *aligned(rows, "  "),
         *(
             f"  {CANNOT_TELL}, as {why}"

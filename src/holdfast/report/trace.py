@@ -81,8 +81,8 @@ def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
     runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
     first, last = (_share(traces[0]["average"]["mass"][at]) for at in (0, -1))
     figures, rounds = folder / "figures", traces[0]["rounds"]
-    changes = "Change of the logarithm of the mass over a dialog, with 95 % intervals"
-    correlations = "Correlation of a probe’s mass with its score, with 95 % intervals"
+    changes = "Change of the logarithm of the mass over a dialog, with 95% intervals"
+    correlations = "Correlation of a probe’s mass with its score, with 95% intervals"
     return render_study(
         "trace",
         f"Of the attention of {traces[0]['model']}, its system prompt gets {first} in round 1 and"
@@ -105,9 +105,9 @@ def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
 
 
 def _share(mass: dict[str, Any]) -> str:
-    """'3.3 % [3.0, 3.6]'."""
+    """'3.3% [3.0, 3.6]'."""
     share, _, interval = with_interval(_estimate(mass), lambda s: f"{100 * s:.1f}").partition(" ")
-    return f"{share} % {interval}".rstrip()
+    return f"{share}% {interval}".rstrip()
 
 
 def _changes(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:

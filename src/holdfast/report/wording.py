@@ -66,12 +66,12 @@ def count_of(number: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """'66 %'."""
-    return f"{100 * share:.0f} %"
+    """'66%'."""
+    return f"{100 * share:.0f}%"
 
 
 def points_apart(value: Estimate, more: str = "more", less: str = "less") -> str:
-    """'17 points more (95 % interval 10 to 26; ...)', for a difference that excludes 0."""
+    """'17 points more (95% interval 10 to 26; ...)', for a difference that excludes 0."""
     assert value.mean is not None
     sign = 1 if value.mean > 0 else -1
     size = _points(abs(value.mean), exact=True)
@@ -80,7 +80,7 @@ def points_apart(value: Estimate, more: str = "more", less: str = "less") -> str
 
 
 def points(value: Estimate) -> str:
-    """'-10 points (95 % interval -28 to +8)', for a difference of shares that may be chance."""
+    """'-10 points (95% interval -28 to +8)', for a difference of shares that may be chance."""
     assert value.mean is not None
     number = _signed_points(value.mean)
     count = f"{number} point{'' if number in ('+1', '-1') else 's'}"
@@ -88,12 +88,12 @@ def points(value: Estimate) -> str:
 
 
 def _intervals(value: Estimate, sign: int) -> str:
-    """'95 % interval 10 to 26; for other prompts 8 to 28', for sign times the value."""
+    """'95% interval 10 to 26; for other prompts 8 to 28', for sign times the value."""
     assert value.low is not None and value.high is not None
     text = (
         "the same in every conversation"
         if value.alike
-        else f"95 % interval {_range(value.low, value.high, sign)}"
+        else f"95% interval {_range(value.low, value.high, sign)}"
     )
     if value.other_prompts is None or value.alike:
         return text

@@ -84,7 +84,7 @@ def _exclusions(study: Study, *rows: str) -> str:
 def rows_of(study: Study, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """A table in the paper's form: metrics in percent, their average, the gain over zero-shot."""
     heads = map(head_of, study.setup.tasks)
-    rows = [("", *heads, "average", "less zero-shot [95 % interval]")]
+    rows = [("", *heads, "average", "less zero-shot [95% interval]")]
     for row in names:
         cells = [cell_of(study.tested[name].get(row)) for name in study.setup.tasks]
         values, more = average(study, row), difference(study, row, "zero-shot")
@@ -167,7 +167,7 @@ def table_1(study: Study) -> Figure:
     )
     how = (
         "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
-        " does not have, each at its best validated parameter. Average of the tasks, paired, 95 %"
+        " does not have, each at its best validated parameter. Average of the tasks, paired, 95%"
         f" intervals: {by_task}."
     )
     if len(study.setup.tasks) == 1:
@@ -208,7 +208,7 @@ def table_7(study: Study) -> Figure:
         evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
     if not shares:
         verdict, evidence = NOT_JUDGED, "Every set of heads scores 0 on every task."
-    text = "a moderate number of heads is best, about 5 % to 15 % of all."
+    text = "a moderate number of heads is best, about 5% to 15% of all."
     claims = (Claim(text, verdict, evidence),)
     return Figure("7", "how many heads are steered", "", (), claims, "Table", tuple(rows))
 
