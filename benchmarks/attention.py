@@ -110,7 +110,7 @@ def variants(model, rows: int, prompt: int) -> dict:
         "plain": ("sdpa", lambda columns: nullcontext()),
         "unsteered": (IMPLEMENTATION, lambda columns: nullcontext()),
         "split-softmax": (IMPLEMENTATION, with_(SplitSoftmax(EXPONENT))),
-        "pasta, 10 % of heads": (IMPLEMENTATION, with_(ten_percent())),
+        "pasta, 10% of heads": (IMPLEMENTATION, with_(ten_percent())),
         "trace": (IMPLEMENTATION, with_(trace=True)),
         "eager formula": ("eager formula", lambda columns: nullcontext()),
     }
@@ -124,7 +124,7 @@ def variants(model, rows: int, prompt: int) -> dict:
         )  # one letter per token
         held, offsets = text[SPAN], [(index, index + 1) for index in range(prompt)]
         inputs = {"input_ids": torch.empty(rows, prompt)}
-        ways["pastalib, 10 % of heads"] = (
+        ways["pastalib, 10% of heads"] = (
             "eager",
             lambda columns: other.apply_steering(
                 model, [text] * rows, [held] * rows, inputs, [offsets] * rows
