@@ -68,8 +68,7 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["results"][0]["conversations"] == 2
     before = (tmp_path / "run" / "records.jsonl").read_bytes()
-    assert len(read_run(tmp_path / "run").records) == 4
-    assert main(command) == 0
+    assert len(read_run(tmp_path / "run").records) == 4 and main(command) == 0
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
     capsys.readouterr()
     again = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
@@ -350,11 +349,9 @@ def test_an_edited_suite_gets_its_own_folder(folder, suite, tmp_path, monkeypatc
     assert main(command) == main(command) == 0  # the second finds the first finished
     text = Path(suite).read_text()
     Path(suite).write_text(f"# no rule is another\n{text}")
-    assert main(command) == 0
-    assert len(list((tmp_path / "runs").iterdir())) == 1
+    assert main(command) == 0 and len(list((tmp_path / "runs").iterdir())) == 1
     Path(suite).write_text(text.replace("system_prompt: ", "system_prompt: Be kind. ", 1))
-    assert main(command) == 0
-    assert len(list((tmp_path / "runs").iterdir())) == 2
+    assert main(command) == 0 and len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, capsys):

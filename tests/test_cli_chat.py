@@ -137,6 +137,8 @@ def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, submitted):
     assert "system prompt: be brief; nothing is emphasised any longer" in err
     systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]
     assert systems == [[SYSTEM], [SYSTEM], ["be brief"], []]
+    say("/emphasis rain", "/compare none boost:factor=8", "and rain", "and bread")  # not in bread
+    assert [answer.rendered.request.emphasis for answer in submitted[4:]] == [((1, 4, 8),)] * 2
 
 
 def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, capsys, submitted):

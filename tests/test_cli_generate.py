@@ -106,8 +106,7 @@ def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
 
 def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
     code = (
-        "import sys; from holdfast.cli import main\n"
-        "assert main(sys.argv[1:]) in (1, 2)\n"
+        "import sys; from holdfast.cli import main\nassert main(sys.argv[1:]) in (1, 2)\n"
         "assert 'torch' not in sys.modules"
     )
     for folder, told in ((tmp_path, "has no config.json"), (tmp_path / "no", "There is no folder")):

@@ -328,7 +328,7 @@ def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
         ("[]", "says nothing; a dialog begins with what the user said"),
         (said("u1"), 'no answer to "u1"'),
         (said("u1", "a1")[1:], 'begins with "a1" of the assistant'),
-        (["hi"], "message 1: 'hi' is no object; mend it, or leave that dialog out"),
+        (["hi"], "message 1: 'hi' is not an object; fix it, or leave that dialog out"),
         ([*said("u1"), {"role": "tool", "content": "4"}], 'no answer to "u1"'),
         ([{"role": "tool", "content": "4"}, *said("u1", "a1")], 'begins with "4" of the tool'),
         ({"messages": said("u1", "a1"), "tools": [{"type": "x"}]}, "{'type': 'x'} has no name"),

@@ -122,7 +122,7 @@ def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
     with pytest.raises(ModelError) as refused:
         judged(tmp_path / "run", Judge(kind))
     told = str(refused.value)
-    assert "6 of 8 labelled replies" in told and "kappa 0.50, and 0.6 is the least" in told
+    assert "6 of 8 labelled replies" in told and "kappa 0.50; at least 0.6 is required" in told
     assert "waiter, rule 'polite'" in told and "--force-judge" in told
     assert not (tmp_path / "run" / "records.jsonl").read_bytes()
     run, (agreement,) = judged(tmp_path / "run", Judge(kind), force=True)
@@ -265,6 +265,7 @@ def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_pat
         ({"judge": "Polite?", "modle": "m"}, "did you mean 'model'"),
         ({"judge": "Polite?", "model": 3}, "'model' of a judge has to be a model or URL, not 3"),
         ({"name": "every", "measures": [POLITE]}, "takes no judge"),
+        ({"name": "every", "measures": [{"name": "tool_called", "tool": "x"}]}, "of tool calls"),
     ],
 )
 def test_a_wrong_judge_spec_is_refused(spec, words):
@@ -333,7 +334,7 @@ def test_a_local_model_can_judge(tmp_path, capsys):
     assert main(words) == 1
     told = capsys.readouterr().err
     assert "agrees with 4 of 8 labelled replies, Cohen's kappa 0.00" in told
-    assert "take another model, or --force-judge" in told
+    assert "use another model, or pass --force-judge" in told
     assert main([*words, "--force-judge"]) == 0
     answers = (tmp_path / "run" / "judgements.jsonl").read_bytes()
     records = read_run(tmp_path / "run").records

@@ -21,7 +21,7 @@ def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkey
     assert lines[0] == "holdfast: 200 conversations of 8 rounds"
     assert len(lines) >= 3
     for line in lines[1:]:
-        left = r"\(25%\), [\d,]+ tokens/s, about \d+ seconds left"
+        left = r"\(25%\), [\d,]+ tokens/s, about \d+ seconds? left"
         assert re.fullmatch(rf"holdfast: 400 of 1,600 rounds {left}", line), line
 
 

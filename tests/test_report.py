@@ -549,8 +549,7 @@ def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path)
     assert [row[6] for row in index["rows"]] == [None, 2, None]
     assert whole["ended"] is None
     told = "The dialog ended in round 2, as it met a content filter: no <b>more</b>."
-    assert ended["ended"] == told
-    assert {turn[3] for turn in whole["turns"]} == {""}
+    assert ended["ended"] == told and {turn[3] for turn in whole["turns"]} == {""}
     assert [turn[3] for turn in ended["turns"][:2]] == ["cut at the length limit", "a refusal"]
     assert ended["probes"][0][8] == "a tool call" and ended["probes"][1][8] == ""
     page = page_of(tmp_path / "run", tmp_path / "page.html")

@@ -99,7 +99,7 @@ def test_token_counts_alone_do_not_show_what_was_left_out(measured):
     run = measured(truncating(), canary=False)
     assert truncation_of(read_series(run)[0]).verdict == "cannot tell"
     text = " ".join(table(run).split())
-    assert "reads no more of the dialog from round 7 on" in text and "--canary tells which" in text
+    assert "reads no more of the dialog from round 7 on" in text and "--canary finds out" in text
     assert "canary" not in run.records[0]
 
 

@@ -98,6 +98,9 @@ def test_commands_are_read_in_every_form(arguments, commands):
         (ToolCall("Bash", {"command": "sed -i 1d x.py | tee y.log"}), ["1d", "x.py", "y.log"]),
         (ToolCall("Bash", {"command": "A=1 mv 'old name' new"}), ["old name", "new"]),
         (ToolCall("Bash", {"command": "echo 'unclosed"}), []),
+        (ToolCall("Bash", {"command": "ls 2>/dev/null; cp a.py b.py"}), ["b.py"]),
+        (ToolCall("Bash", {"command": "sed -i '' s/a/b/ x.py"}), ["", "s/a/b/", "x.py"]),
+        (ToolCall("mcp__devtools__writeFile", {"path": "a.py"}), ["a.py"]),
     ],
 )  # fmt: skip
 def test_changed_files_are_found_in_tools_patches_and_commands(call, paths):

@@ -3,7 +3,7 @@
     HoldfastError                  one sentence: the value seen, and the cure
     ├── UsageError                 the request is malformed (command line: exit code 2)
     │   ├── UnknownName            no such measure, method or suite; suggests the nearest name
-    │   └── ParameterOutOfRange         a method's or a run's number lies outside its range
+    │   └── ParameterOutOfRange    a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
     │   ├── NoSuchModel            nothing is where its name says (a UsageError too)
     │   ├── RequestFailed          one request was not answered; others may be

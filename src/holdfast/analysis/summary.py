@@ -6,7 +6,6 @@ no date or duration, so deriving it again from the same records gives the same b
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -27,7 +26,7 @@ from holdfast.analysis.verdicts import tell
 from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun
 from holdfast.records import MANIFEST, RunData, command_of, read_run
-from holdfast.records.manifest import read_manifest
+from holdfast.records.manifest import read_manifest, typed_command
 
 SCHEMA = 2
 NAME = "summary.json"
@@ -295,8 +294,7 @@ def _command_in(folder: Path) -> str:
     """The command that wrote the manifest or the summary in a folder; "" if there is neither."""
     if (folder / MANIFEST).is_file():
         manifest = read_manifest(folder)
-        typed = re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", command_of(manifest))
-        return typed[1] if typed else str(manifest.get("command") or "drift")
+        return typed_command(command_of(manifest)) or str(manifest.get("command") or "drift")
     try:
         return str(json.loads((folder / NAME).read_text(encoding="utf-8"))["command"])
     except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one of ours

@@ -100,17 +100,20 @@ def averages(results: Sequence[Result]) -> list[Average]:
     for result in results:
         by_variant.setdefault(result.variant, []).append(result)
     rows: list[Average] = []
-    zero: tuple[np.ndarray, np.ndarray] | None = None
+
+    def whole(group: Sequence[Result]) -> bool:
+        return len(group) == len(tasks) and not any(result.excluded for result in group)
+
+    zero = average(group) if whole(group := by_variant.get(ZERO_SHOT, [])) else None
     for variant, group in by_variant.items():
-        finished = len(group) == len(tasks)
-        if not finished or any(result.excluded for result in group):
-            rows.append(Average(variant, None, None, finished))
+        if not whole(group):
+            rows.append(Average(variant, None, None, len(group) == len(tasks)))
             continue
         numbers, values = average(group)
-        difference = None if zero is None else _difference(numbers, values, *zero)
-        rows.append(Average(variant, estimate(values), difference, finished))
-        if variant == ZERO_SHOT:
-            zero = numbers, values
+        difference = None
+        if zero is not None and variant != ZERO_SHOT:
+            difference = _difference(numbers, values, *zero)
+        rows.append(Average(variant, estimate(values), difference, True))
     return rows
 
 

@@ -211,6 +211,10 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     out = arguments.out
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}: {command_with(budget=f'{chosen.budget:g}')}"
+    if chosen.recommended and arguments.model.startswith(("http://", "https://", "vllm:")):
+        return (
+            f"to use it: send {chosen.method} with every request (“Serving” in the documentation)"
+        )
     if chosen.recommended:
         serve = ["holdfast", "serve", "--model", arguments.model, "--default-method"]
         return f"to serve it: {shlex.join([*serve, str(out / 'method.json')])}"

@@ -4,6 +4,7 @@ import argparse
 import functools
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -131,24 +132,34 @@ class Chat:
             getattr(self, name)(*[given] if takes else ())
         elif typed.strip():
             messages = (*self.messages, {"role": "user", "content": typed})
-            self.emphasized = resolve(messages, self.emphasized)
+            parts = resolve(messages, self.emphasized)
             if not self.comparing:
-                return self._reply(messages, attempt=0)
+                return self._reply(messages, parts)
             settings, self.comparing = self.comparing, []
             for number, setting in enumerate(settings, 1):
                 show(f"{number} {spell(setting)}", BOLD)
-                self._ask(messages, setting)
+                self._ask(messages, setting, parts)
             notice("None of them is part of the dialog; /method SPEC steers from here on.")
 
-    def _reply(self, messages: tuple[Message, ...], attempt: int) -> None:
-        reply, self.attempt = self._ask(messages, self.methods, attempt), attempt
+    def _reply(
+        self, messages: tuple[Message, ...], parts: Sequence[Part], attempt: int = 0
+    ) -> None:
+        reply, self.attempt = self._ask(messages, self.methods, parts, attempt), attempt
         if reply.text or reply.stop_reason != "stopped":
+            if not attempt:  # from here on these parts are of messages in the dialog
+                self.emphasized = tuple(parts)
             number = sum(message["role"] == "user" for message in messages)
             self.masses = {n: entry for n, entry in self.masses.items() if n < number}
             self.masses[number] = spell(self.methods), reply.token_masses
             self.messages = (*messages, {"role": "assistant", "content": reply.text})
 
-    def _ask(self, messages: Messages, methods: tuple[Method, ...], attempt: int = 0) -> Reply:
+    def _ask(
+        self,
+        messages: Messages,
+        methods: tuple[Method, ...],
+        parts: Sequence[Part],
+        attempt: int = 0,
+    ) -> Reply:
         """Prints a reply as it is drawn; Ctrl-C ends it early, with the stop reason "stopped"."""
         number = sum(message["role"] == "user" for message in messages)
         request = Request(
@@ -161,7 +172,7 @@ class Chat:
             keep=True,
             trace=self.shows_mass,
             system_as=self.system_as,
-            emphasis=[p for p in self.emphasized if p[0] in range(len(messages))],  # no later text
+            emphasis=parts,
         )
         text = ""
 
@@ -197,7 +208,7 @@ class Chat:
         settings = [self._parse(spec) for spec in specs.split()]
         if len(settings) < 2 or len(set(settings)) < len(settings):
             raise UsageError(
-                "/compare takes two methods or more, each once, with blanks between, as in"
+                "/compare takes two methods or more, each once, separated by spaces, as in"
                 f" /compare none boost:factor=4, not {specs!r}."
             )
         self.comparing = settings
@@ -243,7 +254,10 @@ class Chat:
         users = [n for n, message in enumerate(self.messages) if message["role"] == "user"]
         if not users:
             raise UsageError("There is no message to answer again; type one first.")
-        self._reply(self.messages[: users[-1] + 1], self.attempt + 1)
+        messages = self.messages[: users[-1] + 1]
+        # texts that are still to be found are of the next message
+        parts = [p for p in self.emphasized if isinstance(p[0], int) and p[0] < len(messages)]
+        self._reply(messages, parts, self.attempt + 1)
 
     def save(self, name: str) -> None:
         if not name:

@@ -28,14 +28,15 @@ from holdfast.report.checks import counted, lines_of
 from holdfast.report.context import truncation_lines
 from holdfast.report.junit import write_junit
 from holdfast.report.wording import count_of
+from holdfast.study.calibration_plan import Plan
 from holdfast.study.checking import CheckOptions, Earlier, check, earlier_talks, settings_for
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
-_ASK_AT = 4  # default of `holdfast calibrate`: the user turn that asks the question
 # options of the model and its sampling, which a calibration of the same prompts takes over
 _SHARED = (
-    *("model", "endpoint_model", "device", "dtype", "rounds", "system_as"),
-    *("temperature", "top_p", "max_new_tokens"),
+    *("model", "endpoint_model", "api_key_env", "chat_template"),
+    *("device", "device_map", "dtype", "trust_remote_code"),
+    *("rounds", "user_turns", "system_as", "temperature", "top_p", "max_new_tokens"),
 )
 
 EXAMPLES = """examples:
@@ -162,7 +163,7 @@ def _next_step(
 ) -> str:
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
-        later = shlex.join(["holdfast", "check", arguments.suite, "--against", str(out)])
+        later = command_with(against=str(out), out=f"{out}-next")
         return f"to compare a later version of the prompt with this one: {later}"
     if code == FAILED:
         lost = [checked for checked in checks if checked.let_go is not None]
@@ -191,8 +192,8 @@ def _calibration(arguments: Namespace) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if (value := getattr(arguments, name)) != arguments.default(name):
-            words += [option_of(name), str(value)]
-    if arguments.rounds + 1 < _ASK_AT:
+            words += [option_of(name), *([] if value is True else [str(value)])]
+    if arguments.rounds + 1 < Plan.ask_at:
         words += ["--ask-at", str(arguments.rounds + 1)]
     if not loading.is_url(arguments.model):
         words += ["--sweep", "boost:factor=2,4"]

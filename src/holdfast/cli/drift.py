@@ -178,7 +178,7 @@ def folder_name(arguments: argparse.Namespace, suite: Suite, command: str = "dri
     names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
     if arguments.suite not in SHIPPED:
         names.insert(2, suite.fingerprint[:8])
-    parts = [_plain(name.split("/")[-1]) for name in names]
+    parts = [_plain(name.rstrip("/").split("/")[-1]) for name in names]
     for option in _NAMED:
         if (value := getattr(arguments, option, None)) == arguments.default(option):
             continue

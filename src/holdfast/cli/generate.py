@@ -103,7 +103,8 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
             " boost:factor=4."
         )
     system = any(message["role"] == "system" for message in request.messages)
-    if request.methods and not (request.emphasis or system):
+    needs_prompt = any(methods.kind_of(m) is not methods.Kind.RESIDUAL for m in request.methods)
+    if needs_prompt and not (request.emphasis or system):
         raise UsageError(
             f"--method {arguments.method[0]} holds on to the system prompt, and this chat has none;"
             " give --system, or --emphasis with a text of the chat."

@@ -42,8 +42,8 @@ def warn_of_small_model(arguments: argparse.Namespace) -> None:
     """Warns that the bundled model shows little with prompts that it was not trained on."""
     if arguments.model == "default" and arguments.suite not in ("starter", "bot"):
         note(
-            "the model that ships follows few prompts (--suite starter or bot has some);"
-            " with others it shows how a command works, and no more. For your bot, give --model."
+            "the bundled model follows only a few prompts (those of --suite starter and bot); with"
+            " others it only shows how the command works. For your bot, give --model."
         )
 
 
@@ -256,12 +256,16 @@ def load_user_model(arguments: argparse.Namespace):
         _refuse_options(arguments, ["user_endpoint_model", "user_api_key_env"], why)
     if arguments.user_model is None:
         return None
+    in_engine = engine_in(arguments.user_model)
+    elsewhere = in_engine or is_url(arguments.user_model)
     return load_named(
         _with(
             arguments,
             model=arguments.user_model,
             endpoint_model=arguments.user_endpoint_model,
             api_key_env=arguments.user_api_key_env or arguments.api_key_env,
+            engine=arguments.engine if in_engine else None,
+            chat_template=None if elsewhere else arguments.chat_template,
         )
     )
 

@@ -87,10 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
     rows = adherence(data, bar, arguments.error, before)
     many = len(rows) > _MANY and bar is None and before is None
     shown = adherence(data, by_category=True) if many else rows
-    print(table(data, shown, bar))
+    print(table(data, rows, shown, bar))
     for problem in logs.problems[:_NAMED]:
         print(f"holdfast: left out {problem}.", file=sys.stderr)
-    if (more := len(logs.problems) - _NAMED) and more > 0:
+    if (more := len(logs.problems) - _NAMED) > 0:
         print(f"holdfast: and {more} more; the page lists all.", file=sys.stderr)
     if arguments.junit is not None:
         seconds = time.monotonic() - began

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast import drift, report
 from holdfast.cli.options import option_of
-from holdfast.cli.progress import Bar
+from holdfast.cli.progress import Bar, duration
 from holdfast.common.files import write_whole
 from holdfast.drift import Cast, Settings, Suite
 from holdfast.methods import Method
@@ -18,9 +18,6 @@ from holdfast.records import RunData
 from holdfast.report import check_page
 from holdfast.report.about import ending_lines
 from holdfast.report.terminal import next_line, table
-from holdfast.report.wording import count_of
-
-_UNITS = (("hour", 3600), ("minute", 60), ("second", 1))
 
 
 def command_line() -> str:
@@ -101,7 +98,6 @@ def print_run(run: RunData) -> None:
     print("The page has more tables.")
     for name, line in ending_lines(run.records):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
-    seconds = round(sum(record["seconds"] for record in run.records))
-    unit, size = next((u, s) for u, s in _UNITS if seconds >= 2 * s or s == 1)
-    print(f"The conversations took {count_of(round(seconds / size), unit)} in all.")
+    seconds = sum(record["seconds"] for record in run.records)
+    print(f"The conversations took {duration(seconds)} in all.")
     print(f"\n{next_line(run)}")

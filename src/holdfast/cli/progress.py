@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from holdfast.common.progress import Watch
+from holdfast.measures.text import plural
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
@@ -140,11 +141,11 @@ def duration(seconds: float) -> str:
     >>> duration(40), duration(100), duration(7000)
     ('40 seconds', '2 minutes', '1.9 hours')
     """
-    if seconds < 60:
-        return f"{seconds:.0f} seconds"
+    if round(seconds) < 60:
+        return plural(round(seconds), "second")
     minutes = round(seconds / 60)
     if minutes < 100:
-        return f"{minutes} minute{'s' if minutes > 1 else ''}"
+        return plural(minutes, "minute")
     return f"{seconds / 3600:.1f} hours"
 
 

@@ -27,7 +27,7 @@ from holdfast.drift.messages import (
     read_messages,
     read_tools,
 )
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, cut
 
 RECORDED = "recorded"  # the stop reason of a replayed turn
 SCRIPTED = "scripted"  # the stop reason of a user turn from a script
@@ -145,7 +145,7 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
     try:
         messages, tools = as_chat(read_messages(items)), read_tools(declared)
     except Malformed as error:
-        raise UsageError(f"{where}, {error}; mend it, or leave that dialog out.") from None
+        raise UsageError(f"{where}, {error}; fix it, or leave that dialog out.") from None
     system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
     exchanges = _exchanges(messages, where)
     user, last = exchanges[-1][0]["content"], exchanges[-1][-1]
@@ -221,5 +221,4 @@ def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return cut(json.dumps(value, ensure_ascii=False), 80)

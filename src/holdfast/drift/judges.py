@@ -148,10 +148,11 @@ class Judges:
             if agreement.kappa < LEAST_KAPPA and not judging.force:
                 of = agreement.case + (f", rule {agreement.rule!r}" if agreement.rule else "")
                 raise ModelError(
-                    f"The judge {agreement.model!r} of the case {of} says of {agreement.agreed} of"
-                    f" {agreement.labels} labelled replies what their label says (Cohen's kappa"
-                    f" {agreement.kappa:.2f}, and {LEAST_KAPPA} is the least): mend its question"
-                    f" {agreement.question!r} or the labels, take another model, or --force-judge."
+                    f"The judge {agreement.model!r} of the case {of} agrees with {agreement.agreed}"
+                    f" of {agreement.labels} labelled replies (Cohen's kappa {agreement.kappa:.2f};"
+                    f" at least {LEAST_KAPPA} is required): reword its question"
+                    f" {agreement.question!r}, correct the labels, use another model, or pass"
+                    " --force-judge."
                 )
         rows = json.dumps(list(map(asdict, agreements)), ensure_ascii=False, indent=1)
         write_whole(self.judgements.folder / FILE, rows + "\n")

@@ -41,7 +41,7 @@ class LoggedMessage:
 
 def read_messages(items: Any) -> list[LoggedMessage]:
     if not isinstance(items, list):
-        raise Malformed(f"{shortened(items)} is no list of messages")
+        raise Malformed(f"{shortened(items)} is not a list of messages")
     messages: list[LoggedMessage] = []
     for number, item in enumerate(items, start=1):
         try:
@@ -53,8 +53,9 @@ def read_messages(items: Any) -> list[LoggedMessage]:
 
 def _read_item(item: Any) -> Iterator[LoggedMessage]:
     if not isinstance(item, Mapping):
-        raise Malformed(f"{shortened(item)} is no object")
-    item = item.get("message", item) if "role" not in item else item  # as OpenInference nests them
+        raise Malformed(f"{shortened(item)} is not an object")
+    if "role" not in item and isinstance(item.get("message"), Mapping):
+        item = item["message"]  # as OpenInference nests them
     kind = item.get("type")
     if kind in CALLS:
         yield LoggedMessage("assistant", "", (_read_call(item),))
@@ -106,7 +107,7 @@ def _id_of(item: Mapping[str, Any]) -> str:
 
 def _read_call(call: Any) -> ToolCall:
     if not isinstance(call, Mapping):
-        raise Malformed(f"{shortened(call)} is no tool call")
+        raise Malformed(f"{shortened(call)} is not a tool call")
     if call.get("type") == "local_shell_call":
         return ToolCall("local_shell", call.get("action") or {}, _id_of(call))
     name = call.get("name")
@@ -143,7 +144,7 @@ def _text_of(content: Any) -> str:
     if isinstance(content, Mapping):
         content = [content]
     if not isinstance(content, Sequence):
-        raise Malformed(f"{shortened(content)} is no text and no list of parts")
+        raise Malformed(f"{shortened(content)} is neither text nor a list of parts")
     texts = []
     for part in content:
         if isinstance(part, str):
@@ -151,7 +152,8 @@ def _text_of(content: Any) -> str:
         elif not isinstance(part, Mapping):
             raise Malformed(f"{shortened(part)} is no part of a message")
         else:
-            part = part.get("message_content", part)  # OpenInference
+            if isinstance(part.get("message_content"), Mapping):  # OpenInference
+                part = part["message_content"]
             text = part.get("text", part.get("refusal"))
             if isinstance(text, str) and part.get("type") not in SAID_TO_NOBODY:
                 texts.append(text)

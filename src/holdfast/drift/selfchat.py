@@ -25,7 +25,7 @@ from holdfast.drift.dialog import (
 )
 from holdfast.drift.dialogs import RECORDED, SCRIPTED, RecordedDialog
 from holdfast.drift.pairing import Pairing, Probe
-from holdfast.drift.settings import WHOLE, Settings, Shown, with_summary
+from holdfast.drift.settings import Settings, Shown, with_summary
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.methods import Method
@@ -229,11 +229,6 @@ class Replay:
                 turn["messages"] = list(recorded.messages)
             self.asking.dialog.turns.append(turn)
         return self._first(probed_rounds(self.dialog, settings))
-
-    def _shown(self, number: int) -> Shown:
-        """The part of the dialog that a model with enough context would have seen at a turn."""
-        window = self.asking.settings.window
-        return WHOLE if window is None else Shown(first=max(1, number - window + 1))
 
     def _first(self, number: int) -> Job:
         """Asks a round's first probe, then all others; without room, that of the round before."""

@@ -38,6 +38,10 @@ def format_of(value: Any) -> str | None:
     fields = value.keys()
     if {"method", "conversation", "agent", "turns"} <= fields:
         return "run"
+    if "conversations" in fields:
+        return "sharegpt"
+    if isinstance(value.get("messages"), list):  # whatever is beside them
+        return "anthropic" if "system" in fields or _has_blocks(value["messages"]) else "openai"
     if value.get("type") in _CODEX_EVENTS and "payload" in fields:
         return "codex"
     if "sessionId" in fields and ("type" in fields or "message" in fields):
@@ -46,10 +50,6 @@ def format_of(value: Any) -> str | None:
         return "phoenix"
     if {"traceId", "trace_id"} & fields or "observations" in fields:
         return "langfuse"
-    if "conversations" in fields:
-        return "sharegpt"
-    if isinstance(value.get("messages"), list):
-        return "anthropic" if "system" in fields or _has_blocks(value["messages"]) else "openai"
     if value.get("type") in _CLAUDE_EVENTS and isinstance(value.get("message"), Mapping):
         return "claude-code"
     if "input" in fields and ("output" in fields or "instructions" in fields):
@@ -126,7 +126,7 @@ def _run(value: Any) -> list[LoggedMessage]:
 def _claude_code(values: Values, problems: list[str]) -> Dialogs:
     """Claude Code: `~/.claude/projects/*/SESSION.jsonl`, an event per line."""
     sessions: dict[str, list[LoggedMessage]] = {}
-    for where, event in values:
+    for where, event in _objects(values, problems):
         kind = event.get("type")
         if kind not in ("user", "assistant") or event.get("isMeta"):
             continue  # snapshots, progress, summaries and internal messages
@@ -147,7 +147,7 @@ _CODEX_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md i
 def _codex(values: Values, problems: list[str]) -> Dialogs:
     """Codex CLI: `~/.codex/sessions/**/rollout-*.jsonl`, an event per line."""
     messages: list[LoggedMessage] = []
-    for where, event in values:
+    for where, event in _objects(values, problems):
         payload = event.get("payload")
         if event.get("type") == "session_meta" and isinstance(payload, Mapping):
             base = payload.get("base_instructions") or payload.get("instructions")
@@ -161,6 +161,14 @@ def _codex(values: Values, problems: list[str]) -> Dialogs:
         except Malformed as error:
             problems.append(f"{where}: {error}")
     yield _file_of(values[0][0]), messages
+
+
+def _objects(values: Values, problems: list[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for where, value in values:
+        if isinstance(value, Mapping):
+            yield where, value
+        else:
+            problems.append(f"{where}: {shortened(value)} is not an object")
 
 
 def _file_of(where: str) -> str:
@@ -249,7 +257,7 @@ def _phoenix(where: str, value: Any) -> Iterator[_Span]:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Malformed(f"{shortened(value)} is no object")
+        raise Malformed(f"{shortened(value)} is not an object")
     return value
 
 

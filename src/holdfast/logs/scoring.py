@@ -124,7 +124,8 @@ def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
     """The case whose prompt is in the dialog, or else the only case; None if there are several."""
     prompts = [(case.system_prompt.strip(), case) for case in suite.cases]
     same = [case for prompt, case in prompts if prompt == dialog.system.strip()]
-    within = [case for prompt, case in prompts if prompt in dialog.system]
+    longest_first = sorted(prompts, key=lambda pair: -len(pair[0]))
+    within = [case for prompt, case in longest_first if prompt in dialog.system]
     only = suite.cases if len(suite.cases) == 1 else ()
     return next(iter([*same, *within, *only]), None)
 

@@ -60,7 +60,7 @@ def _parts(script: str) -> Iterator[list[str]]:
     part: list[str] = []
     try:
         for word in lexer:
-            if set(word) <= set(_PARTS):
+            if word and set(word) <= set(_PARTS):
                 yield part
                 part = []
             else:
@@ -78,7 +78,11 @@ def _matching(pattern: str, words: Sequence[str]) -> bool:
 
 
 _PATHS = ("file_path", "path", "filename", "notebook_path", "target_file")
-_READERS = re.compile("read|view|open|list|ls|glob|grep|search|find|fetch|get|cat", re.IGNORECASE)
+# whole words of a tool's name, as in read_file, ReadFile and mcp__files__read
+_READERS = re.compile(
+    r"(?:\b|_|(?<=[a-z])(?=[A-Z]))(?i:read|view|open|list|ls|glob|grep|search|find|fetch|get|cat)"
+    r"(?![a-z])"
+)
 _WRITERS = {"rm", "mv", "cp", "tee", "touch", "truncate", "chmod", "ln", "install", "patch"}
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.M)
 
@@ -100,13 +104,14 @@ def files_changed(calls: Sequence[ToolCall]) -> list[str]:
 
 def _written_by(words: list[str]) -> Iterator[str]:
     for before, word in itertools.pairwise(words):
-        if before in (">", ">>", "&>", ">|"):
+        if before in (">", ">>", "&>", ">|") and not word.startswith("/dev/"):
             yield word
     program = words[0].rsplit("/", 1)[-1]
     options = [word for word in words[1:] if word.startswith("-")]
     in_place = any(re.match("-[a-z]*i|--in-place", option) for option in options)
     if program in _WRITERS or (program in ("sed", "perl") and in_place):
-        yield from (word for word in words[1:] if word not in options)
+        paths = [word for word in words[1:] if word not in options]
+        yield from paths[-1:] if program in ("cp", "ln", "install") else paths
 
 
 def _among(calls: Sequence[ToolCall], name: str, arguments: Mapping | None, schema: Any) -> bool:

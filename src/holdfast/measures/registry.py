@@ -340,9 +340,11 @@ BUILDERS[CODE] = build_from_code
 
 def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
     for spec in specs:
-        if build(spec).judged:
+        inner = build(spec)
+        if inner.judged or inner.of_turn:
+            what = "judge" if inner.judged else "measure of tool calls"
             raise UsageError(
-                f"The measure {within!r} takes no judge ({spec!r}); make it a separate rule."
+                f"The measure {within!r} takes no {what} ({spec!r}); make it a separate rule."
             )
 
 

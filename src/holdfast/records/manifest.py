@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import AnotherRun, RecordsError, reason_of
+from holdfast.errors import AnotherRun, RecordsError, cut, reason_of
 from holdfast.records.lines import FIELD, without_checksum
 
 MANIFEST = "manifest.json"
@@ -145,15 +145,18 @@ def _another_run(
     )
 
 
+def typed_command(argv: str | None) -> str:
+    """The name of a command that was typed as `holdfast NAME ...`; "" if it was not."""
+    typed = re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", argv or "")
+    return typed[1] if typed else ""
+
+
 def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
     """The names of the run's command and of this one, both "" if they are not known."""
     # check and calibrate run their conversations as drift runs, so the typed command says more
-    typed = [
-        re.match(r"holdfast ([a-z][a-z-]*)(?= |$)", command or "")
-        for command in (command_of(manifest), about.get("argv"))
-    ]
-    if typed[0] and typed[1]:
-        return typed[0][1], typed[1][1]
+    typed = typed_command(command_of(manifest)), typed_command(about.get("argv"))
+    if all(typed):
+        return typed
     there, here = manifest.get("command"), about.get("command")
     return (str(there), str(here)) if there and here else ("", "")
 
@@ -276,5 +279,4 @@ def _set(identity: dict[str, Any], name: str, value: Any) -> None:
 def _short(value: Any) -> str:
     if value is _ABSENT:
         return "not given"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else text[:117] + "..."
+    return cut(json.dumps(value, ensure_ascii=False), 120)

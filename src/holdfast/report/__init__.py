@@ -68,8 +68,7 @@ def check_page(out: Path | str, option: str = "--out") -> Path:
     out = Path(out)
     if out.is_dir():
         raise UsageError(
-            f"{option.rstrip('=')} {out} is a folder; name the page to write, such as"
-            f" {out / 'report.html'}."
+            f"{option} {out} is a folder; name the page to write, such as {out / 'report.html'}."
         )
     above = next(folder for folder in out.absolute().parents if os.path.lexists(folder))
     trouble = 0 if above.is_dir() else errno.ENOTDIR

@@ -199,7 +199,8 @@ def _by_round(checked: PromptCheck, rule: str | None) -> str:
     means = [cell.mean for cell in checked.cells if cell.rule == rule]
     name = "" if rule is None else f"  {rule}"
     blocks = (" " if mean != mean else _BLOCKS[min(int(8 * mean), 7)] for mean in means)
-    return f"  {''.join(blocks)}  {' '.join(f'{mean:.2f}' for mean in means)}{name}"
+    numbers = ("–" if mean != mean else f"{mean:.2f}" for mean in means)
+    return f"  {''.join(blocks)}  {' '.join(numbers)}{name}"
 
 
 def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:

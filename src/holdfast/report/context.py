@@ -47,7 +47,9 @@ def _sentence(cut: Truncation) -> str:
             f" prompt: {counted}, and {canary}"
         )
     verdict = (
-        f", and {canary}, which does not tell" if cut.canary_after.n else "; --canary tells which"
+        f", and {canary}, which is inconclusive"
+        if cut.canary_after.n
+        else "; --canary finds out which"
     )
     return (
         f"The server reads no more of the dialog from {rounds} on: {counted}. It may have cut off"

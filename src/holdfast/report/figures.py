@@ -15,6 +15,7 @@ from holdfast.analysis.estimates import category_rows, row_of
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.common.files import write_whole
+from holdfast.errors import cut
 from holdfast.report.charts import MOST_DOTS, round_top
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def legend_below(
 
     title = textwrap.fill(note, int(figure.get_figwidth() * _PER_INCH)) if note else None
     room = int(figure.get_figwidth() * _SMALL_PER_INCH)
-    short = [name if len(name) <= room else f"{name[: room - 1]}…" for name in names]
+    short = [cut(name, room) for name in names]
     look: Any = {"loc": "outside lower left", "frameon": False, "alignment": "left"}
     sizes = [(size, across) for size in _SIZES for across in range(columns, 0, -1)]
     for size, across in sizes:

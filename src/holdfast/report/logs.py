@@ -28,8 +28,10 @@ _MOST_DRAWN = 12  # most rules in a figure: those kept least
 _MOST_TOLD = 3  # most turns that a test case shows
 
 
-def table(run: RunData, rows: Rows, bar: float | None) -> str:
-    """The text for the terminal: the opening sentences of the page, then a row for each rule."""
+def table(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
+    """The text for the terminal: the opening sentences of the page, then a row for each rule or
+    category that is shown.
+    """
     compared = any(row.earlier for row in rows)
     head = ["rule", "kept [95%]", "dialogs", "turns", "first to last turn", "median first break"]
     cells = [
@@ -39,7 +41,7 @@ def table(run: RunData, rows: Rows, bar: float | None) -> str:
             *([_verdict_head(bar)] if _judged(rows) else []),
         ]
     ]
-    for row in rows:
+    for row in shown:
         line = [*_cells(row), _median(row)]
         if compared:
             line.append(signed(row.earlier.difference) if row.earlier else "–")
@@ -89,7 +91,7 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             sentences.append(f"Fewer than {MIN_SAMPLES} dialogs say little about others like them.")
         seen, names = {row.rule for row in rows}, list(run.manifest.get("rules", ()))
         rare = [name for name in names if name not in seen]
-        if 0 < len(rare) < len(names):  # all of them if rows are categories
+        if rare:
             more = f" and {len(rare) - _MOST_TOLD} more" if len(rare) > _MOST_TOLD else ""
             sentences.append(f"Rules that apply to no turn: {', '.join(rare[:_MOST_TOLD])}{more}.")
     if _judged(rows):
@@ -265,7 +267,7 @@ def _finish(figure: Figure, axis: Axes, rows: Rows, x: str, y: str, note: str) -
 
 
 def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
-    """The HTML of the page; `shown` holds the rules or categories of headline and figures."""
+    """The HTML of the page; `shown` holds the rules or categories of the figures."""
     folder = run.folder / "figures"
     head = (
         "rule",
@@ -291,10 +293,10 @@ def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
     formats = ", ".join(f"{n} in {name}" for name, n in run.manifest.get("formats", {}).items())
     return render_study(
         "logs",
-        headline(run, shown),
+        headline(run, rows),
         {run.folder.name: run},
         (count_of(len(run.records), "dialog"), formats),
-        lines(run, shown, bar),
+        lines(run, rows, bar),
         overview=Table("Share of turns in which each rule is kept, over dialogs", overview),
         against=Table("Against the earlier logs", against) if len(against) > 1 else None,
         pictures=pictures(

@@ -17,7 +17,10 @@ from holdfast.report.sentences import best_fix
 
 _MATTERS = 0.1  # smaller changes do not count as drift
 _MOST = 100  # times as many conversations; larger needs are not reported
-_LOADING = ("--device", "--device-map", "--dtype", "--trust-remote-code")
+_LOADING = (
+    *("--endpoint-model", "--api-key-env", "--chat-template"),
+    *("--device", "--device-map", "--dtype", "--trust-remote-code"),
+)
 _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 
 
@@ -59,7 +62,7 @@ def next_step(finding: Finding) -> str:
         names = " and ".join(f"“{name}”" for name in finding.never_followed[:2])
         rest = len(finding.never_followed) - 2
         names += f" and {rest} more" if rest > 0 else ""
-        return f"Next: reword the prompt or use another model, for the agent never follows {names}."
+        return f"Next: reword the prompt or use another model: the agent never follows {names}."
     if finding.helps and finding.endpoint:
         return (
             f"Next: send {finding.fix} with every request to your server (see “Serving” in the"

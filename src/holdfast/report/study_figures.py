@@ -13,6 +13,7 @@ from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import front
 from holdfast.analysis.profile import Profile
 from holdfast.analysis.statistics import estimate, estimate_columns
+from holdfast.errors import cut
 from holdfast.report import figures
 
 if TYPE_CHECKING:
@@ -131,8 +132,7 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
 
 def _label(name: str, parameter: str) -> str:
     """The name of a sweep in the legend; long lists of heads are cut."""
-    short = name if len(name) <= _LONG else name[: _LONG - 3] + "..."
-    return f"{short}, {parameter}".replace("$", r"\$")
+    return f"{cut(name, _LONG)}, {parameter}".replace("$", r"\$")
 
 
 def _short(calibration: Calibration) -> str:

@@ -78,8 +78,8 @@ def _notes(results: Sequence[Result]) -> list[str]:
             lines.append(f"{result.variant}: by draw of the demonstrations, {', '.join(ranges)}")
         if result.excluded:
             lines.append(
-                f"{result.variant}: excluded from comparisons, for its mean fluency of"
-                f" {result.fluency:.2f} is under {LEAST_FLUENCY}"
+                f"{result.variant}: excluded from comparisons because its mean fluency,"
+                f" {result.fluency:.2f}, is below {LEAST_FLUENCY}"
             )
         if result.low or result.short:
             lines.append(
@@ -141,8 +141,8 @@ def profile_lines(folder: Path) -> list[str]:
     """The best heads, and how many heads have a gain."""
     profile, gains = read_profile(folder), read_gains(folder)
     lines = [
-        f"Unsteered {profile.unsteered:.4f}. The best heads, with what they add and its 95%"
-        " interval over samples:"
+        f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
+        " its 95% interval over samples:"
     ]
     for layer, head in profile.ranking.heads[:_SHOWN]:
         score, gain = profile.scores[layer, head], gains[layer, head]
@@ -156,8 +156,8 @@ def profile_lines(folder: Path) -> list[str]:
     else:
         count, by_chance = counted
         lines.append(
-            f"{count} of {len(gains)} heads have a gain distinguishable from chance; of as many"
-            f" that gain nothing, about {by_chance:.1f} would."
+            f"{count} of {len(gains)} heads have a gain distinguishable from chance;"
+            f" about {by_chance:.1f} would by chance alone."
         )
     return lines
 

@@ -15,7 +15,7 @@ from holdfast.report.collapse import collapse_lines
 from holdfast.report.context import read_whole, survival_lines, truncation_lines
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.sentences import baseline_hint, baseline_lines, counted, fall, opening
-from holdfast.report.wording import aligned, other_prompts, plain, signed
+from holdfast.report.wording import aligned, count_of, other_prompts, plain, signed
 
 WIDTH = 100
 _MOST_ROUNDS = 24  # most rounds as lines; the page has every round
@@ -78,7 +78,7 @@ def _by_round(item: Series) -> list[str]:
     """Every score with its interval, one line per round; if many, those an axis would number."""
     shown = range(1, item.rounds + 1) if item.rounds <= _MOST_ROUNDS else numbered(item.rounds)
     columns = [["", "", "round", *(f"{number:>5}" for number in shown)]]
-    head = (item.method, f"{len(item.records)} conversations")
+    head = (item.method, count_of(len(item.records), "conversation"))
     for kind in KINDS:
         if kind == "stability" or item.measured(kind):
             points = estimates.row_of(item, kind).points

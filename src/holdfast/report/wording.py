@@ -70,13 +70,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def points_apart(value: Estimate, more: str = "more", less: str = "less") -> str:
+def points_apart(value: Estimate) -> str:
     """'17 points more (95% interval 10 to 26; ...)', for a difference that excludes 0."""
     assert value.mean is not None
     sign = 1 if value.mean > 0 else -1
     size = _points(abs(value.mean), exact=True)
     count = f"{size} point{'' if size == '1' else 's'}"
-    return f"{count} {more if sign > 0 else less} ({_intervals(value, sign)})"
+    return f"{count} {'more' if sign > 0 else 'less'} ({_intervals(value, sign)})"
 
 
 def points(value: Estimate) -> str:

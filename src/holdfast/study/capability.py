@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.analysis.calibration import LETTERS
 from holdfast.common import ranges
 from holdfast.common.files import asset, read_json_lines
 from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of
 
 KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
-LETTERS = "ABCD"
 HUB_DATASET = "cais/mmlu"
 PASSAGE = 64  # words of a text per passage
 GO_ON = "Please write the next part of the text."
@@ -117,7 +117,7 @@ def _mmlu_file(path: Path) -> Path:
 def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
     """The row with its answer as an index from 0 to 3; raises an error that names a wrong field."""
     if not isinstance(row, dict):
-        raise UsageError(f"{where} is no object; write one with {', '.join(_FIELDS)}.")
+        raise UsageError(f"{where} is not an object; write one with {', '.join(_FIELDS)}.")
     if missing := [name for name in _FIELDS if name not in row]:
         raise UsageError(f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}.")
     choices, answer = row["choices"], row["answer"]
