@@ -16,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +54,7 @@ TALK = [
 SEEDS = range(20)
 WIDTH = 1100
 HEIGHTS = {"page": 1500, "terminal": 760, "playground": 820}
+TERMINAL_LINES = 35  # that fit in its picture
 MOST_BYTES = 300_000
 SET_DRAWING = """
 for (const label of document.querySelectorAll("#columns label"))
@@ -139,7 +141,8 @@ def take_pictures(folder: Path, terminal: list[str]) -> int:
         browser.get((ROOT / "runs" / "luna" / "report.html").as_uri())
         save(browser, folder, "page")
         page = ROOT / "runs" / "luna-terminal.html"
-        text = "\n".join([f"$ {MEASURE}", *terminal])
+        typed = textwrap.wrap(f"$ {MEASURE}", 120, subsequent_indent="    ", break_on_hyphens=False)
+        text = "\n".join([*typed, *terminal][:TERMINAL_LINES])
         page.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
         browser.get(page.as_uri())
         save(browser, folder, "terminal")
