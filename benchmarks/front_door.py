@@ -10,6 +10,7 @@ steering server answers one request. Pictures need chromium and chromedriver.
 from __future__ import annotations
 
 import argparse
+import functools
 import html
 import json
 import shlex
@@ -53,8 +54,7 @@ TALK = [
 ]
 SEEDS = range(20)
 WIDTH = 1100
-HEIGHTS = {"page": 1500, "terminal": 760, "playground": 820}
-TERMINAL_LINES = 35  # that fit in its picture
+HEIGHTS = {"page": 1500, "terminal": 930, "playground": 820}
 MOST_BYTES = 300_000
 SET_DRAWING = """
 for (const label of document.querySelectorAll("#columns label"))
@@ -141,8 +141,9 @@ def take_pictures(folder: Path, terminal: list[str]) -> int:
         browser.get((ROOT / "runs" / "luna" / "report.html").as_uri())
         save(browser, folder, "page")
         page = ROOT / "runs" / "luna-terminal.html"
-        typed = textwrap.wrap(f"$ {MEASURE}", 120, subsequent_indent="    ", break_on_hyphens=False)
-        text = "\n".join([*typed, *terminal][:TERMINAL_LINES])
+        fill = functools.partial(textwrap.fill, width=120, break_on_hyphens=False)
+        typed = fill(f"$ {MEASURE}", subsequent_indent="    ")
+        text = "\n".join([typed, *(fill(line) if len(line) > 120 else line for line in terminal)])
         page.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
         browser.get(page.as_uri())
         save(browser, folder, "terminal")

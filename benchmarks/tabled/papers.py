@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -162,7 +163,11 @@ def _in_general(match: re.Match[str]) -> str:
 
 
 def findings(paper: str) -> list[dict]:
-    return read(f"{paper}/findings")["figures"]
+    """The figures and tables of a paper's record, in today's words where it has older ones."""
+    text = json.dumps(read(f"{paper}/findings")["figures"], ensure_ascii=False)
+    return json.loads(
+        re.sub(r"(?<=\d) %", "%", text.replace("validated knob", "validated parameter"))
+    )
 
 
 def named(figure: dict) -> list[tuple[str, str]]:

@@ -36,8 +36,8 @@ ASSUMED = "\n".join(
         "keys and values of every row, whichever is longer (the roofline model of Williams et "
         "al. 2009). The batch is as large as fits into the 90% of memory that vLLM takes by "
         "default.",
-        "- **Bounds**: 60% of the operations and 80% of the bandwidth at best, 30% and 40 "
-        "% at worst; several GPUs give 90% or 70% of their sum. They are chosen from "
+        "- **Bounds**: 60% of the operations and 80% of the bandwidth at best, 30% and 40%"
+        " at worst; several GPUs give 90% or 70% of their sum. They are chosen from "
         "published numbers: Llama 3 was trained at 38 to 43% of the operations (Grattafiori "
         "et al. 2024, Table 4), and a single stream of the 8 B model under vLLM on an A100 "
         "read at 77% of the bandwidth (J. Musgrave, “vLLM throughput-latency sweep on NVIDIA "
