@@ -187,7 +187,8 @@ def checking_table() -> str:
         " a bar of"
         f" {settings['bar']:g}, an error of {settings['error']:g}, at most"
         f" {settings['budget']} conversations. Wrong verdicts in the worst cases, in"
-        f" {settings['checks']:,} checks: {wrong}.",
+        f" {settings['checks']:,} checks: {wrong}. Each row is of {settings['checks'] // 4:,} other"
+        " checks.",
         "",
         "| true mean in every round | alone: pass / fail / undecided | conversations |"
         " among 10 prompts | conversations |",
