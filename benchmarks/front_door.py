@@ -152,7 +152,9 @@ def take_pictures(folder: Path, terminal: list[str]) -> int:
             if ROLE in fixed and ROLE not in without:
                 save(browser, folder, "playground")
                 return seed
-        raise SystemExit(f"At no seed of {SEEDS} does only the column with the fix keep the prompt.")
+        raise SystemExit(
+            f"At no seed of {SEEDS} does only the column with the fix keep the prompt."
+        )
     finally:
         browser.quit()
 
