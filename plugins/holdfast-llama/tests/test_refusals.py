@@ -107,7 +107,7 @@ def test_a_row_whose_pass_fails_does_not_end_the_others(in_llama, monkeypatch):
 
 
 def test_the_command_reports_a_missing_file(capsys):
-    assert main(["generate", "--model", "llama:nowhere.gguf", "--user", "Hello"]) == 1
+    assert main(["generate", "--model", "llama:nowhere.gguf", "--user", "Hello"]) == 2
     assert "There is no file 'nowhere.gguf'" in capsys.readouterr().err
     with pytest.raises(ModelError):
         load_in_engine("llama:nowhere.gguf")
