@@ -40,8 +40,8 @@ CHAT = [
     {"role": "system", "content": "You are a waiter. The dish of the day is moussaka."},
     {"role": "user", "content": "What is the dish of the day?"},
 ]
-# The dialog of the playground's picture: the one that README quotes, asked at its end what its
-# system prompt says; at the first seed where only the column with the fix still knows.
+# The dialog of the playground's picture: messages of the one that README quotes, and its question;
+# at the first seed at which only the column with the fix still says what the system prompt says.
 ROLE, ASK = "pilot", "What do you do for a living?"
 TALK = [
     "We want to build a tree house for the children.",

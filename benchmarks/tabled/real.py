@@ -295,8 +295,9 @@ def front_door(way: str) -> str:
 
 
 def front_serve() -> str:
-    """The README's server, with a request and its reply."""
-    told = read("front_door")["serve"]
+    """The README's server, with a request and its reply, and its playground."""
+    record = read("front_door")
+    told, seed = record["serve"], record["playground"]["seed"]
     address = "http://127.0.0.1:8000/v1/chat/completions"
     body = json.dumps(told["request"], ensure_ascii=False).replace("'", "\\u0027")
     request = f"curl {address} -H 'Content-Type: application/json' -d '{body}'"
@@ -305,7 +306,11 @@ def front_serve() -> str:
     printed = [f'[...] "content": {content} [...]', f'[...] "holdfast": {steering} [...]']
     then = "# then, in another terminal:"
     shell = ["```", told["command"], then, request, "```"]
-    return "\n".join([*shell, "", "```text", *printed, "```"])
+    picture = (
+        f"![The playground, at the first seed ({seed}) at which only the column with the fix still"
+        " says that it is a pilot](RESULTS/front_door/playground.png)"
+    )
+    return "\n".join([*shell, "", "```text", *printed, "```", "", picture])
 
 
 def window_table() -> str:

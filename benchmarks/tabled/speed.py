@@ -404,7 +404,7 @@ def attention_table() -> str:
                 " repetition ([all rows](RESULTS/attention.json))."
             ),
             "",
-            "| " + " | ".join(["work", *names]).replace(" %", "%") + " |",
+            "| " + " | ".join(["work", *names]) + " |",
             "| --- " * (len(names) + 1) + "|",
             *(
                 "| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |"

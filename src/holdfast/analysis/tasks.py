@@ -104,7 +104,8 @@ def averages(results: Sequence[Result]) -> list[Average]:
     def whole(group: Sequence[Result]) -> bool:
         return len(group) == len(tasks) and not any(result.excluded for result in group)
 
-    zero = average(group) if whole(group := by_variant.get(ZERO_SHOT, [])) else None
+    zero_shot = by_variant.get(ZERO_SHOT, [])
+    zero = average(zero_shot) if whole(zero_shot) else None
     for variant, group in by_variant.items():
         if not whole(group):
             rows.append(Average(variant, None, None, len(group) == len(tasks)))

@@ -21,6 +21,7 @@ from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.drift.baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.models.engines import is_served
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.manifest import read_manifest
 from holdfast.report import calibration as report
@@ -211,7 +212,7 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     out = arguments.out
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}: {command_with(budget=f'{chosen.budget:g}')}"
-    if chosen.recommended and arguments.model.startswith(("http://", "https://", "vllm:")):
+    if chosen.recommended and is_served(arguments.model):
         return (
             f"to use it: send {chosen.method} with every request (“Serving” in the documentation)"
         )

@@ -20,7 +20,7 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, spell
 from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
-from holdfast.models.engines import engine_in, load_in_engine, read_options
+from holdfast.models.engines import engine_in, is_url, load_in_engine, read_options
 from holdfast.models.protocol import ChatModel
 from holdfast.report.judges import agreement_line
 
@@ -31,11 +31,6 @@ def check_extra(extra: str, packages: Sequence[str]) -> None:
         raise UsageError(
             f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast-llm[{extra}]'."
         )
-
-
-def is_url(model: str | None) -> bool:
-    """Whether a model is given as the URL of an endpoint."""
-    return (model or "").startswith(("http://", "https://"))
 
 
 def warn_of_small_model(arguments: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import RecordsError, UsageError
+from holdfast.errors import RecordsError, UsageError, reason_of
 
 ASSETS = files("holdfast") / "assets"
 FULL = {
@@ -91,7 +91,7 @@ def cannot_write(
     path: Path | str, error: OSError, alternative: str = "another place"
 ) -> RecordsError:
     """The error for a file or folder that the system does not let us write."""
-    why = FULL.get(error.errno or 0, error.strerror or str(error))
+    why = FULL.get(error.errno or 0, reason_of(error))
     cure = f"choose {alternative}"
     if error.errno in FULL:
         cure = f"free some space and repeat the command, or {cure}"

@@ -16,6 +16,7 @@ from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.measures import Measure
 from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
+from holdfast.models.engines import is_url
 from holdfast.models.protocol import ChatModel, Job
 from holdfast.models.requests import Reply, Request
 from holdfast.records import append_line, cut_torn_line, read_notes
@@ -265,7 +266,7 @@ def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
 
 def load_judge(model: str, endpoint_model: str | None) -> ChatModel:
     """The model of a judge, as `--model` and `--endpoint-model` name it."""
-    if model.startswith(("http://", "https://")):
+    if is_url(model):
         from holdfast.models.connecting import connect
 
         endpoint = connect(model, endpoint_model)

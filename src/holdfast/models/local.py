@@ -151,22 +151,25 @@ class LocalModel(Generates):
     @property
     def about(self) -> dict[str, object]:
         """Facts about the model for a run's manifest that are not part of its identity."""
+        about: dict[str, object] = {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
+        kinds = getattr(self.hf_model.config.get_text_config(), "layer_types", None) or ()
+        layers, heads = self._size
+        if layers and heads and all("attention" in kind for kind in kinds):
+            about |= {"layers": layers, "heads": heads}
+        return about
+
+    @property
+    def _size(self) -> tuple[object, object]:
+        """The numbers of layers and of heads, as far as the configuration has them."""
         config = self.hf_model.config.get_text_config()
-        layers, heads = (
-            getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads")
-        )
-        about = {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
-        attends = all("attention" in kind for kind in getattr(config, "layer_types", None) or ())
-        return about | ({"layers": layers, "heads": heads} if attends and layers and heads else {})
+        names = ("num_hidden_layers", "num_attention_heads")
+        layers, heads = (getattr(config, name, None) for name in names)
+        return layers, heads
 
     @property
     def shape(self) -> Shape:
         """The shape that head sets of this model are for; its layers have equally many heads."""
-        config = self.hf_model.config.get_text_config()
-        layers, heads = (
-            getattr(config, "num_hidden_layers", None),
-            getattr(config, "num_attention_heads", None),
-        )
+        layers, heads = self._size
         if not isinstance(layers, int) or not isinstance(heads, int):
             raise ModelError(
                 f"{self.name} has {layers} layers of {heads} heads, and only layers with equally"

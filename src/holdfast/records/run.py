@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.common.files import FULL, sync, write_whole
-from holdfast.errors import AnotherRun, RecordsError, Unreachable
+from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
 from holdfast.records.lines import (
     append_line,
     cut_torn_line,
@@ -281,7 +281,7 @@ def _cut(file: int, size: int) -> None:
 
 
 def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
-    why = FULL.get(error.errno or 0, error.strerror or str(error))
+    why = FULL.get(error.errno or 0, reason_of(error))
     if error.errno in FULL:
         return RecordsError(
             f"Cannot write to {folder}: {why}; the {kept} conversations recorded there are safe, "

@@ -10,6 +10,7 @@ from holdfast.analysis.estimates import row_of, rule_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.models.engines import is_served
 from holdfast.records import RunData, command_of
 from holdfast.report.collapse import collapse_cures
 from holdfast.report.context import CURE, was_cut_off
@@ -109,7 +110,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         model=_options(words, ("--model", *_LOADING)),
         suite=shlex.quote(_option(words, "--suite") or "starter"),
         chats=_options(words, _CHATS),
-        endpoint=model.startswith(("http://", "https://", "vllm:")),
+        endpoint=is_served(model),
         replayed="dialogs" in identity,
         conversations=len(first.records),
         rounds=first.rounds,
