@@ -27,8 +27,8 @@ from tabled.behaviour import (
     quoted_dialog,
     screen_line,
 )
-from tabled.catalogue import catalogue_table
-from tabled.costs import chosen_page, confirmed_costs_table, left_out_table, stage_page
+from tabled.catalogue import api_table, catalogue_table
+from tabled.costs import chosen_page, confirmed_costs_table, stage_page
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -41,8 +41,8 @@ from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_page,
     decodable_summary,
+    explored_line,
     explored_page,
-    explored_table,
     front_door,
     front_serve,
     logs_table,
@@ -51,7 +51,7 @@ from tabled.real import (
     settings_table,
     start_line,
     truncation_table,
-    window_table,
+    window_line,
 )
 from tabled.speed import (
     SCALING_GPU,
@@ -123,6 +123,7 @@ def documents() -> dict[Path, str]:
         "ablation": ablation_table(),
         "profiling": profiling_table(),
         "methods": catalogue_table(),
+        "api": api_table(),
         "ifeval": ifeval_table(),
         "scaling": scaling_table(SCALING_GPU),
         "checking": checking_table(),
@@ -133,7 +134,6 @@ def documents() -> dict[Path, str]:
         "vllm": vllm_table(),
         **{name: reproduction_line(name) for name in records()},
         "contradicted": contradicted_list(),
-        "left-out": left_out_table(),
     }
     for name, table in (
         ("modern", modern_table),
@@ -150,13 +150,13 @@ def documents() -> dict[Path, str]:
         ("screen_smollm2", screen_line),
         ("smollm2_drift", real_drift_table),
         ("smollm2_decay", real_decay_table),
-        ("smollm2_explored", explored_table),
+        ("smollm2_explored", explored_line),
         ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
         ("start-with", start_line),
         ("front-measure", functools.partial(front_door, "measure")),
         ("front-logs", functools.partial(front_door, "logs")),
         ("front-serve", front_serve),
-        ("window", window_table),
+        ("window", window_line),
         ("logs_smollm2", logs_table),
         ("truncation_smollm2", truncation_table),
         ("decodable", decodable_summary),

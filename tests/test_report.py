@@ -382,8 +382,8 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
 
 
 # --- the next step
-
-MODEL = Finding(model=" --model m", suite="bot", conversations=40, rounds=8)
+DRIFT = "holdfast drift --conversations 12"
+MODEL = Finding(DRIFT, " --model m", "bot", conversations=40)
 FIXED = replace(MODEL, drifts=True, fix="boost:factor=4")
 HELPS = replace(FIXED, helps=True)
 
@@ -391,19 +391,19 @@ HELPS = replace(FIXED, helps=True)
 @pytest.mark.parametrize(
     ("found", "changed", "said"),
     [
-        (MODEL, {"conversations": 12}, "repeat the command with --conversations 20"),
+        (MODEL, {"conversations": 12}, "kept:\nholdfast drift --conversations 20"),
         (MODEL, {"conversations": 12, "replayed": True}, "replay 20 dialogs"),
         (MODEL, {"rounds": 1}, "use --rounds 8; one round cannot show drift"),
         (HELPS, {"cures": ("raise a", "let b")}, "Next: raise a, and let b, so that"),
         (HELPS, {"never_followed": ("a", "b", "c")}, "the agent never follows “a” and “b” and 1"),
         (HELPS, {}, "holdfast serve --model m --default-method boost:factor=4"),
         (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),
-        (MODEL, {"drifts": True}, "search for one: holdfast calibrate --model m --suite bot"),
-        (MODEL, {"drifts": True, "endpoint": True}, "--method repetition:probability=1"),
-        (FIXED, {"needed": 90}, "--conversations 90; that should be enough to tell whether this"),
+        (MODEL, {"drifts": True}, "best one:\nholdfast calibrate --model m --suite bot"),
+        (MODEL, {"drifts": True, "endpoint": True}, "--method none --method repetition:prob"),
+        (FIXED, {"needed": 90}, "90 conversations, which should be enough to tell whether this"),
         (FIXED, {}, "try other methods"),
-        (MODEL, {"is_steady": True}, "--rounds 16, or hold the prompts to a bar: holdfast check"),
-        (MODEL, {"needed": 50}, "--conversations 50; that should be enough to tell whether it"),
+        (MODEL, {"is_steady": True}, "--rounds 16, or hold the prompts to a bar:\nholdfast check"),
+        (replace(MODEL, command=""), {"needed": 50}, "repeat the run with 50 conversations"),
     ],
 )
 def test_the_next_step_fits_what_was_found(found, changed, said):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tabled.reading import FIX, ROOT, interval, markdown, read
 
 from holdfast.drift import load_suite
@@ -160,18 +162,14 @@ def ifeval_table() -> str:
     instructions = record["instructions"]
     count = record["replies"]
     same = [id for id, row in instructions.items() if set(row["agreed"].values()) == {count}]
-    others = ", ".join(
-        f"`{id}` ({row['agreed']['strict']:,})"
-        for id, row in instructions.items()
-        if id not in same
-    )
+    agreed = [row["agreed"]["strict"] for id, row in instructions.items() if id not in same]
     return (
         f"`python benchmarks/ifeval.py`, lm-evaluation-harness {record['harness']}:"
         f" {record['from_model']} replies of the default model, {record['by_hand']} by hand and"
         f" {record['edited']} edits of these. On all {count:,} the two agree for {len(same)} of"
-        f" the {len(instructions)} instructions, strictly and loosely. The others,"
-        f" with the number of replies on which the strict verdicts agree: {others}. langdetect,"
-        " which the harness uses to detect a reply's language, changes its answer with the seed on"
+        f" the {len(instructions)} instructions, strictly and loosely; for each of the others, on"
+        f" {min(agreed)} to {max(agreed)} replies strictly. langdetect, which the harness uses to"
+        " detect a reply's language, changes its answer with the seed on"
         f" {record['unsure_languages']} replies."
     )
 
@@ -242,56 +240,62 @@ def coverage_table() -> str:
 def demo_caption(name: str = "demo") -> str:
     """The caption of the figure that `make demo` or `make demo-real` draws, with its cost."""
     record, target = read(name), name.replace("_", "-")
+    subject, fix, more = "the default model, which was trained to drift", "split-softmax", ""
     prompts = {case.id for case in load_suite(str(ROOT / "examples/small-model.yaml")).cases}
-    explored = prompts & set(read("smollm2_explored")["prompts"])
-    subject = {
-        "demo": "the default model, which was trained to drift, and the suite `starter`",
-        "demo_real": f"SmolLM2-135M-Instruct with scripted user messages, under {len(prompts)}"
-        f" prompts (the fix was chosen on {len(explored)} of them)",
-    }[name]
+    if name == "demo_real":
+        explored = prompts & set(read("smollm2_explored")["prompts"])
+        subject = f"SmolLM2-135M-Instruct under {len(prompts)} system prompts"
+        more = (
+            f" The fix was chosen on {len(explored)} of these prompts; on others"
+            " [it helps too](DOCS/real_models.md#which-fix-at-what-cost)."
+        )
+        for there in record["elsewhere"]:
+            machine = there["machine"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
+            overall, last = (there["against"][key] for key in ("over_all_rounds", "last_round"))
+            unclear = " (too uncertain to call)" if last["verdict"] == "cannot tell" else ""
+            more += (
+                f" On an {machine}, where rounding leads to other replies, the gains were"
+                f" {interval(overall)} and {interval(last)}{unclear}."
+            )
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]
-    page = other = ""
-    if name == "demo_real":
-        page = f", [the whole page](RESULTS/{name}/report.html)"
-        other = " Other processors round differently, and so sample other replies"
-        for there in record["elsewhere"]:
-            gain = interval(there["against"]["over_all_rounds"])
-            machine = there["machine"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
-            other += f"; on an {machine} the gain was {gain}"
-        other += "."
+    page = f", [report](RESULTS/{name}/report.html)" if name == "demo_real" else ""
     return (
-        f"*What `make {target}` measures: {record['conversations']} conversations of"
-        f" {record['rounds']} rounds on {subject}. Stability is the mean score, from 0 to 1, of"
-        " replies to a side question about the prompt in each round. Without a fix, it falls from"
-        f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with"
-        f" `{record['methods'][1]['method']}`, from {fixed[0]['mean']:.2f} to"
-        f" {fixed[-1]['mean']:.2f}, a gain of {interval(gains['over_all_rounds'])} over all"
-        f" rounds and {interval(gains['last_round'])} in the last (95% intervals). It took"
-        f" {record['seconds'] / 60:.1f} minutes on two cores"
-        f" ([record](RESULTS/{name}.json){page}).{other}*"
+        f"*{record['conversations']} conversations of {record['rounds']} rounds with {subject}. In"
+        " each round, a side question tests whether the model still follows its prompt; the mean"
+        " score, from 0 to 1, is its stability. Without a fix it falls from"
+        f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with {fix}, from"
+        f" {fixed[0]['mean']:.2f} to {fixed[-1]['mean']:.2f}. The gain is"
+        f" {interval(gains['over_all_rounds'])} over all rounds and"
+        f" {interval(gains['last_round'])} in the last (95% intervals).{more} `make {target}`"
+        f" repeats this; it took {record['seconds'] / 60:.1f} minutes on two cores"
+        f" ([record](RESULTS/{name}.json){page}).*"
     )
 
 
 def quoted_dialog() -> str:
-    """A dialog of `make demo-real`, before and after."""
+    """A dialog of `make demo-real`, before and after; replies up to their second sentence."""
     quoted = read("demo_real")["quoted"]
-    (_, plain), (fix, fixed) = quoted["replies"].items()
-    rows = [[f"“{quoted['probe']}”", "without a fix", f"with `{fix}`"]]
-    for number, without, with_fix in zip(quoted["rounds"], plain, fixed, strict=True):
-        cells = (" ".join(reply.split()).replace("|", "\\|") for reply in (without, with_fix))
-        rows.append([f"round {number}", *(f"“{cell}”" for cell in cells)])
+    plain, fixed = quoted["replies"].values()
+    rows = [[f"“{quoted['probe']}”", "without a fix", "with the fix"]]
+    for number, *replies in zip(quoted["rounds"], plain, fixed, strict=True):
+        cells = (" ".join(re.split(r"(?<=[.!?])\s+", reply)[:2]) for reply in replies)
+        rows.append(
+            [f"round {number}", *("“{}”".format(cell.replace("|", "\\|")) for cell in cells)]
+        )
     plain_row, fixed_row = read("demo_real")["methods"]
     return "\n".join(
         [
-            f"The system prompt is “{quoted['system_prompt']}”",
+            f"One of these dialogs. The system prompt is “{quoted['system_prompt']}”; the user says"
+            f" “{quoted['user'][0]}” and stays with that. Replies are quoted up to their second"
+            " sentence.",
             "",
             *markdown(rows),
             "",
-            "It was picked as the conversation with the largest gain among those that only the fix"
-            " keeps on the prompt and in which no reply loops. A model of this size does not hold"
-            " long conversations: the agent ends up repeating itself in"
-            f" {plain_row['collapsed']} of"
+            "We picked it: of the conversations in which only the fixed model still passes the test"
+            " and no reply loops, it has the largest gain. Even here, the user’s topic leaks into"
+            " the fixed reply. So small a model does not hold long conversations: it ends up"
+            f" repeating itself in {plain_row['collapsed']} of"
             f" {read('demo_real')['conversations']} without the fix, and in"
             f" {fixed_row['collapsed']} with it.",
         ]

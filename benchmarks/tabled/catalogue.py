@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import pydoc
 import re
+
+from tabled.reading import ROOT, markdown
 
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.registry import METHODS, summary
+
+
+def api_table() -> str:
+    """What users call, by the page of the Python API, with the first sentence of each docstring."""
+    rows = [["name", "what it is"]]
+    entry = r'^::: (\S+)(?:\n    options: \{heading: "([^"]+)")?'
+    for path, heading in re.findall(entry, (ROOT / "docs/python.md").read_text(), re.MULTILINE):
+        name = f"holdfast.{path.rpartition('.')[2]}"
+        if heading or pydoc.locate(name):
+            text = " ".join((pydoc.locate(path).__doc__ or "").split("\n\n")[0].split())
+            rows.append([f"`{heading or name}`", text])
+    return "\n".join(markdown(rows))
 
 
 def catalogue_table() -> str:

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 
 from tabled.reading import interval, markdown, points, read
 
 from holdfast import methods
 from holdfast.analysis.verdicts import MIN_SAMPLES
 
-BEST = 3  # settings of the exploring half to show
 FEW = 10  # minimum conversations for a category to be shown with an interval
 SIDES = {
     "scripted": "scripted messages",
@@ -199,18 +197,17 @@ def truncation_table() -> str:
     return "\n".join([head, "", *markdown(rows)])
 
 
-def explored_table() -> str:
-    """The settings of the exploring half that gain most, and those that lose stability."""
-    settings = read("smollm2_explored")["seeds"][0]["settings"][1:]
-    best = sorted(settings, key=lambda row: -row["gain"]["mean"])[:BEST]
-    losing = [row for row in settings if row["gain"]["mean"] < 0]
-    shown = [row["method"] for row in (*best, *losing)]
-    note = (
-        f" Shown are the {BEST} of {len(settings)} settings that gain most, and all that lose"
-        " stability ([every setting](RESULTS/smollm2_explored.md))."
+def explored_line() -> str:
+    """The gain by thirds of the layers on the exploring half."""
+    (seed,) = read("smollm2_explored")["seeds"]
+    gains = {row["method"]: interval(row["gain"]) for row in seed["settings"]}
+    thirds = (f"boost:factor=8,heads={layers}.0-8" for layers in ("0-9", "10-19", "20-29"))
+    parts = [f"{gains[third]} with `{third}`" for third in thirds]
+    return (
+        f"Stability over eight rounds changed by {parts[0]}, {parts[1]}, and {parts[2]}"
+        " ([every setting](RESULTS/smollm2_explored.md), by `python benchmarks/on_smollm2.py"
+        " explore`)."
     )
-    head, _, rest = settings_table("smollm2_explored", shown).partition("\n")
-    return f"{head}{note}\n{rest}"
 
 
 def explored_page() -> str:
@@ -219,8 +216,8 @@ def explored_page() -> str:
     return f"{head}\n\n{settings_table('smollm2_explored')}\n"
 
 
-def settings_table(name: str, shown: Sequence[str] | None = None) -> str:
-    """The gain and cost of each setting of a stage, or of selected ones."""
+def settings_table(name: str) -> str:
+    """The gain and cost of each setting of a stage."""
     record = read(name)
     lines = [
         (
@@ -238,8 +235,6 @@ def settings_table(name: str, shown: Sequence[str] | None = None) -> str:
         rows[0] += ["points of recall lost", "log-probability of text"] if confirmed else []
         rows[0].append("broken replies")
         for row in seed["settings"][1:]:
-            if shown is not None and row["method"] not in shown:
-                continue
             cells = [f"`{methods.spell(methods.parse(row['method']))}`", interval(row["gain"])]
             cells += [interval(row["gain_last_round"]), points(row["points_lost"])]
             cells.append(points(row["known_points_lost"]))
@@ -266,20 +261,43 @@ def start_line() -> str:
     """The setting to start with: its gain and its cost on both seeds."""
     record = read("smollm2_confirmed")
     rows = [seed["settings"][1] for seed in record["seeds"]]
-    gains = " and ".join(interval(row["gain"]) for row in rows)
-    costs = " and ".join(points(row["points_lost"]).replace("+", "") for row in rows)
+
     name = methods.spell(methods.parse(rows[0]["method"]))
-    known = " and ".join(points(row["known_points_lost"]).replace("+", "") for row in rows)
-    clear = sum(row["gain_last_round"]["low"] > 0 for row in rows)
     heads = re.sub(r".*heads=(\d+)-(\d+)\.(\d+)-(\d+)", r"heads \3 to \4 of layers \1 to \2", name)
-    return (
-        f"**Start with split-softmax on the last third of the layers** (SmolLM2: `{name}`,"
-        f" that is {heads}). On"
-        " prompts that it was not chosen on, stability over eight rounds is higher by"
-        f" {gains} (two seeds, 95% intervals over families of prompts); in the last round alone it"
-        f" is clearly higher on {clear} of the two seeds. It costs {costs} points of accuracy on"
-        f" {record['facts']:,} facts that the model completes, and {known} points on those of them"
-        " that it also completes without a dialog."
+    guided = [
+        next(row for row in seed["settings"] if row["method"].startswith("guidance"))
+        for seed in record["seeds"]
+    ]
+    guided_gains = [f"{row['gain']['mean']:+.3f}" for row in guided]
+    steps = [
+        ratio
+        for step in read("decode_step")["steps"]
+        for method, ratio in step["steered"].items()
+        if method.startswith("split-softmax")
+    ]
+    table = [["", *(f"seed {seed['seed']}" for seed in record["seeds"])]]
+    table.append(["stability gained over eight rounds", *(interval(row["gain"]) for row in rows)])
+    table.append(["in the last round alone", *(interval(row["gain_last_round"]) for row in rows)])
+    for key, what in (
+        ("points_lost", f"points lost on {record['facts']:,} facts, asked in mid-dialog"),
+        ("known_points_lost", "on those that the model knows without a dialog"),
+    ):
+        table.append([what, *(points(row[key]).replace("+", "") for row in rows)])
+    return "\n".join(
+        [
+            f"**Start with split-softmax on the last third of the layers** (on SmolLM2: `{name}`,"
+            f" which is {heads}). On prompts that were not used to choose it (95% intervals over"
+            " families of prompts):",
+            "",
+            *markdown(table),
+            "",
+            f"With every head steered, a step of decoding took {min(steps):.2f} to {max(steps):.2f}"
+            " times as long on a CPU ([Speed](DOCS/speed.md))."
+            f" [Guidance](DOCS/real_models.md#which-fix-at-what-cost), `{guided[0]['method']}`,"
+            f" gained {' and '.join(guided_gains)}, and runs the model twice per token. Other"
+            " models have other heads: [`holdfast calibrate`](DOCS/choosing.md) measures gain and"
+            " cost on yours.",
+        ]
     )
 
 
@@ -291,7 +309,7 @@ def front_door(way: str) -> str:
         (rules,) = (part for part in parts if part.startswith("Rule by rule"))
         parts = [f"{parts[0]}\n[...]\n{rules}\n[...]"]
     printed = "\n\n".join(parts)
-    return "\n".join(["```", told["command"], "```", "", "```text", printed, "```"])
+    return "\n".join(["```", told["command"], "```", "```text", printed, "```"])
 
 
 def front_serve() -> str:
@@ -306,37 +324,28 @@ def front_serve() -> str:
     printed = [f'[...] "content": {content} [...]', f'[...] "holdfast": {steering} [...]']
     then = "# then, in another terminal:"
     shell = ["```", told["command"], then, request, "```"]
-    picture = (
-        f"![The playground, at the first seed ({seed}) at which only the column with the fix still"
-        " says that it is a pilot](RESULTS/front_door/playground.png)"
+    picture = "![The playground, with two columns](RESULTS/front_door/playground.png)"
+    caption = (
+        "*The playground, at http://127.0.0.1:8000: one conversation without a fix (A) and with it"
+        f" (B). Also picked: seed {seed} is the first at which only B still says that it is a"
+        " pilot.*"
     )
-    return "\n".join([*shell, "", "```text", *printed, "```", "", picture])
+    return "\n".join([*shell, "```text", *printed, "```", "", picture, "", caption])
 
 
-def window_table() -> str:
-    """Mass and preference by round, for both models."""
+def window_line() -> str:
+    """How the preference for the reply that keeps the rule changes, in both models."""
     record = read("window")
-    lines = [
-        f"`python benchmarks/window.py`: {record['dialogs']} dialogs, the same for both models."
-    ]
-    for model in record["models"]:
-        local = bool(model["windowed_layers"])
-        rows = [["round", "tokens since the prompt", "mass, layers that see all (even)"]]
-        rows[0] += ["mass, windowed layers (even)"] if local else []
-        rows[0] += ["the reply that keeps the rule is likelier"]
-        for row in model["rounds"]:
-            cells = [str(row["round"]), f"{row['distance']:.0f}"]
-            for kind in ("full", "windowed") if local else ("full",):
-                cells.append(f"{row[f'mass_{kind}']['mean']:.4f} ({row[f'even_{kind}']:.4f})")
-            keeps = row["keeps"]
-            cells.append(
-                f"{100 * keeps['mean']:.0f}% [{100 * keeps['low']:.0f}, {100 * keeps['high']:.0f}]"
-            )
-            rows.append(cells)
-        change = interval(model["change_of_keeps"])
-        lines += ["", f"`{model['model']}`, whose last column changes by {change}:", ""]
-        lines += markdown(rows)
-    return "\n".join(lines)
+    changes = " and ".join(
+        f"{interval(model['change_of_keeps'])} in `{model['model']}`" for model in record["models"]
+    )
+    last = record["models"][0]["rounds"][-1]["round"]
+    return (
+        f"From round 1 to round {last}, the share of dialogs in which the reply that keeps the rule"
+        f" is the likelier one changes by {changes}: {record['dialogs']} dialogs are too few to say"
+        " how much is due to the window (`python benchmarks/window.py`,"
+        " [mass and preference by round](RESULTS/window.json))."
+    )
 
 
 def area(estimate: dict) -> str:

@@ -24,7 +24,7 @@ UNITS = {
     "context": "tokens of context under split-softmax",
 }
 VLLM_PROMPT = "4 sentences"
-SCALING_GPU = "H100 80 GB SXM"
+SCALING_GPU, SCALING_LENGTH = "H100 80 GB SXM", 150
 ASSUMED = "\n".join(
     (
         "- **Tokens** counted conversation by conversation. The default model's small "
@@ -262,8 +262,8 @@ def serve_table() -> str:
 
 
 def scaling_table(gpu: str | None = None) -> str:
-    """The cost of many conversations: tokens, and GPU hours between two bounds, on one kind of GPU
-    or on all.
+    """The cost of many conversations: tokens, and GPU hours between two bounds; everything, or on
+    one kind of GPU with replies of one length.
     """
     record = read("scaling")
     count, lengths = record["conversations"], record["tokens"]
@@ -297,7 +297,7 @@ def scaling_table(gpu: str | None = None) -> str:
         f"| {row['model']} on {row['gpus']} x {row['gpu']} | {row['reply_tokens']} tokens |"
         f" {hours(row, 'gpu_hours')} | {hours(row, 'gpu_hours_without_reuse')} |"
         for row in record["estimates"]
-        if gpu in (None, row["gpu"])
+        if gpu is None or (row["gpu"] == gpu and row["reply_tokens"] == SCALING_LENGTH)
     ]
     return "\n".join(lines)
 

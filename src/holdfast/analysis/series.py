@@ -36,6 +36,11 @@ class Series:
         return f"{self.run} · {self.method}" if self.run else self.method
 
     @property
+    def legend(self) -> str:
+        """The label in charts, where it must be clear without the command."""
+        return f"{self.label} (no fix)" if self.method == "none" else self.label
+
+    @property
     def rounds(self) -> int:
         return int(self.stability.shape[1])
 

@@ -211,14 +211,14 @@ def _print_result(
 def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: Pick) -> str:
     out = arguments.out
     if chosen.recommended and arguments.budget is None:
-        return f"to write it to {out / 'method.json'}: {command_with(budget=f'{chosen.budget:g}')}"
+        return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"
     if chosen.recommended and is_served(arguments.model):
         return (
             f"to use it: send {chosen.method} with every request (“Serving” in the documentation)"
         )
     if chosen.recommended:
         serve = ["holdfast", "serve", "--model", arguments.model, "--default-method"]
-        return f"to serve it: {shlex.join([*serve, str(out / 'method.json')])}"
+        return f"to serve it:\n{shlex.join([*serve, str(out / 'method.json')])}"
     sizes = sizes_needed(calibration, chosen)
     if calibration.at_chance or not sizes:
         return next_step(calibration, chosen)
@@ -229,8 +229,8 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
         short = f" ({spec} has only {known} questions, which may be too few)"
     larger = command_with(**sizes, out=f"{out}-{count}")
     if times_needed(calibration, chosen) is None:
-        return f"at least {count:,} conversations per setting are needed{short}: {larger}"
-    return f"about {count:,} conversations per setting should settle it{short}: {larger}"
+        return f"at least {count:,} conversations per setting are needed{short}:\n{larger}"
+    return f"about {count:,} conversations per setting should settle it{short}:\n{larger}"
 
 
 COMMAND = Command(

@@ -164,11 +164,11 @@ def _next_step(
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
         later = command_with(against=str(out), out=f"{out}-next")
-        return f"to compare a later version of the prompt with this one: {later}"
+        return f"to compare a later version of the prompt with this one:\n{later}"
     if code == FAILED:
         lost = [checked for checked in checks if checked.let_go is not None]
         if arguments.method == "none" and lost:
-            fix = f"to find a fix and its cost: {_calibration(arguments)}"
+            fix = f"to find a fix and its cost:\n{_calibration(arguments)}"
             if any(checked.low_from_start(terms) for checked in lost):
                 return f"reword what is below the bar from round 1 on, or try another model; {fix}"
             return fix
@@ -183,8 +183,8 @@ def _next_step(
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (
-        f"about {budget:,} conversations per prompt should settle it; those so far are kept:"
-        f" {command_with(budget=budget)}"
+        f"run about {budget:,} conversations per prompt, which should settle it; those so far are"
+        f" kept:\n{command_with(budget=budget)}"
     )
 
 

@@ -17,6 +17,7 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records import RunData
 from holdfast.report import check_page
 from holdfast.report.about import ending_lines
+from holdfast.report.next_step import repeated
 from holdfast.report.terminal import next_line, table
 
 
@@ -28,13 +29,7 @@ def command_line() -> str:
 def command_with(**options: object) -> str:
     """The command as it was typed, with some options set to other values."""
     given = {option_of(name): str(value) for name, value in options.items()}
-    words = sys.argv[1:]
-    kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if before not in given and word not in given and word.split("=")[0] not in given
-    ]
-    return shlex.join(["holdfast", *kept, *(word for pair in given.items() for word in pair)])
+    return repeated(["holdfast", *sys.argv[1:]], given)
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ def chart_of(
 def looks(series: Sequence[Series]) -> list[Curve]:
     """The style of every series on the page; other runs and reused colours are dashed."""
     return [
-        Curve(item.label, (), index % COLOURS, item.run != series[0].run or index >= COLOURS)
+        Curve(item.legend, (), index % COLOURS, item.run != series[0].run or index >= COLOURS)
         for index, item in enumerate(series)
     ]
 

@@ -6,6 +6,7 @@ import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 COLOURS = ("#4a5568", "#18795b", "#2b6cb0", "#b7701b", "#8a4a8f", "#c04a3a")
 NAMES = {
-    "stability": "keeps its own prompt (stability)",
-    "adoption": "takes on the other’s prompt (adoption)",
-    "mass": "attention mass on the prompt",
+    "stability": "How well the model keeps its prompt (stability)",
+    "adoption": "How far it takes on the other’s (adoption)",
+    "mass": "Attention mass on the prompt",
 }
+_APART = 0.07  # of the axis, between two numbers at its right
 _BAND = "band: 95% bootstrap interval"
 _STYLE: Any = {
     "font.family": "sans-serif",
@@ -136,7 +138,7 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
     """
     looks = {
         item: _Look(
-            item.label,
+            item.legend,
             COLOURS[index % len(COLOURS)],
             "--" if index >= len(COLOURS) or item.run != series[0].run else "-",
             whiskers,
@@ -189,14 +191,28 @@ def _draw(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]], title:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
+def _write_ends(axis: Axes, curves: Sequence[tuple[_Look, Sequence[Estimate]]]) -> None:
+    """Writes the last mean of each curve to its right, where there is room for them all."""
+    ends = sorted(
+        (points[-1].mean, look.colour, len(points))
+        for look, points in curves
+        if points and points[-1].mean is not None
+    )
+    if any(above[0] - below[0] < _APART for below, above in pairwise(ends)):
+        return
+    for mean, colour, at in ends:
+        text: Any = {"xytext": (6, 0), "textcoords": "offset points", "va": "center"}
+        axis.annotate(f"{mean:.2f}", (at, mean), color=colour, fontsize=9, **text)
+
+
 def _drift(looks: dict[Series, _Look]) -> Figure:
     kinds = [kind for kind in KINDS if any(item.measured(kind) for item in looks)]
     # a single panel must be wide enough for the note
     figure, axes = panels(len(kinds), len(kinds), 4.6 if len(kinds) > 1 else 6.4, 3.2)
     for kind, axis in zip(kinds, axes, strict=True):
-        _draw(
-            axis, [(look, row_of(item, kind).points) for item, look in looks.items()], NAMES[kind]
-        )
+        curves = [(look, row_of(item, kind).points) for item, look in looks.items()]
+        _draw(axis, curves, NAMES[kind])
+        _write_ends(axis, curves)
         axis.set_xlabel("round")
     has_whiskers = any(look.whiskers for look in looks.values())
     deviation = "; whisker: one standard deviation" if has_whiskers else ""

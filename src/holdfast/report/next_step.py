@@ -1,4 +1,4 @@
-"""Suggests one next step from the findings of a run."""
+"""Suggests one next step from the findings of a run, with the commands that take it."""
 
 import math
 import shlex
@@ -12,6 +12,7 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.models.engines import is_served
 from holdfast.records import RunData, command_of
+from holdfast.records.manifest import typed_command
 from holdfast.report.collapse import collapse_cures
 from holdfast.report.context import CURE, was_cut_off
 from holdfast.report.sentences import best_fix
@@ -29,6 +30,7 @@ _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-
 class Finding:
     """The facts about a run that its next step depends on."""
 
+    command: str = ""  # as it was typed; "" for a run of the Python API
     model: str = ""  # the options that load it, each after a space: " --model smollm2"
     suite: str = "starter"  # as written in a command
     chats: str = ""  # options that make the conversations of other commands like this run's
@@ -49,14 +51,13 @@ class Finding:
 
 
 def next_step(finding: Finding) -> str:
-    """One sentence that says what to do next."""
-    more = "replay {} dialogs" if finding.replayed else "repeat the command with --conversations {}"
+    """What to do next, in a sentence; commands to run follow it, a line each."""
     if finding.cut_off:
         return f"Next: {CURE}."
     if finding.cures:
         return f"Next: {', and '.join(finding.cures)}, so that the conversations do not break down."
     if finding.conversations < MIN_SAMPLES:
-        return f"Next: {more.format(MIN_SAMPLES)}, the fewest for a verdict."
+        return _more(finding, MIN_SAMPLES, "the fewest for a verdict")
     if finding.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
     if finding.never_followed:
@@ -69,37 +70,58 @@ def next_step(finding: Finding) -> str:
             f"Next: send {finding.fix} with every request to your server (see “Serving” in the"
             " documentation)."
         )
+    measures = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
     if finding.helps:
         fix = shlex.quote(finding.fix)
         return (
-            f"Next: measure what this fix costs: holdfast calibrate{finding.model} --suite"
-            f" {finding.suite}{finding.chats} --sweep {fix}; or serve the model with it: holdfast"
-            f" serve{finding.model} --default-method {fix}"
+            "Next: measure what this fix costs, or serve the model with it:"
+            f"\n{measures} --sweep {fix}\nholdfast serve{finding.model} --default-method {fix}"
         )
     if finding.harms:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
-    if finding.drifts and not finding.fix and finding.endpoint:
-        return "Next: try a fix; repeat the command with --method repetition:probability=1."
     if finding.drifts and not finding.fix:
-        return (
-            f"Next: try a fix with --method {finding.first_fix}, or search for one:"
-            f" holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
-        )
+        fix = "repetition:probability=1" if finding.endpoint else finding.first_fix
+        tried = f"Next: try a fix with --method {fix}"
+        if finding.command:
+            again = repeated(shlex.split(finding.command), {"--method": "none"})
+            tried = f"Next: add a fix to this run and compare:\n{again} --method {shlex.quote(fix)}"
+        return tried if finding.endpoint else f"{tried}\nor search for the best one:\n{measures}"
     if finding.is_steady:
         return (
             f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
-            f" prompts to a bar: holdfast check {finding.suite}{finding.model}{finding.chats}"
+            f" prompts to a bar:\nholdfast check {finding.suite}{finding.model}{finding.chats}"
             " --min-stability 0.9"
         )
     if finding.needed is None:
         return "Next: try other methods; holdfast methods lists them."
     what = "whether this fix helps" if finding.drifts else "whether it drifts"
-    return f"Next: {more.format(finding.needed)}; that should be enough to tell {what}."
+    return _more(finding, finding.needed, f"which should be enough to tell {what}")
+
+
+def _more(finding: Finding, count: int, why: str) -> str:
+    """Asks for `count` conversations in all."""
+    if finding.replayed:
+        return f"Next: replay {count} dialogs, {why}."
+    if not finding.command:
+        return f"Next: repeat the run with {count} conversations, {why}."
+    again = repeated(shlex.split(finding.command), {"--conversations": str(count)})
+    return f"Next: run {count} conversations, {why}; those so far are kept:\n{again}"
+
+
+def repeated(words: Sequence[str], options: Mapping[str, str]) -> str:
+    """The command of these words with some options set to other values."""
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if before not in options and word not in options and word.split("=")[0] not in options
+    ]
+    return shlex.join([*kept, *(word for pair in options.items() for word in pair)])
 
 
 def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
     """The facts that the next step of a run depends on."""
-    words = _words(command_of(run.manifest))
+    command = command_of(run.manifest)
+    words = _words(command)
     identity = run.manifest.get("identity", {})
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
@@ -107,6 +129,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
     drifts = tell(moved).sign < 0
     never = [row.rule for row in rule_rows(series) if row.never_followed]
     return Finding(
+        command=command if typed_command(command) == "drift" else "",
         model=_options(words, ("--model", *_LOADING)),
         suite=shlex.quote(_option(words, "--suite") or "starter"),
         chats=_options(words, _CHATS),

@@ -71,6 +71,20 @@ function setUpToggles() {
   }
 }
 
+// --- commands ------------------------------------------------------------------------------------------------
+
+/** A button that copies the command; where copying is not allowed, it selects the command instead. */
+function setUpCommand(line) {
+  const code = line.querySelector("code"), button = make("button", { type: "button", class: "quiet" }, "Copy");
+  button.addEventListener("click", () => {
+    const select = () => getSelection().selectAllChildren(code);
+    if (!navigator.clipboard) return select();
+    navigator.clipboard.writeText(code.textContent).then(() => { button.textContent = "Copied"; }, select);
+  });
+  line.append(button);
+}
+
 setUpTheme();
+document.querySelectorAll(".command").forEach(setUpCommand);
 document.querySelectorAll(".plot").forEach(setUpPlot);
 setUpToggles();

@@ -158,7 +158,8 @@ def _rules_by_method(
             if row.series is item
         }
         column = (cells.get(name, "") for name in names)
-        columns.append([item.method, f"round {item.rounds if at else 1}", *column])
+        method = item.method if len(series) > 1 else ""
+        columns.append([method, f"round {item.rounds if at else 1}", *column])
     if len(series) == 1:
         columns.append(["", "", *(fall(row, baseline) for row in rules)])
         return ["Rule by rule, stability:", *_side_by_side(columns)]
