@@ -9,7 +9,7 @@ from test_drift import Scripted
 from tiny import chat, model
 
 from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
-from holdfast.analysis.profile import choose_heads, read_gains, read_profile
+from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
@@ -216,7 +216,7 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     printed, warned = capsys.readouterr()
     assert "Unsteered -" in printed
     assert "No gain is distinguishable from chance: 3 samples, fewer than 20." in printed
-    both = [read_gains(tmp_path / "out" / name) for name in ("one", "two")]
+    both = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
     gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
     assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
     told = f"0 of these {len(gaining)} heads have a gain distinguishable from chance, "

@@ -96,7 +96,7 @@ def test_commands_are_read_in_every_form(arguments, commands):
         (ToolCall("Read", {"file_path": "a.py"}), []),
         (ToolCall("apply_patch", {"input": PATCH}), ["src/a.py", "b/c.txt"]),
         (ToolCall("Bash", {"command": "sed -i 1d x.py | tee y.log"}), ["1d", "x.py", "y.log"]),
-        (ToolCall("Bash", {"command": "A=1 mv 'old name' new"}), ["old name", "new"]),
+        (ToolCall("Bash", {"command": "A=1 mv 'old name' \"|\" new"}), ["old name", "|", "new"]),
         (ToolCall("Bash", {"command": "echo 'unclosed"}), []),
         (ToolCall("Bash", {"command": "ls 2>/dev/null; cp a.py b.py"}), ["b.py"]),
         (ToolCall("Bash", {"command": "sed -i '' s/a/b/ x.py"}), ["", "s/a/b/", "x.py"]),

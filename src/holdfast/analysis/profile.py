@@ -1,9 +1,10 @@
 """A profile of attention heads: the effect of steering each one alone, and which heads gain."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class Profile:
     by: str  # what the scores measure
     unsteered: float
     scores: dict[Head, float]
+    gains: Gains
     samples: dict[Head, int]  # how many a head was scored on; fewer if version 0.2 halved the heads
     ranking: Ranking  # best first
 
@@ -81,7 +83,8 @@ def rank_first(out: Path | str, count: int) -> Ranking:
 def profile_of(run: RunData) -> Profile:
     identity = run.manifest["identity"]
     totals: dict[str, list[float]] = {}
-    for record in sorted(run.records, key=lambda record: record["conversation"]):
+    records = sorted(run.records, key=lambda record: record["conversation"])
+    for record in records:
         for name, score in record["scores"].items():
             totals.setdefault(name, []).append(score)
     unsteered = totals.pop(UNSTEERED)
@@ -98,14 +101,13 @@ def profile_of(run: RunData) -> Profile:
         by=identity["by"],
         unsteered=sum(unsteered) / len(unsteered),
         scores=scores,
+        gains=_gains_of(records),
         samples=samples,
         ranking=Ranking(tuple(order), shape),
     )
 
 
-def read_gains(folder: Path) -> Gains:
-    """Each head's gain in the run of a profile."""
-    records = sorted(read_run(folder).records, key=lambda record: record["conversation"])
+def _gains_of(records: Sequence[Mapping[str, Any]]) -> Gains:
     names = sorted({name for record in records for name in record["scores"]} - {UNSTEERED})
     steered = [[record["scores"].get(name, np.nan) for name in names] for record in records]
     unsteered = [record["scores"][UNSTEERED] for record in records]
@@ -115,14 +117,14 @@ def read_gains(folder: Path) -> Gains:
 
 def write_ranking(folder: Path) -> Path:
     """Writes `profile.json` into the folder of a profile; returns its path."""
-    profile, gains = read_profile(folder), read_gains(folder)
+    profile = read_profile(folder)
     ranking = [
         {
             "layer": head[0],
             "head": head[1],
             "score": profile.scores[head],
             "samples": profile.samples[head],
-            "gain": asdict(gains[head]),
+            "gain": asdict(profile.gains[head]),
         }
         for head in profile.ranking.heads
     ]

@@ -18,7 +18,7 @@ from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import check_json, read_check
 from holdfast.analysis.collapse import COUNTED, count_turns, without_collapsed
 from holdfast.analysis.context import survivals_of, truncation_of
-from holdfast.analysis.profile import read_gains, read_profile
+from holdfast.analysis.profile import profile_of
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.tasks import read_results
@@ -247,13 +247,13 @@ def _tasks(run: RunData) -> list[dict[str, Any]]:
 
 
 def _profile(run: RunData) -> dict[str, Any]:
-    profile, gains = read_profile(run.folder), read_gains(run.folder)
+    profile = profile_of(run)
     ranking = [
         {
             "layer": head[0],
             "head": head[1],
             "score": _rounded(profile.scores[head]),
-            "gain": judged(gains[head]),
+            "gain": judged(profile.gains[head]),
         }
         for head in profile.ranking.heads
     ]

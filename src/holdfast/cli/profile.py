@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from holdfast import drift, methods
-from holdfast.analysis.profile import choose_heads, read_gains
+from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
@@ -156,7 +156,7 @@ def _samples(arguments: Namespace) -> dict[str, Any]:
 
 def _write_heads(arguments: Namespace, rankings: Sequence[Ranking], names: Sequence[str]) -> None:
     best = getattr(methods, arguments.combine)(rankings, arguments.top)
-    gains = [read_gains(arguments.out / name) for name in names]
+    gains = [read_profile(arguments.out / name).gains for name in names]
     file = arguments.out / "heads.json"
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
     chosen = choose_heads(best, gains, arguments.combine)

@@ -50,10 +50,16 @@ _ASSIGNS = re.compile(r"\w+=")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n(?P<text>.*?)\n\s*\2\b", re.DOTALL)
 
 
+# a private character for each operator that is quoted or escaped, and so separates nothing
+_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_HIDDEN = {ord(sign): 0xE000 + ord(sign) for sign in "();&|\n<>"}
+_SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
+
+
 def _parts(script: str) -> Iterator[list[str]]:
-    lexer = shlex.shlex(
-        _HEREDOC.sub("\\g<rest>", script), posix=True, punctuation_chars=_PARTS + "<>"
-    )
+    script = _HEREDOC.sub("\\g<rest>", script)
+    script = _QUOTED.sub(lambda quoted: quoted[0].translate(_HIDDEN), script)
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=_PARTS + "<>")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -64,7 +70,7 @@ def _parts(script: str) -> Iterator[list[str]]:
                 yield part
                 part = []
             else:
-                part.append(word)
+                part.append(word.translate(_SHOWN))
     except ValueError:  # an unclosed quote: what comes before it counts
         pass
     yield part

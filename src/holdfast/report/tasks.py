@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.analysis.profile import count_distinct, read_gains, read_profile, write_ranking
+from holdfast.analysis.profile import count_distinct, read_profile, write_ranking
 from holdfast.analysis.tasks import (
     LEAST_FLUENCY,
     ZERO_SHOT,
@@ -139,7 +139,8 @@ def write_profile(folder: Path) -> list[Path]:
 
 def profile_lines(folder: Path) -> list[str]:
     """The best heads, and how many heads have a gain."""
-    profile, gains = read_profile(folder), read_gains(folder)
+    profile = read_profile(folder)
+    gains = profile.gains
     lines = [
         f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
         " its 95% interval over samples:"
@@ -167,10 +168,10 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     runs = {name: read_run(folder / name) for name in lines}
     tasks = []
     for name in runs:
-        profile, gains = read_profile(folder / name), read_gains(folder / name)
+        profile = read_profile(folder / name)
         rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
         for layer, number in profile.ranking.heads:
-            score, gain = profile.scores[layer, number], gains[layer, number]
+            score, gain = profile.scores[layer, number], profile.gains[layer, number]
             interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
             rows.append(
                 (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
