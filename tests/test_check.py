@@ -23,7 +23,7 @@ from holdfast.records import read_run
 from holdfast.report.checks import fall_text, lines_of, sentence
 from holdfast.report.junit import TOGETHER, cure, write_junit
 from holdfast.serve.service import Limits
-from holdfast.study.checking import CheckOptions, check, earlier_talks, looks
+from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 
 ROUNDS = 4
 TERMS = Terms(min_stability=0.8, budget=60)
@@ -237,7 +237,7 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     _, before, _, _ = checked
     lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}
     settings, low_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.3, budget=60)
-    earlier = earlier_talks(before.folder, SUITE, "none")
+    earlier = earlier_conversations(before.folder, SUITE, "none")
     _, plain = check(Scripted(lower), SUITE, tmp_path / "plain", settings, low_bar)
     assert plain[0].verdict != FAIL
     options = CheckOptions(before=earlier)
@@ -255,7 +255,7 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     """An unchanged bot passes against its own run, however little it keeps its prompts."""
     _, before, _, _ = checked
     settings, no_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=None, budget=60)
-    earlier = earlier_talks(before.folder, SUITE, "none")
+    earlier = earlier_conversations(before.folder, SUITE, "none")
 
     def against(name, shares, before):
         options = CheckOptions(before=before)
@@ -329,11 +329,11 @@ def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
     _, before, _, _ = checked
     other = drift.Suite("other", (case("new"),), ("hello",))
     with pytest.raises(RecordsError, match=r"has none of the prompts of this suite \(new\)"):
-        earlier_talks(before.folder, other, "none")
+        earlier_conversations(before.folder, other, "none")
     with pytest.raises(RecordsError, match="is not a run"):
-        earlier_talks(tmp_path / "nowhere", SUITE, "none")
+        earlier_conversations(tmp_path / "nowhere", SUITE, "none")
     some = drift.Suite("some", (case("new"), case("good")), ("hello",))
-    assert list(earlier_talks(before.folder, some, "boost:factor=2")) == ["good"]
+    assert list(earlier_conversations(before.folder, some, "boost:factor=2")) == ["good"]
 
 
 def test_the_output_names_the_round_and_shows_a_conversation(checked):

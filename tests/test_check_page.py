@@ -19,7 +19,7 @@ from holdfast.records import RunData
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.checks import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
-from holdfast.study.checking import CheckOptions, check, earlier_talks
+from holdfast.study.checking import CheckOptions, check, earlier_conversations
 
 __all__ = ["checked"]  # a fixture
 browser = pytest.fixture(scope="module")(open_browser)
@@ -146,7 +146,7 @@ def test_the_verdict_on_a_single_prompt_is_in_the_headline():
 def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):
     _, before, _, _ = checked
     lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
-    earlier = earlier_talks(before.folder, SUITE, "none")
+    earlier = earlier_conversations(before.folder, SUITE, "none")
     settings = drift.Settings(rounds=ROUNDS)
     options = CheckOptions(before=earlier)
     run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, options)

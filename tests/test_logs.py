@@ -16,7 +16,7 @@ from holdfast.errors import AnotherRun, UsageError
 from holdfast.logs import FORMATS, read_logs, score_logs
 from holdfast.measures.conduct import files_changed
 from holdfast.records import read_run
-from holdfast.study.checking import earlier_talks
+from holdfast.study.checking import earlier_conversations
 
 DATA = Path(__file__).parent / "data" / "logs"
 AGENT = yaml.safe_load((DATA / "agent_transcripts.yaml").read_text())
@@ -337,7 +337,7 @@ def test_other_logs_are_another_run(tmp_path, short):
     with pytest.raises(AnotherRun, match="the scores of other logs"):
         score_logs(logs, suite, run.folder, command="holdfast logs b.jsonl")
     with pytest.raises(AnotherRun, match="a run of `holdfast logs`; give --against one of `holdf"):
-        earlier_talks(run.folder, suite, "none")
+        earlier_conversations(run.folder, suite, "none")
     assert adherence(run, before=run)[0].verdict == UNDECIDED, "3 dialogs show no fall"
 
 

@@ -29,7 +29,13 @@ from holdfast.report.context import truncation_lines
 from holdfast.report.junit import write_junit
 from holdfast.report.wording import count_of
 from holdfast.study.calibration_plan import Plan
-from holdfast.study.checking import CheckOptions, Earlier, check, earlier_talks, settings_for
+from holdfast.study.checking import (
+    CheckOptions,
+    Earlier,
+    check,
+    earlier_conversations,
+    settings_for,
+)
 
 PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
 # options of the model and its sampling, which a calibration of the same prompts takes over
@@ -98,7 +104,7 @@ def run(arguments: Namespace) -> int:
     settings = settled(suite, settings, user_turns)
     before = None
     if arguments.against is not None:
-        before = earlier_talks(arguments.against, suite, methods.spell(method))
+        before = earlier_conversations(arguments.against, suite, methods.spell(method))
         if new := [case.id for case in suite.cases if case.id not in before]:
             note(
                 f"{arguments.against} has no conversation of {', '.join(new)}, so there is nothing"

@@ -146,7 +146,7 @@ class Asking:
         self.failures.failed(self.dialog.pairing.number, error)
         return self._close(following)
 
-    def tell_rounds(self, count: int) -> None:
+    def report_rounds(self, count: int) -> None:
         """Reports that `count` rounds have ended."""
         self.on_round(count, self.dialog.forwarded - self.tokens)
         self.rounds, self.tokens = self.rounds + count, self.dialog.forwarded
@@ -156,7 +156,7 @@ class Asking:
         if self.open:
             return following
         if self.rounds < self.settings.rounds:  # progress also counts rounds that never happen
-            self.tell_rounds(self.settings.rounds - self.rounds)
+            self.report_rounds(self.settings.rounds - self.rounds)
         self.failures.over(self.dialog.pairing.number, self.dialog)
         return [*following, *self.next_ones(1)]
 

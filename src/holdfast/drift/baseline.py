@@ -20,7 +20,7 @@ from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Failures, Name, answer_each
-from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, resume
@@ -57,7 +57,7 @@ def ask_baseline(
         ModelError: requests of too many conversations in a row failed.
     """
     folder = Path(out) / FOLDER
-    about = {"command": KIND, "argv": running.command, **told_of(model)}
+    about = {"command": KIND, "argv": running.command, **facts_about(model)}
     given = replayable(model, suite, settings, cast.read())
     settings = settled(suite, settings, given)
     every = dataclasses.asdict(settings)

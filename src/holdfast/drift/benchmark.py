@@ -19,10 +19,10 @@ from holdfast.drift.pairing import draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
-from holdfast.drift.work import Recorder, Talks, TwoModels
+from holdfast.drift.work import Conversations, Recorder, TwoModels
 from holdfast.errors import UsageError, shortened
 from holdfast.methods import Method, Methods, read_methods
-from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
 from holdfast.models.served import same_served
 
@@ -102,7 +102,12 @@ def run(
     identity = identity_of(model, suite, chosen, dataclasses.asdict(settings), given, user_model)
     if judged:
         identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
-    about = {"command": "drift", "argv": running.command, **told_of(model), "versions": _versions()}
+    about = {
+        "command": "drift",
+        "argv": running.command,
+        **facts_about(model),
+        "versions": _versions(),
+    }
     left_out = given.left_out if isinstance(given, Dialogs) else ""
     if notes := [*suite.notes, *([left_out] if left_out else [])]:
         about["notes"] = notes
@@ -118,7 +123,7 @@ def run(
                     keep = functools.partial(_keep, batch, judges, running.traces)
                     taker = Recorder(pairings, keep)
                     listener = Listener(taker.take, progress=running.progress, lost=taker.lose)
-                    shared_out.work(Talks(setting, settings), pairings, listener)
+                    shared_out.work(Conversations(setting, settings), pairings, listener)
     return records.read_run(out)
 
 

@@ -191,7 +191,7 @@ class SelfChat:
         if speaker == "agent":
             if reply.trace is not None and reply.trace.uniform is not None:
                 self.dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
-            self.asking.tell_rounds(1)
+            self.asking.report_rounds(1)
         return True
 
     def _probes(self, number: int, before: int) -> list[Job]:

@@ -26,7 +26,7 @@ Keep = Callable[[dict[str, Any], dict[int, TurnTrace]], None]
 
 
 @dataclass(frozen=True)
-class Talks:
+class Conversations:
     """Work whose units are conversations: `Pairing`s, by their numbers."""
 
     methods: tuple[Method, ...]

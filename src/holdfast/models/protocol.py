@@ -83,7 +83,7 @@ class ChatModel(Generates, Protocol):
         """Opens a session, in which requests of one thread may share work."""
 
 
-def told_of(model: object) -> dict[str, object]:
+def facts_about(model: object) -> dict[str, object]:
     """Facts about a model for a run's manifest: its source, its template's system prompt."""
     about: dict[str, object] = dict(getattr(model, "about", {}))
     tokenizer = getattr(model, "tokenizer", None)

@@ -21,7 +21,7 @@ from holdfast.drift.pairing import settled
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
-from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.served import same_served
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
@@ -89,7 +89,7 @@ def calibrate(
     stability = drift.run(model, suite, folder, protocol, settings, cast=cast, running=running)
     methods = {steering.spell(setting): setting for setting in settings}
     identity = {**stability.manifest["identity"], "methods": list(methods), **asked_for}
-    about = {"command": "calibrate", "argv": running.command, **told_of(model)}
+    about = {"command": "calibrate", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
         groups = records.batches(range(min(count, len(capability.items))), plan.batch)
         dialogs = {(row["method"], row["conversation"]): row for row in stability.records}

@@ -33,9 +33,9 @@ class CheckOptions:
     """The options of a check other than its prompts, protocol and terms."""
 
     method: Sequence[Method] | Method | str = ()  # applied to the agent
-    # conversations of an earlier run, as `earlier_talks` reads them. As many are run here, within
-    # the budget, unless a prompt fails first. Without a bar, a prompt that the earlier run lacks
-    # gets the whole budget, so that a later run can be compared with this one.
+    # conversations of an earlier run, as `earlier_conversations` reads them. As many are run here,
+    # within the budget, unless a prompt fails first. Without a bar, a prompt that the earlier run
+    # lacks gets the whole budget, so that a later run can be compared with this one.
     before: Earlier | None = None
     cast: drift.Cast = drift.Cast()  # as in `drift.run`
     running: drift.Running = drift.Running()
@@ -121,7 +121,7 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
     return terms.budget if checked.verdict == UNDECIDED or terms.min_stability is None else 0
 
 
-def earlier_talks(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
+def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
     """An earlier run's conversations by prompt, under the method or, lacking it, its only one."""
     run = read_earlier(folder, "drift")
     there = list(dict.fromkeys(record["method"] for record in run.records))

@@ -17,7 +17,7 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
 from holdfast.models.failures import Failures, answer_each
-from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
@@ -184,7 +184,7 @@ def run(
         "variants": list(dict.fromkeys(variant.name for variant in variants)),
         **_identity(data, settings),
     }
-    about = {"command": "tasks", "argv": running.command, **told_of(model)}
+    about = {"command": "tasks", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
         groups = records.batches(range(settings.samples), settings.batch)
         pending = (

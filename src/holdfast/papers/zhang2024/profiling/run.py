@@ -14,7 +14,7 @@ from holdfast.methods import spell
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
-from holdfast.models.protocol import ChatModel, told_of
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import Listener, Units, replicas_of
 from holdfast.papers.zhang2024.profiling.samples import (
     ProfilingPlan,
@@ -80,7 +80,7 @@ def profile(
     check_samples(samples, compared=plan.by == "accuracy")
     replicas, scoring = replicas_of(model), Scoring(samples, plan)
     identity, heads, groups = replicas.ask(_prepare, scoring)
-    about = {"command": "profile", "argv": running.command, **told_of(model)}
+    about = {"command": "profile", "argv": running.command, **facts_about(model)}
     with open_run(Path(out), identity, about) as run:
         _check_scores(read_run(out), samples)
         left = [batch for batch in resume(run, _NAME, groups) if batch.again]
