@@ -51,7 +51,7 @@ class Finding:
 
 
 def next_step(finding: Finding) -> str:
-    """What to do next, in a sentence; commands to run follow it, a line each."""
+    """A sentence on what to do next; commands to run follow it, a line each."""
     if finding.cut_off:
         return f"Next: {CURE}."
     if finding.cures:
