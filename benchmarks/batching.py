@@ -4,7 +4,8 @@ Each reply's random draws are the same in both; a token can differ only if the r
 differently shaped matrix product decides between two tokens. Later turns of a conversation depend
 on the first difference, so replies are compared up to and including it.
 
-    python benchmarks/batching.py --out benchmarks/results/batching.json
+    python benchmarks/batching.py --out FILE.json
+    python benchmarks/batching.py --model smollm2 --dtypes bfloat16 float32 ... --out FILE.json
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
+from holdfast.models.local import LocalModel
+
+BATCHES = (48, 5)
 
 
 def replies(record: dict) -> list[str]:
@@ -32,39 +36,59 @@ def replies(record: dict) -> list[str]:
     return [text for number in sorted(said) for text in said[number]]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--conversations", type=int, default=48)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    torch.set_num_threads(2)
-    model, suite = holdfast.load(arguments.model), drift.load_suite("starter")
-    settings = drift.Settings(conversations=arguments.conversations, seed=3)
+def compared(model: LocalModel, arguments: argparse.Namespace) -> dict:
+    """Runs the conversations in both batch sizes, and compares their replies."""
+    settings = drift.Settings(
+        conversations=arguments.conversations,
+        rounds=arguments.rounds,
+        seed=3,
+        sampling=holdfast.Sampling(max_new_tokens=arguments.max_new_tokens),
+    )
     runs = []
-    for batch in (48, 5):
+    for batch in BATCHES:
         with tempfile.TemporaryDirectory() as folder:
-            records = drift.run(
-                model, suite, folder, dataclasses.replace(settings, batch=batch)
-            ).records
-            runs.append(sorted(records, key=lambda record: record["conversation"]))
-    compared, first_differences = 0, 0
+            run = drift.run(
+                model, arguments.suite, folder, dataclasses.replace(settings, batch=batch)
+            )
+            runs.append(sorted(run.records, key=lambda record: record["conversation"]))
+    seen, first_differences = 0, 0
     for one, other in zip(*runs, strict=True):
         for mine, theirs in zip(replies(one), replies(other), strict=True):
-            compared += 1
+            seen += 1
             if mine != theirs:
                 first_differences += 1
                 break
+    return {
+        "dtype": str(model.hf_model.dtype).removeprefix("torch."),
+        "replies_compared": seen,
+        "conversations_that_differ": first_differences,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--dtypes", nargs="+", default=["float32"])
+    parser.add_argument("--suite", default="starter")
+    parser.add_argument("--conversations", type=int, default=48)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--max-new-tokens", type=int, default=200)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(2)
+    runs = []
+    for dtype in arguments.dtypes:
+        model = holdfast.load(arguments.model, dtype=dtype)
+        runs.append(compared(model, arguments))
+        print(runs[-1], flush=True)
     result = {
         "benchmark": "batching",
         "model": arguments.model,
         "measured_on": measured_on(model),
         "conversations": arguments.conversations,
-        "batches": [48, 5],
-        "replies_compared": compared,
-        "conversations_that_differ": first_differences,
+        "batches": BATCHES,
+        "runs": runs,
     }
-    print(result)
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 

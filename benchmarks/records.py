@@ -169,6 +169,13 @@ RECORDS = (
     Record("scaling", "benchmarks/scaling.py --out {out}", True, 1),
     Record("batching", "benchmarks/batching.py --out {out}", True, 1),
     Record(
+        "batching_smollm2",
+        "benchmarks/batching.py --model smollm2 --dtypes bfloat16 float32 --suite everyday"
+        " --conversations 24 --rounds 3 --max-new-tokens 60 --out {out}",
+        False,
+        5,
+    ),
+    Record(
         "li2024/findings",
         "benchmarks/reproduction.py li2024 --runs {runs} --out {out}",
         True,

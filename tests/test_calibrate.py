@@ -634,9 +634,9 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     file = out / "method.json"
     assert cli.main(command) == 1, "six conversations recommend nothing"
     told = capsys.readouterr()
-    assert told.out.splitlines()[-2].startswith("Too few conversations to recommend a setting: 3 ")
+    assert told.out.splitlines()[-3].startswith("Too few conversations to recommend a setting: 3 ")
     assert "method.json is not written" in told.err and not file.exists()
-    assert "Next: at least 42 conversations per setting are needed: holdfast " in told.out
+    assert "Next: at least 42 conversations per setting are needed:\nholdfast " in told.out
     assert "--draws 7 --questions 54" in told.out
     assert (out / "trade_off.png").is_file()
     assert read_page(out / "report.html").tags.count("img") == 2
@@ -652,7 +652,7 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     assert not file.exists()
     without = [part for part in command if part not in ("--budget", "100")]
     assert cli.main(without) == 0
-    assert capsys.readouterr().out.splitlines()[-2].startswith("Too few conversations")
+    assert capsys.readouterr().out.splitlines()[-3].startswith("Too few conversations")
     none, fix = sampled(0.2, 1, 5).candidates
     candidates = none, dataclasses.replace(fix, method="split-softmax:exponent=0.5")
     about, names = read_calibration(out).about, (("split-softmax", "exponent"),)
@@ -660,9 +660,9 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     found = dataclasses.replace(found, candidates=candidates, about=about, names=names)
     monkeypatch.setattr("holdfast.cli.calibrate.read_calibration", lambda folder: found)
     assert cli.main(command) == 0
-    *_, told, last = capsys.readouterr().out.splitlines()
+    *_, told, advice, last = capsys.readouterr().out.splitlines()
     assert told.startswith("Use split-softmax:exponent=0.5, within a budget of 100 points. On the")
-    assert last.startswith("Next: to serve it: holdfast serve --model default --default-method")
+    assert advice == "Next: to serve it:" and last.startswith("holdfast serve --model default --")
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
     drifted = "drift --conversations 1 --rounds 1 --max-new-tokens 4".split()

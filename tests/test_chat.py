@@ -65,7 +65,7 @@ def said(content, role="user", **more):
         ({"messages": (*HELLO, {"content": "x"})}, "Message 2 has the role None; use system, us"),
         (said("x", "usr"), "Message 1 has the role 'usr'; use system, user or assistant"),
         (said("x", "User"), "Message 1 has the role 'User'; use system, user or assistant"),
-        ({"messages": ({"role": "user"},)}, "Message 1 has the content None, and only text"),
+        ({"messages": ({"role": "user"},)}, "Message 1 has no 'content' ({'role': 'user'})"),
         (said(7), "Message 1 has the content 7, and only text"),
         (said(PARTS), f"Message 1 has a list as its content ({PARTS}), and only text is supported"),
         (said("hello", tool_calls=[{"id": "1"}]), "Message 1 has the tool call {'id': '1'}; wri"),

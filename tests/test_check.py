@@ -501,8 +501,8 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert main([*words, "--out", str(out), "--junit", str(junit)]) == 1
     local = capsys.readouterr()
     assert "PASS  phrase" in local.out and "FAIL  lawyer" in local.out
-    last = local.out.splitlines()[-1]
-    assert last.startswith("Next: reword what is below the bar from round 1 on, or try another mo")
+    *_, advice, last = local.out.splitlines()
+    assert advice.startswith("Next: reword what is below the bar from round 1 on, or try")
     assert f"holdfast calibrate --suite {prompts} --rounds 2 --max-new-tokens 16" in last
     assert "8 conversations per prompt: 1 of 2 prompts failed, 1 undecided" in local.err
     tests = ElementTree.parse(junit).iter("testcase")

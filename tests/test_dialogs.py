@@ -361,7 +361,7 @@ def test_a_replay_refuses_personas_user_models_and_user_prompts(logs, tmp_path, 
         cast = drift.Cast(dialogs=logs, user_model=Scripted())
         drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
     for prompt in ("suite", "empty"):
-        with pytest.raises(UsageError, match=f"--user-prompt {prompt} is of a user model"):
+        with pytest.raises(UsageError, match=f"--user-prompt {prompt} is for a user model"):
             replayed(tmp_path / "run", logs, replace(REPLAY, user_prompt=prompt))
     with pytest.raises(UsageError, match="for a run with dialogs"):
         settings = replace(REPLAY, user_prompt="replayed")

@@ -134,8 +134,8 @@ def test_language_of_short_sentences(language, sentence):
 
 def test_language_is_weighted_by_words_and_the_same_in_another_process():
     text = "Je ne sais pas. I do not know it at all. Mon nom est Paul. No!"
-    value = score({"name": "language", "code": "fr"}, text)
-    assert value == pytest.approx(8 / 16, abs=0.05)
+    found = build({"name": "language", "code": "fr"}).score(text)
+    assert found.value == pytest.approx(8 / 16, abs=0.05) and "French: 0.50 over 4" in found.reason
     program = (
         "from holdfast.measures import build; print(repr(build({'name': 'language', 'code':"
         f" 'fr'}}).score({text!r}).value))"
@@ -145,7 +145,7 @@ def test_language_is_weighted_by_words_and_the_same_in_another_process():
         command = [sys.executable, "-c", program]
         seeded = {**environment, "PYTHONHASHSEED": seed}
         out = subprocess.run(command, capture_output=True, text=True, check=True, env=seeded)
-        assert out.stdout.strip() == repr(value)
+        assert out.stdout.strip() == repr(found.value)
 
 
 def test_words_and_sentences():

@@ -16,7 +16,7 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimates import by_prompt, category_rows, compare, row_of
+from holdfast.analysis.estimates import LEAST_DRAWN, by_prompt, category_rows, compare, row_of
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
     RESAMPLES,
@@ -32,7 +32,6 @@ from holdfast.records import open_run, read_run
 from holdfast.report import sentences, wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.drift_page import LEAST_DRAWN
 from holdfast.report.next_step import Finding, finding_of, next_step
 from holdfast.report.page import environment
 
@@ -143,10 +142,10 @@ def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
 
 
 def test_rows_follow_conversation_numbers_and_methods_start_with_none(tmp_path):
-    records = [record(1, [0.1], method="m"), record(0, [0.2], method="m")]
+    records = [record(1, [0.1], method="m:k=1"), record(0, [0.2], method="m:k=1")]
     records += [record(1, [0.3]), record(0, [0.4])]
     series = read_series(run_of(tmp_path, records))
-    assert [item.method for item in series] == ["none", "m"]
+    assert [(item.method, item.label) for item in series] == [("none", "none"), ("m:k=1", "m")]
     assert [item.stability[:, 0].tolist() for item in series] == [[0.4, 0.3], [0.2, 0.1]]
 
 
@@ -175,8 +174,8 @@ def test_categories_are_those_of_the_scored_prompt(tmp_path):
         {row.group: row.points[0].mean for row in category_rows(series, kind)}
         for kind in ("stability", "adoption")
     )
-    means = [stability, adoption]
-    assert means == [{"pattern": 1.0, "language": 0.0}, {"persona": 0.5}]
+    assert [stability, adoption] == [{"pattern": 1.0, "language": 0.0}, {"persona": 0.5}]
+    assert category_rows(series, "adoption")[0].drawn[0].low is None, "n = 2 has no interval"
 
 
 def test_prompts_are_ordered_by_mean_stability(tmp_path):
@@ -212,10 +211,10 @@ def series_of(folder, first, last, n=40, **more):
 def test_the_opening_of_a_run_that_drifts(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
     assert sentences.opening(series) == [
-        "The agent drifts on this prompt: it passes 25% of probes in round 2, down from 100% in"
+        "The agent drifts on this prompt: it scores 25% on probes in round 2, down from 100% in"
         " round 1.",
         "That is 75 points less (95% interval 60 to 88), over 40 conversations.",
-        "It adopts the other speaker’s prompt more often: 25% in round 2, up from 0% in round 1,"
+        "It adopts the other speaker’s prompt more: 25% in round 2, up from 0% in round 1,"
         " 25 points more (the same in every conversation).",
     ]
 
@@ -226,7 +225,7 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
         for i in range(40)
     ]
     verdict, interval, adopts = sentences.opening(read_series(run_of(tmp_path, records)))
-    assert verdict.startswith("No clear drift on this prompt: the agent passes 80% of probes")
+    assert verdict.startswith("No clear drift on this prompt: the agent scores 80% on probes")
     assert "-10 points (95% interval -28 to +7) could be chance" in interval
     assert adopts.startswith("It shows no clear sign of adopting the other speaker’s prompt: 5%")
 
@@ -234,10 +233,10 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
 @pytest.mark.parametrize(
     ("n", "method", "told"),
     [
-        (3, "none", "Only 3 conversations, too few for a verdict: the agent passes 50%"),
+        (3, "none", "Only 3 conversations, too few for a verdict: the agent scores 50%"),
         (19, "none", "Only 19 conversations, too few for a verdict"),
         (20, "none", "The agent drifts"),
-        (20, "boost:factor=2", "With boost:factor=2 the agent drifts on this prompt: it passes 50"),
+        (20, "boost:factor=2", "With boost:factor=2 the agent drifts on this prompt: it scores 50"),
     ],
 )
 def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n, method, told):
@@ -247,7 +246,7 @@ def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n
 
 def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
     series = series_of(tmp_path, lambda i: 0.9, lambda i: 0.897 if i % 2 else 0.895)
-    assert "passes 89.6% of probes in round 2, down from 90.0%" in sentences.opening(series)[0]
+    assert "scores 89.6% on probes in round 2, down from 90.0%" in sentences.opening(series)[0]
 
 
 SPLIT = {"methods": ("none", "split-softmax:exponent=0.5")}
@@ -285,16 +284,16 @@ def test_page_says_where_the_probe_was_asked(tmp_path):
 
 def test_headline_of_one_round(tmp_path):
     (told,) = sentences.opening(read_series(run_of(tmp_path, [record(0, [0.5])])))
-    assert told.startswith("The agent passes 50% of probes in round 1 on this prompt (only 1 ")
+    assert told.startswith("The agent scores 50% in round 1 on this prompt (only 1 ")
 
 
 @pytest.mark.parametrize(
     ("better", "n", "said"),
     [
-        (lambda i: 0.5 + i % 2 / 2, 40, "still passes 75% in round 2, 50 points more (95%"),
-        (lambda i: i % 2 / 10, 40, "only passes 5% in round 2, 20 points less (95% interval 18"),
-        (lambda i: i % 2 / 2, 40, "passes 25% in round 2; the difference of 0 points (95% inter"),
-        (lambda i: 0.5 + i % 2 / 2, 4, "passes 75% in round 2; too few conversations to compare"),
+        (lambda i: 0.5 + i % 2 / 2, 40, "still scores 75% in round 2, 50 points more (95%"),
+        (lambda i: i % 2 / 10, 40, "only scores 5% in round 2, 20 points less (95% interval 18"),
+        (lambda i: i % 2 / 2, 40, "scores 25% in round 2; the difference of 0 points (95% inter"),
+        (lambda i: 0.5 + i % 2 / 2, 4, "scores 75% in round 2; too few conversations to compare"),
     ],
 )
 def test_the_fix_is_reported_with_the_paired_difference(tmp_path, better, n, said):
@@ -359,8 +358,8 @@ def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
 
 def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
     first, change, *_ = sentences.opening(prompts_run(tmp_path / "many", 24, 5))
-    assert first.startswith("The agent drifts: it passes 50%")
-    assert re.search(r"95% interval 41 to 59; for other prompts 29 to 71\)", change)
+    assert first.startswith("The agent drifts: it scores 50%")
+    assert re.search(r"95% interval 41 to 59 for these prompts, 29 to 71 for others like", change)
     first, _, few = sentences.opening(prompts_run(tmp_path / "few", 6, 10))
     assert first.startswith("The agent drifts on these 6 prompts: ")
     assert few == ("This holds for these 6 prompts; to say anything about others takes 20 or more.")
@@ -371,7 +370,7 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
     run = read_run(folder)
     value = row_of(read_series(run)[0], "stability").change.other_prompts
     range = f"other prompts [{value.low:+.2f}, {value.high:+.2f}]"
-    assert "for other prompts" in report.table(run)
+    assert "for others like them" in " ".join(report.table(run).split())
     page = page_of(folder, tmp_path / "page.html")
     assert range.replace("-", "\N{MINUS SIGN}") in page
     none, split = json.loads(report.write_summary(folder).read_text())["results"]
@@ -395,7 +394,7 @@ HELPS = replace(FIXED, helps=True)
         (MODEL, {"conversations": 12, "replayed": True}, "replay 20 dialogs"),
         (MODEL, {"rounds": 1}, "use --rounds 8; one round cannot show drift"),
         (HELPS, {"cures": ("raise a", "let b")}, "Next: raise a, and let b, so that"),
-        (HELPS, {"never_followed": ("a", "b", "c")}, "the agent never follows “a” and “b” and 1"),
+        (HELPS, {"never_followed": ("a", "b", "c")}, "agent hardly ever follows “a” and “b” and 1"),
         (HELPS, {}, "holdfast serve --model m --default-method boost:factor=4"),
         (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),
         (MODEL, {"drifts": True}, "best one:\nholdfast calibrate --model m --suite bot"),
@@ -577,9 +576,9 @@ def test_prompts_are_ranked_only_if_drawn_often_enough(tmp_path):
     for name, records in (("few", few), ("often", often), ("alone", alone)):
         run_of(tmp_path / name, records)
         pages.append(page_of(tmp_path / name, tmp_path / f"{name}.html"))
-    assert "Most stable" not in pages[0] and "Prompts are not ranked: none was used" in pages[0]
-    assert "Most stable" in pages[1] and "p0" in pages[1]
-    assert "not ranked" not in pages[2] and 'id="prompts"' in pages[2], "one has no rank"
+    assert ": no prompt was used" in pages[0] and "8 conversations, too few to tell" in pages[0]
+    assert ["Most stable" in page for page in pages] == [False, True, False]
+    assert "no ranking" not in pages[2] and 'id="prompts"' in pages[2], "one has no rank"
 
 
 def test_every_template_escapes():
@@ -606,7 +605,7 @@ def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path
     for name in ("attention", "categories", "methods"):
         assert f'id="{name}"' not in page and f'href="#{name}"' not in page
     drawn = {path.name for path in (tmp_path / "page_figures").iterdir()}
-    assert drawn == {"drift.svg", "drift.png"}
+    assert drawn == {"drift.svg", "drift.png"} and 'value="adopted"' not in page
 
 
 def test_errors_say_what_to_do_instead(tmp_path):

@@ -118,7 +118,7 @@ def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, c
     assert "2 conversations of 2 rounds: 8 replies" in capsys.readouterr().err
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "user turns of scripts.jsonl" in page and "come from a script" in page
-    assert "Adoption</dt><dd>The same for the probe" not in page
+    assert "Adoption</dt><dd>The same for the probe" not in page and '"isGiven":true' in page
     identity = json.loads((out / "summary.json").read_text(encoding="utf-8"))["identity"]
     assert identity["user_turns"]["name"] == "scripts.jsonl"
     assert identity["settings"]["user_prompt"] == "scripted"

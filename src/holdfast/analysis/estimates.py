@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from holdfast.analysis.verdicts import MIN_SAMPLES, bounds, tell, too_few
 
 KEPT = 0.5  # the lowest score of a reply that keeps a rule
 LOW = 0.2  # a rule that certainly scores less counts as never followed
+LEAST_DRAWN = 5  # fewest conversations for a group to have intervals, or a prompt a rank
 PROMPTS_APART = 6  # with more prompts, rules are identified only by their ids, over all prompts
 
 
@@ -40,6 +41,13 @@ class EstimateRow:
     @functools.cached_property
     def points(self) -> list[statistics.Estimate]:
         return statistics.estimate_columns(self.values[self.members])
+
+    @property
+    def drawn(self) -> list[statistics.Estimate]:
+        """The points; without intervals if there are fewer than `LEAST_DRAWN` conversations."""
+        if self.n >= LEAST_DRAWN:
+            return self.points
+        return [replace(point, low=None, high=None) for point in self.points]
 
     @functools.cached_property
     def mean(self) -> statistics.Estimate:

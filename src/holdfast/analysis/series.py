@@ -30,15 +30,18 @@ class Series:
     records: tuple[dict[str, Any], ...]  # in the order of the rows below
     conversations: np.ndarray  # [n] their numbers
     matrices: Mapping[str, np.ndarray]  # by measure, [n, rounds], NaN where not measured
+    short: str = ""  # the method without its parameters, if no other of the run has that name
 
     @property
     def label(self) -> str:
-        return f"{self.run} · {self.method}" if self.run else self.method
+        method = self.short or self.method
+        return f"{self.run} · {method}" if self.run else method
 
     @property
     def legend(self) -> str:
         """The label in charts, where it must be clear without the command."""
-        return f"{self.label} (no fix)" if self.method == "none" else self.label
+        start = f"{self.run} · " if self.run else ""
+        return f"{start}{self.method}{' (no fix)' if self.method == NO_FIX else ''}"
 
     @property
     def rounds(self) -> int:
@@ -152,7 +155,10 @@ def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
         "adoption": probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
         "mass": _masses(records, rounds),
     }
-    return Series(label, method, tuple(records), numbers, matrices)
+    kinds = [other.partition(":")[0] for other in _methods(run)]
+    kind = method.partition(":")[0]
+    short = kind if kinds.count(kind) == 1 else ""
+    return Series(label, method, tuple(records), numbers, matrices, short)
 
 
 def _masses(records: Sequence[dict[str, Any]], rounds: int) -> np.ndarray:

@@ -109,10 +109,22 @@ def check_pass(
         caches = given.get("use_cache")
         caches = getattr(config, "use_cache", True) if caches is None else caches
         _check_width(width, tokens, before, bool(caches), first)
+        _check_copies(state, ids[:, :width])
         check_padding(state, mask)
     if state.spec.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
         state.last = _last_tokens(mask[:, -tokens:])
     return width if step else before
+
+
+def _check_copies(state: PassState, prompts: Tensor) -> None:
+    """Refuses rows that share a row of the span mask though their prompts [row, token] differ."""
+    copies = state.spec.copies_of(len(prompts))
+    by_prompt = prompts.reshape(-1, copies, *prompts.shape[1:])
+    if copies > 1 and not torch.equal(by_prompt, by_prompt[:, :1].expand_as(by_prompt)):
+        raise UsageError(
+            f"The span mask has a row for every {copies} of the batch's {len(prompts)} rows, whose"
+            " prompts differ; give it one row per prompt."
+        )
 
 
 def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool | None) -> None:

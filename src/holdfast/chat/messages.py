@@ -45,6 +45,10 @@ def check_message(number: int, message: object) -> None:
             f"Message {number} has a list as its content ({shortened(content)}), and only text is"
             " supported; join its texts into one string."
         )
+    if "content" not in message:
+        raise UsageError(
+            f"Message {number} has no 'content' ({shortened(message)}); give its text there."
+        )
     if not isinstance(content, str):
         raise UsageError(
             f"Message {number} has the content {shortened(content)}, and only text is supported;"

@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
     title = (
         f"{len(methods)} settings, each in"
         f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
-        f" {count_of(plan.rounds, 'round')}, with {questions} questions shared out among them"
+        f" {count_of(plan.rounds, 'round')}, with {questions} questions divided among them"
     )
     if why := too_small(suite, questions, arguments.questions, plan):
         note(why)

@@ -27,6 +27,7 @@ from holdfast.records import RunData
 from holdfast.report.checks import counted, lines_of
 from holdfast.report.context import truncation_lines
 from holdfast.report.junit import write_junit
+from holdfast.report.next_step import first_fix
 from holdfast.report.wording import count_of
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.checking import (
@@ -161,20 +162,21 @@ def _print_result(
         print(f"JUnit: {path.resolve()}")
     if data.records:
         write_run_page(arguments, out, page)
-    print(f"Next: {_next_step(arguments, checks, terms, out, page)}")
+    print(f"Next: {_next_step(arguments, checks, terms, data, page)}")
 
 
 def _next_step(
-    arguments: Namespace, checks: Sequence[PromptCheck], terms: Terms, out: Path, page: Path
+    arguments: Namespace, checks: Sequence[PromptCheck], terms: Terms, data: RunData, page: Path
 ) -> str:
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
+        out = data.folder
         later = command_with(against=str(out), out=f"{out}-next")
         return f"to compare a later version of the prompt with this one:\n{later}"
     if code == FAILED:
         lost = [checked for checked in checks if checked.let_go is not None]
         if arguments.method == "none" and lost:
-            fix = f"to find a fix and its cost:\n{_calibration(arguments)}"
+            fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
             if any(checked.low_from_start(terms) for checked in lost):
                 return f"reword what is below the bar from round 1 on, or try another model; {fix}"
             return fix
@@ -194,7 +196,7 @@ def _next_step(
     )
 
 
-def _calibration(arguments: Namespace) -> str:
+def _calibration(arguments: Namespace, data: RunData) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if (value := getattr(arguments, name)) != arguments.default(name):
@@ -202,7 +204,7 @@ def _calibration(arguments: Namespace) -> str:
     if arguments.rounds + 1 < Plan.ask_at:
         words += ["--ask-at", str(arguments.rounds + 1)]
     if not loading.is_url(arguments.model):
-        words += ["--sweep", "boost:factor=2,4"]
+        words += ["--sweep", first_fix(data.manifest), "--sweep", "boost:factor=2,4"]
     words += ["--sweep", "repetition:probability=0.5,1"]
     return shlex.join([*words, "--out", "runs/calibrate"])
 

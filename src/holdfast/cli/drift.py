@@ -196,7 +196,7 @@ def _plain(text: str) -> str:
 
 COMMAND = Command(
     "drift",
-    "measure drift in self-chats",
+    "measure how a model drifts from its system prompts",
     run,
     (*options.MODEL, _DriftOptions, *options.BENCHMARK),
     description=(

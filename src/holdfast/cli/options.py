@@ -299,7 +299,7 @@ class ConversationOptions(SystemOptions, RoundsOptions):
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     probes_per_round: int = Settings.probes_per_round
-    """probes per prompt in every round"""
+    """probes of each rule in every round"""
     probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
     """ask probes in place of the user's turn, or after a full round"""
     batch: int = Settings.batch

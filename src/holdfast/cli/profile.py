@@ -198,7 +198,7 @@ def run_fit(arguments: Namespace) -> None:
 
 COMMAND = Command(
     "profile",
-    "find the heads to steer",
+    "find the attention heads that are worth steering",
     run,
     (
         *options.MODEL,

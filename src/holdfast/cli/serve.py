@@ -38,8 +38,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 DESCRIPTION = (
-    "Serves a chat model to OpenAI's clients, each request steered as it asks (see “Serving” in the"
-    " documentation).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
+    "Serves a chat model to OpenAI's clients; each request chooses its steering (see “Serving” in"
+    " the documentation).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
     " at once."
 )
 
@@ -53,8 +53,10 @@ def _bytes(text: str) -> int:
 class _ServeOptions(options.Options):
     engine: options.EngineOptions = None
     """with llama:FILE.gguf: an option of llama.cpp, such as context=8192; repeatable"""
+    chat_template: Annotated[str | None, options.Arg("plain|FILE")] = None
+    """in place of the model's own: a Jinja file, or plain, for base models"""
     host: str = "127.0.0.1"
-    """address to listen on; any but loopback needs a key"""
+    """address to listen on; any address that other machines reach needs a key"""
     port: int = 8000
     """0 picks a free port"""
     api_key_env: Annotated[str | None, options.Arg("VAR")] = None
@@ -105,6 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"
         hosts = () if key else ("localhost", "127.0.0.1", "::1", arguments.host)
+        server.listen(bound)
         app = application(service, AccessRules(key, hosts=hosts), arguments.allow_origin or ())
         steered = f", with {spell(service.default)} by default," if service.default else ""
         print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
@@ -163,7 +166,10 @@ def _key(variable: str | None) -> str:
     if variable is None:
         return ""
     if not (key := os.environ.get(variable, "").strip()):
-        raise UsageError(f"The environment variable {variable} of --api-key-env is empty; set it.")
+        raise UsageError(
+            f"The environment variable {variable} of --api-key-env is empty; set it, or name"
+            " another."
+        )
     return key
 
 

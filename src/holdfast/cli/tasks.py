@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "tasks",
-    "ask PASTA's tasks, with prompts or steering",
+    "run the benchmark tasks of the PASTA paper, with prompts or steering",
     run,
     (*options.MODEL, _TasksOptions, options.SeedOptions, options.RayOptions, options.ReportOptions),
     DESCRIPTION,

@@ -125,7 +125,7 @@ COMMAND = Command(
 )
 GEOMETRY = Command(
     "geometry",
-    "see how hidden states spread over a dialog",
+    "see how a model's hidden states spread as a dialog grows",
     run_geometry,
     (
         *options.MODEL,

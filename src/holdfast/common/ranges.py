@@ -36,7 +36,7 @@ class Range:
         """The range in words: "from 0 to below 1"."""
         first = f"above {self.low:g}" if self.above_low else f"from {self.low:g}"
         if not math.isfinite(self.high):
-            return f"{first} upwards"
+            return first if self.above_low else f"{first} upwards"
         return f"{first} to {'below ' if self.below_high else ''}{self.high:g}"
 
     @property

@@ -145,6 +145,7 @@ def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
         return {"score": None, "reason": "", **judge}
     score = measure.score(text)
     reason = f"a refusal, scored as an empty reply: {score.reason}" if refused else score.reason
+    reason += " (the reply was cut off)" if reply.stop_reason == "length" else ""
     return {"score": score.value, "reason": cut(reason, _LONGEST_REASON), **judge}
 
 

@@ -14,6 +14,7 @@ strings per line.
 import hashlib
 import json
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from holdfast.drift.messages import (
     read_messages,
     read_tools,
 )
-from holdfast.errors import UsageError, cut
+from holdfast.errors import UnknownName, UsageError, cut
 
 RECORDED = "recorded"  # the stop reason of a replayed turn
 SCRIPTED = "scripted"  # the stop reason of a user turn from a script
@@ -108,6 +109,8 @@ def read_user_turns(path: Path | str) -> UserTurns:
     """Reads a file of scripts; "everyday" is the one shipped."""
     if str(path) == SHIPPED_SCRIPTS:
         path = Path(str(ASSETS / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
+    elif not Path(path).exists() and get_close_matches(str(path), [SHIPPED_SCRIPTS]):
+        raise UnknownName("file of user messages", str(path), [SHIPPED_SCRIPTS])
     path = Path(path)
     scripts = []
     for number, value in _values_in(path):

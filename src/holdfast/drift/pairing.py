@@ -117,8 +117,8 @@ def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None)
     source = "scripted" if isinstance(given, UserTurns) else "replayed"
     if settings.user_prompt not in ("auto", source):
         raise UsageError(
-            f"--user-prompt {settings.user_prompt} is of a user model, and {given.name} has what"
-            " its users say; leave it out."
+            f"--user-prompt {settings.user_prompt} is for a user model, and {given.name} has the"
+            " user's messages; leave out one of the two."
         )
     if isinstance(given, UserTurns):
         few = given.shortest

@@ -26,6 +26,7 @@ from holdfast.drift.cases import (
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
+from holdfast.measures.patterns import compiled
 from holdfast.measures.turns import When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
@@ -344,12 +345,14 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         raise UsageError(
             f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
+    when = When(**entry.when.model_dump())
     try:
         measure = build(entry.measure, allow_code)
+        for pattern in filter(None, (when.user, when.reply)):
+            compiled(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     name = None if isinstance(entry, CaseEntry) else entry.id
-    when = When(**entry.when.model_dump())
     return Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks), when)
 
 

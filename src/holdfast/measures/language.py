@@ -143,8 +143,12 @@ def language(text: str, code: LanguageCode) -> Score:
             read.append(chance > 0.5)
     if not read:
         return Score(0.0, "there is no word to tell a language by")
-    reason = f"{sum(read)} of {plural(len(read), 'sentence')} read as {NAMES[code]}"
-    return Score(min(1.0, round(total / weight, 4)), reason)
+    score = min(1.0, round(total / weight, 4))
+    reason = f"probability of {NAMES[code]}: {score:.2f}"
+    if len(read) > 1:
+        over = f"over {len(read)} sentences, weighted by words"
+        reason = f"mean {reason} {over}; {sum(read)} of them above 0.5"
+    return Score(score, reason)
 
 
 def is_in(text: str, code: str) -> bool:

@@ -22,7 +22,7 @@ from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from holdfast.common.validation import Path, StrictModel, problem_of
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.measures.arguments import Spec, Specs
 from holdfast.measures.turns import AssistantTurn
 
@@ -147,6 +147,8 @@ class Measure:
         """Scores one reply, deterministically. A user's function that fails, or does not return a
         number from 0 to 1, is a `UsageError`.
         """
+        if not isinstance(text, str):
+            raise UsageError(f"A measure scores a text, not {shortened(text)}.")
         text = unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
         if self.empty_is_zero and not text.strip():
             return Score(0.0, "the reply is empty")

@@ -49,6 +49,9 @@ class HeadSet(frozenset[Head]):
         made.made_for, made.file = made_for, file
         return made
 
+    def __repr__(self) -> str:
+        return f"HeadSet({spell_heads(self)!r})" if self else "HeadSet()"
+
     def __reduce__(self) -> tuple[object, ...]:
         return HeadSet, (tuple(self), self.made_for, self.file)
 

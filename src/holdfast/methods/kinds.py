@@ -85,7 +85,7 @@ _ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
 # kinds whose functions run inside a forward pass, so that its keys and values depend on them
 _STATES = frozenset({Kind.KEYS, Kind.RESIDUAL})
 _IN_PASS = _STATES | {Kind.LOG_ODDS}
-_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.REHEARSED})
+_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.REHEARSED, Kind.STREAM})
 
 
 def members_of(kind: Kind) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
 
 
 def holds_span(method: Method) -> bool:
-    """Whether a method acts on a span, and does nothing without one."""
+    """Whether a method does nothing without a system prompt or emphasis."""
     return kind_of(method) in _HOLD_SPAN
 
 

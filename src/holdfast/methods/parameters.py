@@ -15,7 +15,7 @@ from typing import Any, TypeVar, dataclass_transform
 from holdfast.common.ranges import Range, whole_number
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
-from holdfast.methods.heads import checked_heads, checked_layers, read_heads, read_layers
+from holdfast.methods.heads import HeadSet, checked_heads, checked_layers, read_heads, read_layers
 
 C = TypeVar("C")
 
@@ -97,6 +97,12 @@ def _check_fitted(owner: str, name: str, value: Any) -> Fitted:
     return read_fitted(str(value.path if isinstance(value, Fitted) else value), owner)
 
 
+def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
+    """Heads as pairs or as a spec string writes them; no file, as requests have values too."""
+    heads = read_heads(value, files=False) if isinstance(value, str) else value
+    return checked_heads(owner, heads)
+
+
 _NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 _PAIR = _NUMBERS_FROM_0 | {"minItems": 2, "maxItems": 2}
 
@@ -104,7 +110,7 @@ TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, _read_t
 _HEADS = Values(
     "LAYER.HEAD/LAYER.HEAD or FILE.json",
     {"type": "array", "items": _PAIR, "minItems": 1},
-    lambda owner, name, value: checked_heads(owner, value),
+    _check_heads,
     lambda owner, name, text, files: read_heads(text, files=files),
 )
 _LAYERS = Values(

@@ -43,6 +43,10 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
         ParameterOutOfRange: a value outside its parameter's range.
         UsageError: the spec is malformed, a parameter is missing, or it names a file and may not.
     """
+    if not isinstance(spec, str):
+        raise UsageError(
+            f"A method is written as in 'boost:factor=4', not as {shortened(spec)}; give a string."
+        )
     if is_file(spec):
         if not files:
             raise UsageError(

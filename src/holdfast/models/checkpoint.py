@@ -92,7 +92,7 @@ def _check_folder(source: str) -> None:
     if not os.path.exists(folder):  # unlike Path.exists, never raises, however long the name
         return _check_hub_name(source)
     if not folder.is_dir():
-        raise ModelError(
+        raise NoSuchModel(
             f"{source!r} is a file; give a GGUF file, or the folder that holds config.json and the"
             " safetensors weights."
         )
@@ -131,6 +131,8 @@ def _check_folder(source: str) -> None:
 def _check_hub_name(name: str) -> None:
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
+    if "://" in name:
+        raise NoSuchModel(f"{cut(name, 100)} is a URL; connect to it with holdfast.connect.")
     if name.startswith((".", "/", "~")):
         raise NoSuchModel(
             f"There is no folder {name!r}; give a folder, a hub name, a URL, or 'default'."

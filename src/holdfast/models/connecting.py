@@ -108,6 +108,8 @@ def connect_all(
         Unreachable: none answers; if only some do, the others are left out with a warning.
         ModelError: they do not serve the same model, or as in `connect`.
     """
+    if isinstance(urls, str):
+        raise UsageError(f"Endpoints are given as a list, as in [{urls!r}], not as a string.")
     addresses = [url.rstrip("/") for url in urls]
     if not urls or len(set(addresses)) < len(urls):
         raise UsageError(

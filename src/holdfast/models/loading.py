@@ -56,7 +56,7 @@ class Placement:
     def of_gguf(self, gguf: GGUF) -> Placement:
         """The placement for a GGUF file, whose size is reported."""
         dtype = self.dtype if isinstance(self.dtype, torch.dtype) else gguf.dtype  # it was "auto"
-        warnings.warn(gguf.size_line(dtype), stacklevel=3)
+        warnings.warn(gguf.size_line(dtype), stacklevel=5)  # the line that calls `load`
         return replace(self, dtype=dtype)
 
     def of_size(self, parameters: int, name: str) -> Placement:
@@ -73,7 +73,7 @@ class Placement:
             )
         chosen = str(dtype).removeprefix("torch.")
         size = f"{parameters / 1e6:,.0f} million parameters"
-        warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=3)
+        warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=5)
         return replace(self, dtype=dtype)
 
     def move(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
@@ -161,7 +161,7 @@ def _has_accelerate() -> bool:
 def _on_cpu(device_map: DeviceMap) -> bool:
     if isinstance(device_map, str):
         return not torch.accelerator.is_available()
-    return all(str(devicement_of) in ("cpu", "disk") for devicement_of in device_map.values())
+    return all(str(where) in ("cpu", "disk") for where in device_map.values())
 
 
 def load(
@@ -277,7 +277,7 @@ def _read_tokenizer(
     if source.gguf is not None:
         tokenizer.name_or_path = source.name
         if unknown := source.gguf.unknown_split:
-            warnings.warn(unknown, stacklevel=3)
+            warnings.warn(unknown, stacklevel=4)
     read: PreTrainedTokenizerFast = tokenizer
     return read
 

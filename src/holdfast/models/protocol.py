@@ -11,7 +11,7 @@ from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.common.sampling import Sampling, SamplingValues
-from holdfast.errors import RequestFailed, UnknownName
+from holdfast.errors import RequestFailed, UnknownName, UsageError, shortened
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.requests import Reply, Request
 
@@ -23,7 +23,9 @@ class Generates(Protocol):
     """Answers single chats with `generate_batch`."""
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given; the same as one by one, but faster."""
+        """Answers many chats, in the order given, faster than one by one. The replies are the same
+        up to rounding, which below float32 may lead a sampled reply elsewhere after some tokens.
+        """
 
     def generate(
         self,
@@ -34,11 +36,19 @@ class Generates(Protocol):
         *,
         emphasis: Sequence[Part] = (),
         marks: bool = False,
+        trace: bool = False,
         **values: Unpack[SamplingValues],
     ) -> Reply:
-        """Answers one chat; see `Request` for the arguments, and `generate_batch`.
+        """Answers one chat.
 
         Args:
+            messages: the chat so far, each message with "role" and "content".
+            methods: the steering: a spec string, a method, or a list of methods.
+            sampling: how tokens are drawn.
+            seed: determines the draws.
+            emphasis: the text to steer towards in place of the system prompt, as in `Request`.
+            marks: whether `*like this*` in a message is emphasis too.
+            trace: whether `token_masses` and `trace` of the reply are filled.
             values: `temperature`, `top_p` and `max_new_tokens`, in place of those of `sampling`.
 
         Raises:
@@ -46,8 +56,11 @@ class Generates(Protocol):
         """
         for name in values.keys() - SamplingValues.__annotations__.keys():
             raise UnknownName("argument", name, SamplingValues.__annotations__, "generate")
-        sampling = replace(sampling, **values)
-        request = Request(messages, methods, sampling, seed, emphasis=emphasis, marks=marks)
+        if isinstance(sampling, Sampling):  # else the request refuses it
+            sampling = replace(sampling, **values)
+        request = Request(
+            messages, methods, sampling, seed, emphasis=emphasis, marks=marks, trace=trace
+        )
         request.check_span()
         return self.generate_batch([request])[0]
 
@@ -165,6 +178,13 @@ def answer_all(
     drawn: Callable[[int], None] | None = None,
 ) -> list[Reply]:
     """Answers many chats, in order, with `run`; refuses a method that lacks a span."""
+    if isinstance(requests, Request) or not all(
+        isinstance(request, Request) for request in requests
+    ):
+        raise UsageError(
+            "A batch is a list of holdfast.Request(messages), not"
+            f" {shortened(requests)}; for one chat, use generate."
+        )
     names = request_names(requests)
     for name, request in zip(names, requests, strict=True):
         request.check_span(name)

@@ -283,6 +283,9 @@ def spell_replies(
     for options in replies:
         if isinstance(options, str):
             raise UsageError(f"Replies are a list, not {shortened(options)}; put it into one.")
+        for reply in options:
+            if not isinstance(reply, str):
+                raise UsageError(f"A reply is a text, not {shortened(reply)}; give a string.")
     if any(not reply for options in replies for reply in options) or not all(replies):
         raise PromptError(
             "An empty reply ('') has no probability; give at least one reply to each chat, each"

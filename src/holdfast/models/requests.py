@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
@@ -45,9 +45,9 @@ class Reply:
     text: str
     token_ids: tuple[int, ...] | None
     stop_reason: str
-    trace: AttentionTrace | None = None
+    trace: AttentionTrace | None = field(default=None, repr=False)
     forwarded: int = 0
-    prompt_ids: tuple[int, ...] | None = None
+    prompt_ids: tuple[int, ...] | None = field(default=None, repr=False)
     masses: tuple[float, ...] | None = None
     billed: tuple[int, int] | None = None
 
@@ -60,7 +60,9 @@ class Reply:
 
     @property
     def token_masses(self) -> tuple[float, ...]:
-        """The mass on the span at each generated token, mean over heads; () if not traced."""
+        """The mass on the span at each generated token, mean over heads; () if not traced. The
+        token that ended the reply, which `token_ids` lacks, comes last.
+        """
         if self.trace is None:
             return self.masses or ()
         return tuple(self.trace.mass.mean((0, 1)).tolist())

@@ -197,8 +197,8 @@ def _read(methods: Sequence[MethodOrSpec]) -> tuple[InPass, ...]:
             )
         if not in_pass([method]):
             raise UsageError(
-                f"{method!r} does not act inside a forward pass, which is all a block can do; give "
-                "the others to holdfast.load(...).generate."
+                f"{method!r} does not act inside a forward pass, which is all a block can do; other"
+                " methods are for holdfast.load(...).generate."
             )
     return in_pass(read)
 

@@ -12,11 +12,13 @@ from holdfast.records import read_run
 from holdfast.report.terminal import table
 
 
-def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out") -> Path:
+def write(
+    folders: Path | str | Sequence[Path | str], out: Path | str, option: str = "--out"
+) -> Path:
     """Writes the report of one or several runs as one page, and its figures beside it.
 
     Args:
-        folders: run folders; the headline describes the first one.
+        folders: one run folder or several; the headline describes the first one.
         out: the HTML file, written whole or not at all; figures go to `<stem>_figures/` beside it,
             as SVG and PNG.
         option: the command-line option that gave `out`, for error messages.
@@ -35,6 +37,7 @@ def write(folders: Sequence[Path | str], out: Path | str, option: str = "--out")
     from holdfast.report.figures import write_figures
 
     out = Path(out)
+    folders = [folders] if isinstance(folders, (str, Path)) else folders
     if not folders:
         raise UsageError(
             "No run folder given; name at least one, such as `holdfast report runs/first --out"

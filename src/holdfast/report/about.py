@@ -117,7 +117,7 @@ def _cost(run: RunData) -> list[tuple[str, str]]:
     records = run.records
     methods = {record["method"] for record in records}
     count = len({record["conversation"] for record in records})
-    under = f", under {len(methods)} methods: {len(records):,} dialogs" if len(methods) > 1 else ""
+    under = f", under {len(methods)} methods: {len(records):,} in all" if len(methods) > 1 else ""
     rows = [("records", f"{len(records):,}")]
     if run.manifest.get("command", "drift") == "drift":
         rows = [("conversations recorded", f"{count:,}{under}")]

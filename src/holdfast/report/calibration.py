@@ -49,6 +49,12 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
         f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}."
     )
     if chosen.recommended:
+        first = max(calibration.candidates[1:], key=Candidate.mean_stability).method
+        if first != chosen.method:
+            numbers += (
+                f" Over all {here + there}, {first} is the most stable; but a setting is chosen on"
+                f" {here} of them, and needs a clear gain and a clear margin to the budget there."
+            )
         return f"Use {chosen.method}, {budget}. {numbers}"
     return (
         f"Nothing to recommend yet {budget}. The best candidate is {chosen.method}. {numbers} There"

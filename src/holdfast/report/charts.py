@@ -157,7 +157,7 @@ class Multiples(NamedTuple):
 
 def groups_of(rows: Iterable[EstimateRow]) -> list[CurveGroup]:
     """Converts rows of categories or rules to groups."""
-    return [CurveGroup(row.group, row.series, row.n, row.points) for row in rows]
+    return [CurveGroup(row.group, row.series, row.n, row.drawn) for row in rows]
 
 
 def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:

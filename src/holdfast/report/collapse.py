@@ -39,7 +39,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     verdict = (
         "scores of broken-down conversations say little about the prompt"
         if any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
-        else "much of what is said stops in mid-sentence"
+        else "they stop in mid-sentence, and rules about length or endings say little"
     )
     return [f"{text[0].upper()}{text[1:]}: {verdict}."]
 

@@ -37,13 +37,13 @@ const entries = index.rows.map(([series, number, agent, user, stability, adoptio
   const seen = stability.filter((v) => v !== null), taken = adoption.filter((v) => v !== null);
   return {
     place, series: index.series[series], seriesAt: series, number, agent: index.prompts[agent], user: index.prompts[user], stability, adoption, ended,
-    first: seen[0] ?? null, last: seen.at(-1) ?? null, mean: seen.length ? seen.reduce((a, b) => a + b) / seen.length : null,
+    seen, first: seen[0] ?? null, last: seen.at(-1) ?? null, mean: seen.length ? seen.reduce((a, b) => a + b) / seen.length : null,
     firstTaken: taken[0] ?? null, lastTaken: taken.at(-1) ?? null,
   };
 });
 
 const SCORES = {
-  lost: (e) => e.first > 0.5 && e.last <= 0.5, never: (e) => e.first !== null && e.first <= 0.5, held: (e) => e.last > 0.5,
+  lost: (e) => e.first > 0.5 && e.last <= 0.5, never: (e) => e.seen.length && e.seen.every((v) => v <= 0.5), held: (e) => e.seen.length && e.seen.every((v) => v > 0.5),
   adopted: (e) => e.lastTaken !== null && e.lastTaken >= 0.5,
 };
 const ORDERS = {
@@ -62,7 +62,7 @@ function listRow(entry) {
   const button = make("button", { type: "button", class: "row", "data-place": entry.place },
     make("span", { class: "head" }, make("span", { class: "who" }, `#${entry.number} `), make("span", { class: "method" }, entry.series.label),
       entry.ended !== null && make("span", { class: "meta" }, ` ended in round ${entry.ended}`)),
-    make("span", { class: "lines" }, told("agent", entry.agent), told("user", entry.user)),
+    make("span", { class: "lines" }, told("agent", entry.agent), !entry.series.isGiven && told("user", entry.user)),
     make("span", { class: "strips" }, strip("stability", "keep", entry.stability, entry.first, entry.last),
       entry.lastTaken !== null && strip("adoption", "take", entry.adoption, entry.firstTaken, entry.lastTaken)));
   button.addEventListener("click", () => openReader(entry));
@@ -78,11 +78,11 @@ function more() {
   $("more").textContent = left > MORE ? `Show ${MORE} of ${left} more` : `Show ${left} more`;
 }
 
-/** "12 of 96 conversations"; where several series hold them, how many dialogs that makes. */
+/** "12 of 96 conversations"; where several series hold them, how many rows that makes. */
 function counted(some) {
   const number = (list) => new Set(list.map((e) => e.number)).size, all = number(entries);
   const shown = `${number(some)} of ${all} ${all === 1 ? "conversation" : "conversations"}`;
-  return index.series.length > 1 ? `${shown}, in ${some.length} of ${entries.length} dialogs` : shown;
+  return index.series.length > 1 ? `${shown}, in ${some.length} of ${entries.length} rows` : shown;
 }
 
 function filterList() {
@@ -164,9 +164,12 @@ function roundPart(round, { turns, probes }, probedAfter) {
 
 let current = null, opener = null;
 
-/** Puts the open conversation into the address, where the place of the page allows it. */
-function setAddress(hash) {
-  try { history.replaceState(null, "", hash || location.pathname + location.search); } catch { /* an embedded copy has no address of its own */ }
+const addressOf = (entry) => `#conversation-${entry.number}${entry.seriesAt ? `-series-${entry.seriesAt + 1}` : ""}`;
+
+/** Puts the open conversation into the address, where the place of the page allows it; a new entry in the history lets Back close it. */
+function setAddress(hash, isNew = false) {
+  const address = hash || location.pathname + location.search;
+  try { isNew ? history.pushState("reader", "", address) : history.replaceState(history.state, "", address); } catch { /* an embedded copy has no address of its own */ }
 }
 
 /** Shows a conversation; the focus goes back to `from` at the end, or to its row in the list. */
@@ -185,13 +188,14 @@ async function openReader(entry, from = null) {
   $("previous").disabled = at <= 0;
   $("next").disabled = at < 0 || at >= listed.length - 1;
   body.replaceChildren(make("p", { class: "nothing" }, "Unpacking …"));
+  if (location.hash !== addressOf(entry)) setAddress(addressOf(entry), !reader.open);
   if (!reader.open) { reader.showModal(); $("reader-title").focus(); }
-  setAddress(`#conversation-${entry.place}`);
   try {
     const data = await texts(entry.place);
     if (current !== entry) return;
     const rounds = [...new Set([...data.turns, ...data.probes].map((item) => item[0]))].sort((a, b) => a - b);
-    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), brief("user", entry.user)), ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)),
+    body.replaceChildren(make("div", { class: "briefs" }, brief("agent", entry.agent), !entry.series.isGiven && brief("user", entry.user)),
+      ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)),
       data.ended ? make("p", { class: "ended", dir: "auto" }, data.ended) : "");
     body.scrollTop = 0;
   } catch (error) {
@@ -207,12 +211,14 @@ function setUpReader() {
   $("close").addEventListener("click", () => reader.close());
   reader.addEventListener("click", (event) => { if (event.target === reader) reader.close(); });
   reader.addEventListener("close", () => {
-    setAddress("");
+    if (linked()) history.state === "reader" ? history.back() : setAddress("");
     (opener || document.querySelector(`.row[data-place="${current.place}"]`))?.focus();
     opener = null;
   });
-  const linked = /^#conversation-(\d+)$/.exec(location.hash);
-  if (linked && entries[+linked[1]]) openReader(entries[+linked[1]]);
+  const linked = () => entries.find((entry) => addressOf(entry) === location.hash);
+  const follow = () => (linked() ? openReader(linked()) : reader.close());
+  addEventListener("popstate", follow);
+  follow();
 }
 
 setUpPrompts();

@@ -20,7 +20,6 @@ from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import render
 from holdfast.report.sentences import counted, opening
 
-LEAST_DRAWN = 5  # fewest conversations for a prompt to rank as least or most stable
 _EXTREMES = 5
 SHOWN_CATEGORIES = 6  # the others are folded away
 _NAMED = (
@@ -71,14 +70,13 @@ def categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
 def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
     """Every prompt the agent had, least stable first, and the extremes of the first series."""
     tables = [estimates.by_prompt(item) for item in series]
-    drawn = [row for row in tables[0] if row.n >= LEAST_DRAWN]
+    drawn = [row for row in tables[0] if row.n >= estimates.LEAST_DRAWN]
     size = min(_EXTREMES, len(drawn) // 2)
     extremes = (("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size])) if size else ()
     return {
         "rows": [(at, row) for at, table in enumerate(tables) for row in table],
         "count": len({row.id for table in tables for row in table}),
         "extremes": extremes,
-        "least": LEAST_DRAWN,
         "enough": len(drawn),
     }
 
@@ -89,10 +87,12 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
         manifest = of_run[item.run].manifest
+        entry["isGiven"] = conversation_kind(manifest) in ("scripted", "replayed")
         entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
     checks = [read_check(run) for run in runs]
     baseline = baseline_beside(runs[0], series[0])
     rules = estimates.rule_rows(series)
+    enough = [row for row in rules if row.n >= estimates.LEAST_DRAWN]
     agents = [record["agent"] for item in series for record in item.records]
     categories = sorted({agent["category"] for agent in agents if agent["category"]})
     one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
@@ -117,9 +117,11 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
         number_rows=charts.number_rows,
         check=check_sections(checks, labels, series),
         accuracy=accuracy_section(series),
-        rules=charts.multiples(series, charts.groups_of(rules), "Keeps {}") if rules else None,
-        rule_rows=rules,
-        rule_differences=estimates.rule_differences(series, rules),
+        rules=charts.multiples(series, charts.groups_of(enough), "Keeps {}") if rules else None,
+        rule_rows=enough,
+        LEAST_DRAWN=estimates.LEAST_DRAWN,
+        few_rules=[row for row in rules if row not in enough],
+        rule_differences=estimates.rule_differences(series, enough),
         methods=methods_section(series),
         # a single category without meaning would only repeat the whole run
         categories={} if one_category else categories_section(series),

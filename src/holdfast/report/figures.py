@@ -240,7 +240,7 @@ def _categories(looks: dict[Series, _Look], kind: str) -> Figure | None:
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
     plain = {item: replace(look, whiskers=False) for item, look in looks.items()}
     for name, axis in zip(names, axes, strict=True):
-        curves = [(plain[row.series], row.points) for row in rows if row.group == name]
+        curves = [(plain[row.series], row.drawn) for row in rows if row.group == name]
         _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
     _legend(figure, f"{NAMES[kind]}, by category and round; {_BAND}")
     return figure

@@ -10,7 +10,7 @@ from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import spread, write_results
-from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData
 from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
 from holdfast.report.junit import TestCase, write_cases
@@ -57,9 +57,20 @@ def _verdict_head(bar: float | None) -> str:
 
 
 def headline(run: RunData, rows: Rows) -> str:
-    """The first line, on the rule that is kept least."""
+    """The first line, on the rule that fell most against earlier logs, or is kept least."""
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
+    fell = {row.rule: row.earlier.difference for row in rows if row.earlier is not None}
+    fell = {rule: change for rule, change in fell.items() if tell(change).sign < 0}
+    if fell:
+        rule, change = min(fell.items(), key=lambda item: item[1].mean or 0)
+        points = [f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)]
+        return (
+            f"{rule} is kept less than in the earlier logs: by {points[0]} points (95% interval"
+            f" {points[1]} to {points[2]})."
+        )
+    if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
+        return f"All {len(rows)} rules are kept in every turn that they apply to."
     least, low = _least(rows), _least(rows).overall
     share = f"{100 * (low.mean or 0):.0f}%"
     if low.low is not None and low.high is not None and not low.alike:
@@ -99,7 +110,11 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
         counted = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
-        sentences.append(f"Rules: {counted}{f', at a bar of {bar:g}' if bar is not None else ''}.")
+        small = UNDECIDED in verdicts and any(row.earlier for row in rows) and bar is None
+        few = small and any(row.overall.n < MIN_SAMPLES for row in rows)
+        why = f", as a comparison takes {MIN_SAMPLES} dialogs" if few else ""
+        bar_given = f", at a bar of {bar:g}" if bar is not None else ""
+        sentences.append(f"Rules: {counted}{bar_given}{why}.")
     for why in dict.fromkeys(row.uncompared for row in rows if row.uncompared):
         which = ", ".join(row.rule for row in rows if row.uncompared == why)
         sentences.append(f"Not compared: {which}, as {why}.")

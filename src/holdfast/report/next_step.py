@@ -60,11 +60,10 @@ def next_step(finding: Finding) -> str:
         return _more(finding, MIN_SAMPLES, "the fewest for a verdict")
     if finding.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
-    if finding.never_followed:
-        names = " and ".join(f"“{name}”" for name in finding.never_followed[:2])
-        rest = len(finding.never_followed) - 2
-        names += f" and {rest} more" if rest > 0 else ""
-        return f"Next: reword the prompt or use another model: the agent never follows {names}."
+    lost = _reword(finding.never_followed)
+    if lost and (finding.fix or not finding.drifts):
+        return f"Next: {lost}."
+    lost += "; for the other rules, " if lost else ""
     if finding.helps and finding.endpoint:
         return (
             f"Next: send {finding.fix} with every request to your server (see “Serving” in the"
@@ -81,10 +80,11 @@ def next_step(finding: Finding) -> str:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
     if finding.drifts and not finding.fix:
         fix = "repetition:probability=1" if finding.endpoint else finding.first_fix
-        tried = f"Next: try a fix with --method {fix}"
+        tried = f"Next: {lost}try a fix with --method {fix}"
         if finding.command:
             again = repeated(shlex.split(finding.command), {"--method": "none"})
-            tried = f"Next: add a fix to this run and compare:\n{again} --method {shlex.quote(fix)}"
+            tried = f"Next: {lost}add a fix to this run and compare:\n{again} --method"
+            tried += f" {shlex.quote(fix)}"
         return tried if finding.endpoint else f"{tried}\nor search for the best one:\n{measures}"
     if finding.is_steady:
         return (
@@ -96,6 +96,15 @@ def next_step(finding: Finding) -> str:
         return "Next: try other methods; holdfast methods lists them."
     what = "whether this fix helps" if finding.drifts else "whether it drifts"
     return _more(finding, finding.needed, f"which should be enough to tell {what}")
+
+
+def _reword(rules: Sequence[str]) -> str:
+    """Advice about rules that are never followed; "" if there are none."""
+    if not rules:
+        return ""
+    names = " and ".join(f"“{name}”" for name in rules[:2])
+    names += f" and {len(rules) - 2} more" if len(rules) > 2 else ""
+    return f"reword the prompt or use another model, as the agent hardly ever follows {names}"
 
 
 def _more(finding: Finding, count: int, why: str) -> str:
@@ -142,7 +151,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         never_followed=tuple(
             rule for rule in dict.fromkeys(never) if never.count(rule) >= len(series)
         ),
-        first_fix=_first_fix(run.manifest),
+        first_fix=first_fix(run.manifest),
         fix=best.row.series.method if best else "",
         helps=best is not None and tell(best.last).sign > 0,
         harms=best is not None and tell(best.mean).sign < 0,
@@ -152,7 +161,7 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
     )
 
 
-def _first_fix(manifest: Mapping[str, Any]) -> str:
+def first_fix(manifest: Mapping[str, Any]) -> str:
     """The setting that helped at little cost on the default model, or on SmolLM2 for others."""
     if manifest.get("identity", {}).get("model") == "default":
         return Finding.first_fix

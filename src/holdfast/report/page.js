@@ -17,11 +17,12 @@ function make(tag, attributes = {}, ...children) {
 // --- theme ---------------------------------------------------------------------------------------------------
 
 function setUpTheme() {
-  const root = document.documentElement, button = $("theme");
+  const root = document.documentElement, button = $("theme"), key = "holdfast-report-theme";
   const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const label = () => { button.textContent = dark() ? "Light" : "Dark"; button.setAttribute("aria-label", dark() ? "Use light colours" : "Use dark colours"); };
   button.hidden = false;
-  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
+  try { root.dataset.theme = localStorage.getItem(key) || ""; } catch { /* some browsers keep nothing for a page from a file */ }
+  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); try { localStorage.setItem(key, root.dataset.theme); } catch { /* as above */ } });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
   label();
 }

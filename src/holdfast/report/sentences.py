@@ -25,7 +25,7 @@ def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[
     rules = rule_rows([shared])
     about_rules = rules_headline(series[0], rules, baseline)
     lines = (
-        *((about_rules, _average(stability, rules)) if about_rules else (headline(stability),)),
+        *((about_rules, _average(stability)) if about_rules else (headline(stability),)),
         _uninformative_line(rules, baseline),
         None if about_rules else _change(stability),
         _few_prompts(series[0]),
@@ -134,9 +134,9 @@ def headline(row: EstimateRow) -> str:
     if item.rounds == 1:
         only = "" if last.n >= MIN_SAMPLES else f" ({few[0].lower()}{few[1:]})"
         share = with_interval(last, percent)
-        return f"{who[0].upper()}{who[1:]} passes {share} of probes in round 1{where}{only}."
+        return f"{who[0].upper()}{who[1:]} scores {share} in round 1{where}{only}."
     sign = tell(row.change).sign
-    numbers = f"passes {_shares(row, ' of probes')}"
+    numbers = f"scores {_shares(row, ' on probes')}"
     if last.n < MIN_SAMPLES:
         return f"{few}: {who[0].lower()}{who[1:]} {numbers}."
     if not sign:
@@ -145,18 +145,18 @@ def headline(row: EstimateRow) -> str:
     return f"{who[0].upper()}{who[1:]} {does}{where}: it {numbers}."
 
 
-def _average(row: EstimateRow, rules: Rows) -> str | None:
-    """The mean over all rules, for a run whose headline names rules."""
+def _average(row: EstimateRow) -> str | None:
+    """The mean over all probes, for a run whose headline names rules."""
     if row.change.mean is None:
         return None
-    start = f"On average over its {len(rules)} rules it passes {_shares(row, ' of probes')}"
+    start = f"Over all probes it scores {_shares(row)}"
     if tell(row.change).sign:
         return f"{start}: {points_apart(row.change)}."
     return f"{start}: the change of {_chance(row.change)}."
 
 
 def _shares(row: EstimateRow, of: str = "") -> str:
-    """'75% of probes in round 8, down from 95% in round 1'."""
+    """'75% on probes in round 8, down from 95% in round 1'."""
     first, last, sign = row.points[0].mean, row.points[-1].mean, tell(row.change).sign
     assert first is not None and last is not None
     was, now = percent(first), percent(last)
@@ -203,8 +203,8 @@ def _adoption(row: EstimateRow) -> str | None:
     sign, shares = tell(moved).sign, _shares(row)
     if not sign:
         return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
-    often = "more" if sign > 0 else "less"
-    return f"It adopts the other speaker’s prompt {often} often: {shares}, {points_apart(moved)}."
+    how = "more" if sign > 0 else "less"
+    return f"It adopts the other speaker’s prompt {how}: {shares}, {points_apart(moved)}."
 
 
 def _cut(first: Series) -> str | None:
@@ -230,16 +230,16 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
     name = best.row.series.method
     if compared > 1:
         name += f", the highest of {compared} methods over all rounds,"
-    passes = f"{percent(last)} in round {best.row.series.rounds}"
+    scores = f"{percent(last)} in round {best.row.series.rounds}"
     sign = tell(gain).sign
     still = _still_lost(series[0], best.row.series, baseline)
     if sign:
-        does = "still passes" if sign > 0 else "only passes"
-        return f"With {name} it {does} {passes}, {points_apart(gain)}.{still}"
+        adverb = "still" if sign > 0 else "only"
+        return f"With {name} it {adverb} scores {scores}, {points_apart(gain)}.{still}"
     if gain.n < MIN_SAMPLES:
-        return f"With {name} it passes {passes}; too few conversations to compare.{still}"
+        return f"With {name} it scores {scores}; too few conversations to compare.{still}"
     whole = f", but over all rounds it is {points_apart(best.mean)}" if tell(best.mean).sign else ""
-    return f"With {name} it passes {passes}; the difference of {_chance(gain)}{whole}.{still}"
+    return f"With {name} it scores {scores}; the difference of {_chance(gain)}{whole}.{still}"
 
 
 def best_fix(series: Sequence[Series]) -> Difference | None:

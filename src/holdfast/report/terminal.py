@@ -8,7 +8,7 @@ from holdfast.analysis import estimates
 from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
 from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
@@ -143,17 +143,18 @@ def _rules_by_method(
     if not rules:
         return []
     first, names = series[0], list(dict.fromkeys(row.group for row in rules))
+    few = {row.group: f" (n = {row.n}, too few to tell)" for row in rules if row.n < MIN_SAMPLES}
     write = plain if len(series) == 1 else _mean
     words = {
         pair.row: f" {tell(pair.last).word('higher', 'lower')}"
         for pair in estimates.rule_differences(series, rules)
         if tell(pair.last).sign
     }
-    columns = [["", "", *names]]
+    columns = [["", "", *(name + few.get(name, "") * (len(series) > 1) for name in names)]]
     start = [(first, 0)] if first.rounds > 1 else []
     for item, at in (*start, *((item, -1) for item in series)):
         cells = {
-            row.group: write(row.points[at]) + (words.get(row, "") if at else "")
+            row.group: write(row.drawn[at]) + (words.get(row, "") if at else "")
             for row in rules
             if row.series is item
         }

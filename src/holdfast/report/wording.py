@@ -71,7 +71,7 @@ def percent(share: float) -> str:
 
 
 def points_apart(value: Estimate) -> str:
-    """'17 points more (95% interval 10 to 26; ...)', for a difference that excludes 0."""
+    """'17 points more (95% interval 10 to 26 ...)', for a difference that excludes 0."""
     assert value.mean is not None
     sign = 1 if value.mean > 0 else -1
     size = _points(abs(value.mean), exact=True)
@@ -88,7 +88,7 @@ def points(value: Estimate) -> str:
 
 
 def _intervals(value: Estimate, sign: int) -> str:
-    """'95% interval 10 to 26; for other prompts 8 to 28', for sign times the value."""
+    """'95% interval 10 to 26 for these prompts, 8 to 28 for others like them', for sign * value."""
     assert value.low is not None and value.high is not None
     text = (
         "the same in every conversation"
@@ -98,8 +98,9 @@ def _intervals(value: Estimate, sign: int) -> str:
     if value.other_prompts is None or value.alike:
         return text
     others = _range(value.other_prompts.low, value.other_prompts.high, sign)
-    same = text.endswith(f" {others}")
-    return f"{text}, for other prompts too" if same else f"{text}; for other prompts {others}"
+    if text.endswith(f" {others}"):
+        return f"{text}, for these prompts and others like them"
+    return f"{text} for these prompts, {others} for others like them"
 
 
 def _range(low: float, high: float, sign: int) -> str:

@@ -18,6 +18,7 @@ from holdfast.errors import UsageError, reason_of
 if TYPE_CHECKING:
     from holdfast.serve.engine_thread import EngineThread
 
+_BACKLOG = 2048  # connections that wait to be accepted, as uvicorn has it
 _LAST = 5.0  # seconds for connections to close after the last answer
 
 
@@ -31,11 +32,24 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except (OSError, OverflowError) as error:
         bound.close()
-        raise UsageError(
-            f"Cannot listen on {host}, port {port} ({reason_of(error)}); choose others with --host"
-            " and --port."
-        ) from None
+        raise _taken(host, port, error) from None
     return bound
+
+
+def listen(bound: socket.socket) -> None:
+    """Listens; refused if another process began to in the meantime."""
+    try:
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        host, port = bound.getsockname()[:2]
+        raise _taken(host, port, error) from None
+
+
+def _taken(host: str, port: int, error: Exception) -> UsageError:
+    return UsageError(
+        f"Cannot listen on {host}, port {port} ({reason_of(error)}); choose others with --host and"
+        " --port."
+    )
 
 
 def is_loopback(host: str) -> bool:

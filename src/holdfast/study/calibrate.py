@@ -39,8 +39,8 @@ COMPATIBILITY = records.Compatibility(
     defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
     joins={"model_fingerprint": same_served, "methods": records.superset, "sweeps": _wider},
     reasons={
-        "settings.conversations": "the questions are shared out among the conversations",
-        "plan.draws": "the questions are shared out among the conversations",
+        "settings.conversations": "the questions are divided among the conversations",
+        "plan.draws": "the questions are divided among the conversations",
     },
 )
 

@@ -85,6 +85,8 @@ class TaskSettings:
 
 
 def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> None:
+    if isinstance(chosen, str):
+        raise UsageError(f"Give {kind}s as a tuple, as in ({chosen!r},), not as a string.")
     for name in chosen:
         if name not in known:
             raise UnknownName(kind, name, known)

@@ -1,15 +1,16 @@
-// The chart of the mass by turn of the dialog: a line per column, which grows as replies come.
+// The chart of the mass by turn of the dialog: a line per column, which grows as replies come. The
+// axis is logarithmic: the mass soon falls to a hundredth, where lines would meet on a linear one.
 
 import { draw, make } from "./dom.js";
 import { LETTERS, massOf, mean, uniformOf } from "./state.js";
 import { share } from "./tokens.js";
 
-const TITLE = "Mass on the prompt, by turn";
+const TITLE = "Mass on the prompt, by turn (logarithmic)";
 const [WIDTH, HEIGHT] = [336, 190];
 const EDGE = { left: 42, right: 62, top: 10, bottom: 26 };
 const APART = 14; // between labels
 const MAX_DOTS = 24; // points of a line; more of them are drawn without dots
-const TOPS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
+const LEAST = 1e-4; // the lowest end of the axis; smaller masses are drawn there
 
 /** Fills a figure with the chart and its table of numbers; returns what draws them from the state.
  *
@@ -42,13 +43,16 @@ export function massChart(figure) {
     const uniform = turns.map((turn) =>
       mean(columns.map(({ key }) => uniformOf(turn.replies[key]))));
     lines = uniform.length ? [...masses, { name: "uniform", values: uniform }] : masses;
-    const most = Math.max(0.05, ...lines.flatMap(({ values }) => values.filter(Number.isFinite)));
-    const top = TOPS.find((limit) => most <= limit) ?? 1;
+    const known = lines.flatMap(({ values }) => values.filter(Number.isFinite))
+      .map((value) => Math.max(value, LEAST));
+    const top = Math.ceil(Math.log10(Math.max(0.1, ...known)));
+    const bottom = Math.floor(Math.log10(Math.min(0.01, ...known)));
     const length = Math.max(4, turns.length);
     const wide = (WIDTH - EDGE.left - EDGE.right) / (length - 1);
     const high = HEIGHT - EDGE.top - EDGE.bottom;
-    const scale = { length, top, x: (number) => EDGE.left + (number - 1) * wide,
-      y: (value) => EDGE.top + (1 - Math.min(value, top) / top) * high };
+    const scale = { length, bottom, top, x: (number) => EDGE.left + (number - 1) * wide,
+      y: (value) => EDGE.top
+        + (top - Math.log10(Math.max(value, 10 ** bottom))) / (top - bottom) * high };
     plot.replaceChildren(
       ...axes(scale),
       draw("path", { class: "uniform", d: pathOf(scale, uniform) }),
@@ -65,11 +69,12 @@ function write(text, x, y, anchor, kind = "") {
   return node;
 }
 
-function axes({ length, top, x, y }) {
-  const grid = [0, top / 2, top].flatMap((value) => [
-    draw("line", { class: value ? "grid" : "axis", x1: x(1), x2: x(length), y1: y(value),
+function axes({ length, bottom, top, x, y }) {
+  const decades = Array.from({ length: top - bottom + 1 }, (_, index) => 10 ** (bottom + index));
+  const grid = decades.flatMap((value, index) => [
+    draw("line", { class: index ? "grid" : "axis", x1: x(1), x2: x(length), y1: y(value),
       y2: y(value) }),
-    write(String(Number(value.toFixed(3))).replace(/^0\./, "."), x(1) - 7, y(value) + 4, "end"),
+    write(String(Number(value.toFixed(4))).replace(/^0\./, "."), x(1) - 7, y(value) + 4, "end"),
   ]);
   const every = Math.ceil(length / 9);
   const numbers = Array.from({ length: Math.ceil(length / every) }, (_, index) =>
@@ -95,15 +100,16 @@ function curve(scale, { key, values, spans }) {
     : [])];
 }
 
-/** Each line's letter and last value at its end; those that would meet are moved apart. */
+/** Each line's letter and last value, behind the last point of all; those that would meet are
+ * moved apart. */
 function labels({ x, y }, lines, uniform) {
   const named = lines.map(({ key, values }) => ({ kind: `s${key}`, values,
-    text: (value) => `${LETTERS[key]} ${value.toFixed(2).replace(/^0/, "")}` }));
+    text: (value) => `${LETTERS[key]} ${share(value).replace(/^0\./, ".")}` }));
   named.push({ kind: "of-uniform", values: uniform, text: () => "uniform" });
+  const length = Math.max(...named.map(({ values }) => values.findLastIndex(Number.isFinite) + 1));
   const placed = named.flatMap(({ kind, values, text }) => {
-    const last = values.findLastIndex(Number.isFinite);
-    if (last < 0) return [];
-    return [{ kind, text: text(values[last]), x: x(last + 1) + 8, y: y(values[last]) }];
+    const last = values.findLast(Number.isFinite);
+    return last === undefined ? [] : [{ kind, text: text(last), y: y(last) }];
   }).sort((a, b) => a.y - b.y);
   const bottom = HEIGHT - EDGE.bottom;
   placed.forEach((label, index) =>
@@ -111,7 +117,7 @@ function labels({ x, y }, lines, uniform) {
   for (let index = placed.length - 1; index >= 0; index -= 1)
     placed[index].y = Math.min(placed[index].y, (placed[index + 1]?.y ?? bottom + APART) - APART);
   return placed.map((label) =>
-    write(label.text, label.x, label.y + 4, "start", `end ${label.kind}`));
+    write(label.text, x(length) + 8, label.y + 4, "start", `end ${label.kind}`));
 }
 
 function inWords(lines) {

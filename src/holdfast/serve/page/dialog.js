@@ -5,6 +5,8 @@ import { LETTERS, mean } from "./state.js";
 import { massLine, shadeOf, share, tokenView } from "./tokens.js";
 
 const MAX_WRITTEN = 12; // heads per layer, for numbers to be written into their cells
+const SECOND_SAMPLE =
+  ". In bfloat16 a reply can come out differently; these heads are of a second sampling.";
 
 /** One turn; `cell(key)` is the position of a column's reply. */
 export function turnView(turn, index) {
@@ -30,10 +32,19 @@ export function turnView(turn, index) {
   };
 }
 
+/** What is in the cell of a column that was not asked, as the turn `open` has no whole reply:
+ * `reply`, if any. `again` asks for that one. */
+export function notAsked(letter, open, reply, again) {
+  const number = `turn ${open + 1}`;
+  const why = { failed: `, because ${number} failed: ${reply?.problem}`,
+    stopped: `, because ${number} was stopped.` }[reply?.status] ?? ".";
+  return make("div", make("span.who", make("b", letter)), make("div.problem.soft",
+    make("p", `Not asked${why}`), button("link", reply ? `Try ${number} again` : "Ask", again)));
+}
+
 /** [layer][head] of a token (`at`), or the mean over the tokens; null where it was not read. */
-function headsOf(reply, at) {
-  const tokens = at < 0 ? reply.tokens : [reply.tokens[at]];
-  const read = tokens.map((token) => token?.heads).filter(Boolean);
+function headsOf(tokens, at) {
+  const read = (at < 0 ? tokens : [tokens[at]]).map((token) => token?.heads).filter(Boolean);
   return read[0]?.map((heads, layer) =>
     heads.map((_, head) => mean(read.map((token) => token[layer][head])))) ?? null;
 }
@@ -51,53 +62,72 @@ function headTable(masses, title) {
       make("tr", header("row", String(layer)), heads.map(cell(layer))))));
 }
 
-/** The view of a reply of the state in its cell; `again({heads})` asks for it once more. */
-export function replyView(cell, reply, { index, key, again }) {
-  const letter = LETTERS[key];
+/** The view of a reply of the state in its cell, with what has changed since the reply before it;
+ * `again()` asks for it once more, `readHeads()` for its tokens with every head. */
+export function replyView(cell, reply, { index, key, changes, again, readHeads }) {
+  const { steering, max_completion_tokens: longest } = reply.request;
   const text = make("p.text", { "data-passage": `reply:${index}:${key}` });
   const line = make("span.mass");
+  const end = make("span");
   const heads = button("link", "heads", toggleHeads, { hidden: true, "aria-expanded": "false" });
-  const facts = make("p.facts", line, heads);
+  const facts = make("p.facts", line, end, heads);
   const problem = make("div.problem", { hidden: true });
   const tokens = tokenView(text, look);
-  let panel = null;
+  let [panel, sample] = [null, null]; // `sample`: the tokens of another reply to the same request
   const node = make("article.reply",
-    { "aria-label": `Reply ${index + 1} of ${letter}, ${reply.steering}` },
-    make("span.who", make("b", letter), " ", make("code", reply.steering)),
+    { "aria-label": `Reply ${index + 1} of ${LETTERS[key]}, ${steering}` },
+    make("span.who", make("b", LETTERS[key]), " ", make("code", steering), " ",
+      changes.length ? make("mark", `new ${changes.join(", ")}`) : null),
     text, tokens.strip, facts, problem);
   cell.replaceChildren(node);
 
   function look(at) {
     line.textContent = massLine(reply, at);
-    const masses = panel && headsOf(reply, at);
-    const title = at < 0 ? "mean over the reply" : `at “${reply.tokens[at].text.trim()}”`;
-    if (masses) panel.replaceChildren(headTable(masses, `Mass by layer and head, ${title}`));
+    const masses = panel && headsOf(sample ?? reply.tokens, sample ? -1 : at);
+    const where = at < 0 ? ", mean over the reply" : `, at “${reply.tokens[at].text.trim()}”`;
+    const title = `Mass by layer and head${sample ? SECOND_SAMPLE : where}`;
+    if (masses) panel.replaceChildren(headTable(masses, title));
   }
 
-  function toggleHeads() {
-    if (panel) {
-      panel.remove();
-      panel = null;
-    } else if (headsOf(reply, -1)) {
+  async function toggleHeads() {
+    const isOpen = panel !== null;
+    panel?.remove();
+    panel = null;
+    if (!isOpen && (sample || headsOf(reply.tokens, -1) || (await fetchHeads()))) {
       facts.after((panel = make("div.scroll")));
       look(-1);
-    } else again({ heads: true });
+    }
     heads.setAttribute("aria-expanded", String(panel !== null));
   }
 
-  /** Shows the state of the reply: its mass, whether it is on its way, what went wrong. */
+  /** Reads the heads into the reply's tokens; those of a reply that differs stay apart from it. */
+  async function fetchHeads() {
+    [heads.disabled, heads.textContent] = [true, "reading the heads"];
+    const read = await readHeads();
+    [heads.disabled, heads.textContent] = [false, "heads"];
+    if (!read) return false;
+    const isLong = reply.status === "done" && read.length > reply.tokens.length;
+    const isSame = reply.tokens.every(({ text: words }, at) => words === read[at]?.text);
+    if (isSame && !isLong) reply.tokens.forEach((token, at) => (token.heads = read[at].heads));
+    else sample = read;
+    return headsOf(read, -1) !== null;
+  }
+
+  /** Shows the state of the reply: its mass, whether it is on its way, how it ended. */
   function draw() {
     look(-1);
     const { status } = reply;
     node.classList.toggle("running", status === "running");
+    end.textContent = reply.cut ? `cut at ${longest} token${longest === 1 ? "" : "s"}`
+      : status === "done" && !reply.text ? "an empty reply" : "";
+    end.hidden = !end.textContent;
     heads.hidden = status === "running" || !Number.isFinite(reply.tokens[0]?.mass);
     problem.hidden = status === "running" || status === "done";
-    if (problem.hidden) return;
-    problem.replaceChildren(
-      make("p", status === "failed" ? { role: "alert" } : {}, reply.problem || "Stopped."),
-      button("link", "Try again", () => again({})));
+    problem.classList.toggle("soft", status === "stopped");
+    problem.replaceChildren(make("p", reply.problem || "Stopped."),
+      button("link", "Try again", again));
   }
 
   draw();
-  return { add: tokens.add, draw, openHeads: () => panel || toggleHeads(), remove: tokens.remove };
+  return { add: tokens.add, draw, remove: tokens.remove };
 }

@@ -41,10 +41,13 @@ export function labelled(text, input, kind = "") {
   return make(kind ? `label.${kind}` : "label", { htmlFor: input.id }, make("span", text), input);
 }
 
-let announcement = null;
+const waiting = { status: [], alert: [] };
 
-/** Tells a screen reader something once it has nothing else to say. */
-export function announce(text) {
-  clearTimeout(announcement);
-  announcement = setTimeout(() => (byId("status").textContent = text), 150);
+/** Announces a text to screen readers: once they are silent, or at once as an "alert". Texts that
+ * come together are announced together. */
+export function announce(text, region = "status") {
+  const texts = waiting[region];
+  texts.push(text);
+  if (texts.length === 1)
+    setTimeout(() => (byId(region).textContent = texts.splice(0).join(" ")), 150);
 }

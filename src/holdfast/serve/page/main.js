@@ -6,6 +6,7 @@ import { columnHead } from "./columns.js";
 import { announce, button, byId, make } from "./dom.js";
 import { emphasisBox, emphasisTool } from "./emphasis.js";
 import { apiKey, getJson, keepApiKey } from "./server.js";
+import { problemOf } from "./settings.js";
 import { keepState, keptState, LETTERS, MAX_COLUMNS, newColumn, newState, passage }
   from "./state.js";
 import { SHADES } from "./tokens.js";
@@ -23,16 +24,24 @@ const EXAMPLES = [
     "Please talk about chocolate."],
 ].map(([name, system, message]) => ({ name, system, message }));
 const STEERINGS = ["none", "boost:factor=4", "split-softmax:exponent=0.5", "spotlight:target=0.3"];
+const MAX_TOKENS = 4096; // of a reply, where the server names no limit
 
-let state = newState(["none"]);
-const page = { state: () => state, list: byId("turns"), server: null, progressed, keyWanted,
-  settled: () => drawEmphasis() }; // replies that were drawn anew have lost their highlights
+let state = newState(["none"], MAX_TOKENS);
+const page = { state: () => state, list: byId("turns"), server: null, progressed, keyWanted, notice,
+  isValid, settled: () => drawEmphasis() }; // replies drawn anew have lost their highlights
 let chats, drawEmphasis, drawBoxes, drawChart;
 let drawing = false;
 
 function notice(text) {
   byId("notice-text").textContent = text;
   byId("notice").hidden = !text;
+}
+
+/** Whether the settings of columns can be sent; if not, the notice says why. */
+function isValid(columns) {
+  const problem = columns.map((column) => problemOf(column, page.server)).find(Boolean);
+  notice(problem ?? "");
+  return !problem;
 }
 
 function keyWanted() {
@@ -43,13 +52,11 @@ function keyWanted() {
 async function begin() {
   try {
     const [steering, models] = await Promise.all([getJson("/v1/steering"), getJson("/v1/models")]);
-    const { methods, attention: traces = true } = steering;
-    const [layers, heads] = [steering.layers ?? 0, steering.heads ?? 0];
+    page.server = serverOf(steering, models.data[0].id);
     const other = steering.default ?? "none";
-    const name = models.data[0].id;
-    state = keptState(name) ?? newState(["none", other === "none" ? STEERINGS[1] : other]);
+    state = keptState(page.server.name)
+      ?? newState(["none", other === "none" ? STEERINGS[1] : other], page.server.maxTokens);
     drawExamples(steering.prompts?.length ? steering.prompts : EXAMPLES);
-    page.server = { name, methods, layers, heads, traces };
   } catch (error) {
     notice(error.message);
     if (error.status === 401) keyWanted();
@@ -70,14 +77,22 @@ async function begin() {
   byId("send").disabled = false;
 }
 
+/** What the page needs to know of the server. */
+function serverOf({ methods, attention: traces = true, layers, heads, limits }, name) {
+  const { max_tokens: most = MAX_TOKENS, max_model_len: context } = limits ?? {};
+  const needsFile = (method) => method.parameters.required.includes("file"); // fitted, and unknown
+  return { name, methods: methods.filter((method) => !needsFile(method)), traces,
+    layers: layers ?? 0, heads: heads ?? 0, maxTokens: Math.min(most, context ?? most) };
+}
+
 function drawTexts() {
   for (const draw of drawBoxes) draw();
   drawEmphasis();
 }
 
 function drawColumns() {
-  const heads = state.columns.map((column) => columnHead(column, page.server.methods, {
-    changed: progressed,
+  const heads = state.columns.map((column) => columnHead(column, page.server, {
+    changed: () => (notice(""), progressed()),
     remove: () => removeColumn(column),
     again: () => chats.anew(column),
   }));
@@ -89,7 +104,7 @@ function drawColumns() {
 function addColumn() {
   const taken = state.columns.map((column) => column.key);
   const key = STEERINGS.findIndex((_, free) => !taken.includes(free));
-  const column = newColumn(key, STEERINGS[key]);
+  const column = newColumn(key, STEERINGS[key], page.server.maxTokens);
   state.columns = [...state.columns, column].sort((a, b) => a.key - b.key);
   drawColumns();
   announce(`Column ${LETTERS[key]} is added.`);
@@ -136,7 +151,7 @@ function noteScroll() {
 }
 
 function send() {
-  if (!state.draft.text.trim() || chats.busy()) return;
+  if (!state.draft.text.trim() || chats.busy() || !isValid(state.columns)) return;
   state.turns.push({ user: state.draft, replies: {} });
   state.draft = passage();
   byId("empty").hidden = true;
@@ -186,6 +201,9 @@ function wire() {
     send();
   });
   byId("stop").onclick = () => chats.stop();
+  document.addEventListener("keydown", ({ key, isComposing, defaultPrevented }) => {
+    if (key === "Escape" && !isComposing && !defaultPrevented) chats?.stop();
+  });
   byId("clear").onclick = clear;
   byId("add-column").onclick = addColumn;
   byId("notice-close").onclick = () => notice("");

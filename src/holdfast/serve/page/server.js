@@ -1,6 +1,7 @@
 // Requests to the server: JSON, and streams of server-sent events.
 
 const KEY = "holdfast-key";
+const LOST = "The connection was lost; is the server still running?";
 
 export const apiKey = () => sessionStorage.getItem(KEY) ?? "";
 export const keepApiKey = (key) => sessionStorage.setItem(KEY, key);
@@ -26,7 +27,7 @@ export async function* events(path, body, signal) {
     if (event.error) throw new ServerError(event.error.message, event.error.code);
     yield event;
   }
-  throw new ServerError("The server broke off before the end; send it again.");
+  throw new ServerError(LOST);
 }
 
 /** The data of each event; an event of this server is one line. */
@@ -41,6 +42,8 @@ async function* dataOf(stream) {
       rest = lines.pop();
       for (const line of lines) if (line.startsWith("data: ")) yield line.slice(6);
     }
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new ServerError(LOST);
   } finally {
     reader.cancel().catch(() => {}); // left early: the server is to stop
   }

@@ -6,23 +6,25 @@ export const LETTERS = "ABCD";
 /** A text and the parts of it to steer towards: [first, last) in UTF-16 units, apart, in order. */
 export const passage = (text = "", emphasis = []) => ({ text, emphasis });
 
-/** A column: how its replies are steered and drawn. `key` is its position among the letters. */
-export const newColumn = (key, steering) =>
-  ({ key, steering, temperature: 1, topP: 0.9, seed: 0, longest: 200 });
+/** A column: how its replies are steered and drawn. `key` is its position among the letters;
+ * `byHand`: whether its methods are written rather than picked. */
+export const newColumn = (key, steering, maxTokens) => ({ key, steering, byHand: false,
+  temperature: 1, topP: 0.9, seed: 0, longest: Math.min(200, maxTokens) });
 
-export const newState = (steerings) => ({
+export const newState = (steerings, maxTokens) => ({
   system: passage(),
   draft: passage(),
-  columns: steerings.map((steering, key) => newColumn(key, steering)),
+  columns: steerings.map((steering, key) => newColumn(key, steering, maxTokens)),
   turns: [], // {user: passage, replies: {key: reply}}
 });
 
-/** A reply on its way. `status`: running, done, stopped or failed; `tokens`: {text, mass, uniform,
- * heads}; `span` identifies the text that its masses are on. */
-export const newReply = (steering, seed, span = "") =>
-  ({ ...passage(), steering, seed, span, status: "running", problem: "", tokens: [] });
+/** A reply on its way. `request`: the body that it answers; `span` identifies the text that its
+ * masses are on; `status`: running, done, stopped or failed; `cut`: whether it was cut off at the
+ * most tokens; `tokens`: {text, mass, uniform, heads}. */
+export const newReply = (request) => ({ ...passage(), request, status: "running", problem: "",
+  span: JSON.stringify(request.emphasis ?? request.messages[0].content), cut: false, tokens: [] });
 
-const KEPT = "holdfast-dialog"; // in this tab alone, like the key
+const KEPT = "holdfast-dialog-2"; // in this tab alone, like the key
 
 /** Keeps the page for a reload, without the masses of single heads, which are many. */
 export function keepState(state, model) {
@@ -45,8 +47,9 @@ export function keptState(model) {
   return kept.state;
 }
 
+/** Whether the dialog can go on after a reply; one that the reader stopped keeps its text. */
 export const isWhole = (reply) =>
-  Boolean(reply?.text) && (reply.status === "done" || reply.status === "stopped");
+  reply?.status === "done" || (reply?.status === "stopped" && reply.text !== "");
 
 /** The first turn that a column has not answered; the number of turns where it has all. */
 export function firstOpen(state, key) {
@@ -79,6 +82,16 @@ export function requestOf(state, column, index) {
     seed: column.seed + index,
     max_completion_tokens: column.longest,
   };
+}
+
+/** What a reply was made with that the one before it was not, in words. */
+export function changesOf(reply, before) {
+  if (!before) return [];
+  const promptOf = ({ messages: [first] }) => (first.role === "system" ? first.content : "");
+  const read = { "system prompt": promptOf, method: ({ steering }) => steering,
+    emphasis: ({ emphasis }) => JSON.stringify(emphasis) };
+  const [now, then] = [reply.request, before.request];
+  return Object.keys(read).filter((name) => read[name](now) !== read[name](then));
 }
 
 /** The mean of the numbers in a list; null where there is none. */

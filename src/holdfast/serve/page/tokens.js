@@ -14,7 +14,8 @@ let top = TOPS[0]; // the mass that fills the height of the bars, in every reply
 /** Shade of a mass, 0 to 9. */
 export const shadeOf = (mass) => Math.max(0, SHADES.findLastIndex((least) => mass >= least));
 
-export const share = (number) => number?.toFixed(3) ?? "–";
+export const share = (number) =>
+  number?.toFixed(number > 0 && number < 0.001 ? 4 : 3) ?? "–";
 
 /** The view of one reply, whose text is written into `text`; `onToken(index)` hears which token is
  * looked at, or -1. */
