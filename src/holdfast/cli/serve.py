@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
 from holdfast.cli.loading import begin_loading, check_extra, is_url, load_here, load_named
-from holdfast.cli.progress import ending_at_once
+from holdfast.cli.progress import ending_at_once, note
 from holdfast.common.ranges import Range, whole_number
 from holdfast.common.version import __version__
 from holdfast.drift.suites import load_suite
@@ -146,6 +146,11 @@ def _service(arguments: argparse.Namespace) -> Service:
         model = load_named(arguments, to_serve=True, prefix_memory=memory)
     else:
         model = load_here(arguments, prefix_memory=memory)
+    if not model.tokenizer.chat_template:
+        note(
+            f"{model.name} has no chat template, so only /v1/completions will work; with"
+            " --chat-template plain, chats do too."
+        )
     if default:
         model.check(default)
     engine = EngineThread(model, queue)
