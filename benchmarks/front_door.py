@@ -30,10 +30,10 @@ import holdfast
 
 FIX = "split-softmax:exponent=0.7,heads=20-29.0-8"
 MEASURE = (
-    "holdfast drift --model smollm2 --suite examples/luna.yaml --user-turns everyday"
+    "holdfast drift --model smollm2 --suite luna --user-turns everyday"
     " --conversations 24 --temperature 0.7 --max-new-tokens 60 --out runs/luna"
 )
-LOGS = "holdfast logs runs/luna --suite examples/luna.yaml --out runs/luna-logs"
+LOGS = "holdfast logs runs/luna --suite luna --out runs/luna-logs"
 SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
 URL = "http://127.0.0.1:8000"
 CHAT = [

@@ -151,7 +151,8 @@ OutFolder = Annotated[Path, Arg(action=RunFolder)]
 EngineOptions = Annotated[list[str] | None, Arg("NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
-SuiteName = Annotated[str, Arg("starter|everyday|core|bot|li2024:PATH|sys-ifeval:PATH|FILE.yaml")]
+_SUITES = "starter|everyday|core|bot|luna|li2024:PATH|sys-ifeval:PATH|FILE.yaml"
+SuiteName = Annotated[str, Arg(_SUITES)]
 
 
 class PlacementOptions(Options):
