@@ -54,7 +54,7 @@ TALK = [
 ]
 SEEDS = range(20)
 WIDTH = 1100
-HEIGHTS = {"page": 1500, "terminal": 930, "playground": 1040}
+HEIGHTS = {"page": 1560, "terminal": 930, "playground": 1040}
 MOST_BYTES = 300_000
 SET_DRAWING = """
 for (const label of document.querySelectorAll("#columns label"))
