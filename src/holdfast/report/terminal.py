@@ -159,11 +159,10 @@ def _rules_by_method(
             if row.series is item
         }
         column = (cells.get(name, "") for name in names)
-        method = item.method if len(series) > 1 else ""
-        columns.append([method, f"round {item.rounds if at else 1}", *column])
+        columns.append([item.method, f"round {item.rounds if at else 1}", *column])
     if len(series) == 1:
         columns.append(["", "", *(fall(row, baseline) for row in rules)])
-        return ["Rule by rule, stability:", *_side_by_side(columns)]
+        return ["Rule by rule, stability:", *_side_by_side([column[1:] for column in columns])]
     title = f"Stability by rule and method (higher, lower: a clear difference from {first.method}):"
     return [title, *_side_by_side(columns)]
 
