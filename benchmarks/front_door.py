@@ -79,7 +79,7 @@ def main() -> None:
     with serving():
         body = {"model": "smollm2", "messages": CHAT, "temperature": 0, "max_tokens": 40}
         answer = httpx2.post(f"{URL}/v1/chat/completions", json=body, timeout=300).json()
-        seed = take_pictures(out.with_suffix(""), measured)
+        kept = take_pictures(out.with_suffix(""), measured)
     record = {
         "benchmark": "front_door",
         "measured_on": stamp,
@@ -91,7 +91,12 @@ def main() -> None:
             "reply": answer["choices"][0]["message"]["content"],
             "holdfast": answer["holdfast"],
         },
-        "playground": {"system_prompt": f"You are a {ROLE}.", "user": TALK, "seed": seed},
+        "playground": {
+            "system_prompt": f"You are a {ROLE}.",
+            "user": TALK,
+            "seed": len(kept) - 1,
+            "kept": kept,  # by seed from 0: whether each column still says what it is
+        },
         "pictures": sorted(path.name for path in out.with_suffix("").glob("*.png")),
     }
     out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
@@ -147,11 +152,12 @@ def take_pictures(folder: Path, terminal: list[str]) -> int:
         page.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
         browser.get(page.as_uri())
         save(browser, folder, "terminal")
+        kept = []
         for seed in SEEDS:
-            without, fixed = (reply.lower() for reply in talk(browser, seed))
-            if ROLE in fixed and ROLE not in without:
+            kept.append([ROLE in reply.lower() for reply in talk(browser, seed)])
+            if kept[-1] == [False, True]:
                 save(browser, folder, "playground")
-                return seed
+                return kept
         raise SystemExit(
             f"At no seed of {SEEDS} does only the column with the fix keep the prompt."
         )
@@ -172,7 +178,7 @@ def talk(browser, seed: int) -> list[str]:
     WebDriverWait(browser, 60).until(lambda _: send.is_enabled())
     system.clear()
     system.send_keys(f"You are a {ROLE}.")
-    browser.execute_script(SET_DRAWING, {"seed": seed, "max tokens": 50})
+    browser.execute_script(SET_DRAWING, {"seed": seed, "temperature": 0.7, "max tokens": 50})
     for text in TALK:
         draft.send_keys(text)
         send.click()

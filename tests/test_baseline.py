@@ -153,7 +153,7 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     assert fix.endswith(" Still lost with it: “signs” (0%).")
     assert "“price” less often in round 2" in opening(series)[0]
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "2 rules, one by one" in page and left_out in page
+    assert "The same by measure" in page and left_out in page
     assert page.count("uninformative: as good without the prompt") == 2, "once for each method"
 
 
