@@ -128,8 +128,10 @@ def serving() -> Iterator[None]:
         process.wait()
 
 
-def take_pictures(folder: Path, terminal: list[str]) -> int:
-    """Takes pictures of the run's page, the terminal and the playground; returns its seed."""
+def take_pictures(folder: Path, terminal: list[str]) -> list[list[bool]]:
+    """Takes pictures of the run's page, the terminal and the playground; returns, by seed, whether
+    each column kept its prompt.
+    """
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 

@@ -246,8 +246,8 @@ def demo_caption(name: str = "demo") -> str:
         explored = prompts & set(read("smollm2_explored")["prompts"])
         subject = f"SmolLM2-135M-Instruct under {len(prompts)} system prompts"
         more = (
-            f" The fix was chosen on {len(explored)} of these prompts; on others"
-            " [it helps too](DOCS/real_models.md#which-fix-at-what-cost)."
+            f" The fix was chosen on {len(explored)} of these prompts;"
+            " [Which fix?](DOCS/real_models.md#which-fix-at-what-cost) has its gain on others."
         )
         for there in record["elsewhere"]:
             machine = there["machine"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
@@ -267,10 +267,15 @@ def demo_caption(name: str = "demo") -> str:
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with {fix}, from"
         f" {fixed[0]['mean']:.2f} to {fixed[-1]['mean']:.2f}. The gain is"
         f" {interval(gains['over_all_rounds'])} over all rounds and"
-        f" {interval(gains['last_round'])} in the last (95% intervals).{more} `make {target}`"
+        f" {interval(gains['last_round'])} in the last (95% intervals over conversations, so for"
+        f" these prompts only).{more} `make {target}`"
         f" repeats this; it took {record['seconds'] / 60:.1f} minutes on two cores"
         f" ([record](RESULTS/{name}.json){page}).*"
     )
+
+
+def _sentences(reply: str) -> list[str]:
+    return re.split(r"(?<=[.!?])\s+", " ".join(reply.split()))
 
 
 def quoted_dialog() -> str:
@@ -279,7 +284,7 @@ def quoted_dialog() -> str:
     plain, fixed = quoted["replies"].values()
     rows = [[f"“{quoted['probe']}”", "without a fix", "with the fix"]]
     for number, *replies in zip(quoted["rounds"], plain, fixed, strict=True):
-        cells = (" ".join(re.split(r"(?<=[.!?])\s+", reply)[:2]) for reply in replies)
+        cells = (" ".join(_sentences(reply)[:2]) for reply in replies)
         rows.append(
             [f"round {number}", *("“{}”".format(cell.replace("|", "\\|")) for cell in cells)]
         )
@@ -287,15 +292,15 @@ def quoted_dialog() -> str:
     return "\n".join(
         [
             f"One of these dialogs. The system prompt is “{quoted['system_prompt']}”; the user says"
-            f" “{quoted['user'][0]}” and stays with that. Replies are quoted up to their second"
-            " sentence.",
+            f" “{quoted['user'][0]}” and keeps to that subject. Replies are quoted up to their"
+            " second sentence.",
             "",
             *markdown(rows),
             "",
             "We picked it: of the conversations in which only the fixed model still passes the test"
-            " and no reply loops, it has the largest gain. Even here, the user’s topic leaks into"
-            " the fixed reply. So small a model does not hold long conversations: it ends up"
-            f" repeating itself in {plain_row['collapsed']} of"
+            " and no reply loops, it has the largest gain. Even here, the fixed reply goes on:"
+            f" “{' '.join(_sentences(fixed[-1])[2:4])}” So small a model does not hold long"
+            f" conversations: it ends up repeating itself in {plain_row['collapsed']} of"
             f" {read('demo_real')['conversations']} without the fix, and in"
             f" {fixed_row['collapsed']} with it.",
         ]

@@ -268,7 +268,8 @@ def start_line() -> str:
         next(row for row in seed["settings"] if row["method"].startswith("guidance"))
         for seed in record["seeds"]
     ]
-    guided_gains = [f"{row['gain']['mean']:+.3f}" for row in guided]
+    guided_gains = [interval(row["gain"]) for row in guided]
+    guided_costs = [points(row["known_points_lost"]).replace("+", "") for row in guided]
     steps = [
         ratio
         for step in read("decode_step")["steps"]
@@ -280,7 +281,7 @@ def start_line() -> str:
     table.append(["in the last round alone", *(interval(row["gain_last_round"]) for row in rows)])
     for key, what in (
         ("points_lost", f"points lost on {record['facts']:,} facts, asked in mid-dialog"),
-        ("known_points_lost", "on those that the model knows without a dialog"),
+        ("known_points_lost", "on facts that it gets right without a dialog"),
     ):
         table.append([what, *(points(row[key]).replace("+", "") for row in rows)])
     return "\n".join(
@@ -293,8 +294,9 @@ def start_line() -> str:
             "",
             f"With every head steered, a step of decoding took {min(steps):.2f} to {max(steps):.2f}"
             " times as long on a CPU ([Speed](DOCS/speed.md))."
-            f" [Guidance](DOCS/real_models.md#which-fix-at-what-cost), `{guided[0]['method']}`,"
-            f" gained {' and '.join(guided_gains)}, and runs the model twice per token. Other"
+            f" [Guidance](DOCS/methods.md), `{guided[0]['method']}`,"
+            f" gained {' and '.join(guided_gains)}, and lost {' and '.join(guided_costs)} points on"
+            " facts that it gets right without a dialog; it runs the model twice per token. Other"
             " models have other heads: [`holdfast calibrate`](DOCS/choosing.md) measures gain and"
             " cost on yours.",
         ]
@@ -307,6 +309,7 @@ def front_door(way: str) -> str:
     parts = "\n".join(told["printed"]).split("\n\n")
     if way == "measure":
         (rules,) = (part for part in parts if part.startswith("Rule by rule"))
+        assert "round 8" in rules, "the table is no longer behind its title"
         parts = [f"{parts[0]}\n[...]\n{rules}\n[...]"]
     printed = "\n\n".join(parts)
     return "\n".join(["```", told["command"], "```", "```text", printed, "```"])
@@ -315,7 +318,7 @@ def front_door(way: str) -> str:
 def front_serve() -> str:
     """The README's server, with a request and its reply, and its playground."""
     record = read("front_door")
-    told, seed = record["serve"], record["playground"]["seed"]
+    told, kept = record["serve"], record["playground"]["kept"]
     address = "http://127.0.0.1:8000/v1/chat/completions"
     body = json.dumps(told["request"], ensure_ascii=False).replace("'", "\\u0027")
     request = f"curl {address} -H 'Content-Type: application/json' -d '{body}'"
@@ -325,10 +328,11 @@ def front_serve() -> str:
     then = "# then, in another terminal:"
     shell = ["```", told["command"], then, request, "```"]
     picture = "![The playground, with two columns](RESULTS/front_door/playground.png)"
+    other = kept.count([True, False]) or "none"
     caption = (
         "*The playground, at http://127.0.0.1:8000: one conversation without a fix (A) and with it"
-        f" (B). Also picked: seed {seed} is the first at which only B still says that it is a"
-        " pilot.*"
+        f" (B). Picked, too: of the {len(kept)} seeds tried, the last is the first at which only B"
+        f" still says that it is a pilot; only A did at {other}.*"
     )
     return "\n".join([*shell, "```text", *printed, "```", "", picture, "", caption])
 
