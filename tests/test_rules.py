@@ -174,7 +174,7 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
     """One method: first and last round and the loss; several: first of none and last of each."""
     text = report.table(run)
     table = text[text.index("Rule by rule") : text.index("Some rules")].splitlines()
-    rows = {line.split()[0]: line for line in table[3:] if line}
+    rows = {line.split()[0]: line for line in table[2:] if line}
     lost = r"signs +1.00 \(all alike\) +0.25 \[.*\]  followed less from round 3"
     assert re.fullmatch(lost, rows["signs"])
     assert list(rows) == ["signs", "cheap", "short"]
