@@ -50,9 +50,10 @@ _ASSIGNS = re.compile(r"\w+=")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n(?P<text>.*?)\n\s*\2\b", re.DOTALL)
 
 
+_PARTS = "();&|\n"
 # a private character for each operator that is quoted or escaped, and so separates nothing
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
-_HIDDEN = {ord(sign): 0xE000 + ord(sign) for sign in "();&|\n<>"}
+_HIDDEN = {ord(sign): 0xE000 + ord(sign) for sign in _PARTS + "<>"}
 _SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
 
 
@@ -74,9 +75,6 @@ def _parts(script: str) -> Iterator[list[str]]:
     except ValueError:  # an unclosed quote: what comes before it counts
         pass
     yield part
-
-
-_PARTS = "();&|\n"
 
 
 def _matching(pattern: str, words: Sequence[str]) -> bool:

@@ -110,9 +110,8 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
         counted = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
-        small = UNDECIDED in verdicts and any(row.earlier for row in rows) and bar is None
-        few = small and any(row.overall.n < MIN_SAMPLES for row in rows)
-        why = f", as a comparison takes {MIN_SAMPLES} dialogs" if few else ""
+        few = any(row.overall.n < MIN_SAMPLES for row in rows if row.verdict == UNDECIDED)
+        why = f", as a comparison takes {MIN_SAMPLES} dialogs" if few and bar is None else ""
         bar_given = f", at a bar of {bar:g}" if bar is not None else ""
         sentences.append(f"Rules: {counted}{bar_given}{why}.")
     for why in dict.fromkeys(row.uncompared for row in rows if row.uncompared):
