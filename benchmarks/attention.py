@@ -1,5 +1,5 @@
-"""The cost of steered attention: a Llama shape of 130 M parameters with random weights, against
-plain SDPA, on the CPU.
+"""The cost of steered attention, against plain SDPA: Llama shapes with random weights, on the GPU
+if there is one, otherwise on the CPU.
 
 All variants alternate in this process, so that each ratio compares measurements close in time; the
 median over repetitions is reported with its quartiles. "eager formula" is what other tools usually
@@ -8,7 +8,7 @@ name, on the same heads as our PASTA, with the eager attention it needs.
 
     pip install --no-deps pastalib==0.1.3     # without it, its column is left out
     python benchmarks/attention.py --out benchmarks/results/attention.json
-
+    python benchmarks/attention.py --shape 8b --dtypes bfloat16 --out FILE.json     # with a GPU
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import torch
+from growth import memory
 from ratios import ratios
 from stamp import measured_on
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import (
     AttentionInterface,
     AttentionMaskInterface,
+    AutoModelForCausalLM,
     DynamicCache,
     LlamaConfig,
     LlamaForCausalLM,
 )
 from transformers.masking_utils import sdpa_mask
 
-from holdfast import Pasta, SplitSoftmax
+from holdfast import Boost, Pasta, SplitSoftmax
 from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
 
 try:
@@ -42,8 +45,26 @@ try:
 except ImportError:
     pastalib = None
 
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SPAN = slice(5, 155)  # 150 tokens after the first few of a template
-LAYERS = HEADS = 12
+SHAPES = {
+    "130m": {
+        "hidden_size": 768,
+        "intermediate_size": 2048,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "num_key_value_heads": 4,
+        "vocab_size": 32000,
+    },
+    "8b": {  # Llama 3
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    },
+}
 EXPONENT = 0.5
 EAGER = 2  # repetitions after which the slow variants are skipped
 LONGEST = 20.0  # seconds of a plain pass; a workload that takes longer is skipped
@@ -51,24 +72,25 @@ DECODE = [(batch, context) for batch in (1, 8) for context in (512, 2048)]
 PREFILL = [1024, 4096]
 
 
-def build(dtype: torch.dtype) -> LlamaForCausalLM:
+def build(shape: str, dtype: torch.dtype) -> LlamaForCausalLM:
     torch.manual_seed(0)
-    config = LlamaConfig(
-        hidden_size=768,
-        intermediate_size=2048,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=4,
-        vocab_size=32000,
-        max_position_embeddings=8192,
-    )
-    return LlamaForCausalLM(config).to(dtype).eval()
+    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=8192)
+    with DEVICE:
+        return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
 
 
-def ten_percent() -> Pasta:
-    """PASTA on 14 of the 144 heads, drawn once."""
-    heads = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
-    return Pasta(0.01, frozenset(random.Random(0).sample(heads, 14)))
+def ten_percent(model: LlamaForCausalLM) -> Pasta:
+    """PASTA on a tenth of the heads, drawn once."""
+    layers, width = model.config.num_hidden_layers, model.config.num_attention_heads
+    heads = [(layer, head) for layer in range(layers) for head in range(width)]
+    return Pasta(0.01, frozenset(random.Random(0).sample(heads, len(heads) // 10)))
+
+
+def clock() -> float:
+    """Seconds, once the device has done what was asked of it."""
+    if DEVICE.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
@@ -80,10 +102,10 @@ def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
         scores = scores.masked_fill(~mask, -torch.inf)
     elif query.shape[2] > 1:
         scores = scores.masked_fill(
-            ~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), -torch.inf
+            ~torch.ones_like(scores[0, 0], dtype=torch.bool).tril(), -torch.inf
         )
     weights = scores.softmax(-1, dtype=torch.float32)
-    span = torch.zeros(weights.shape[-1], dtype=torch.bool)
+    span = torch.zeros(weights.shape[-1], dtype=torch.bool, device=weights.device)
     span[SPAN] = True
     pi = (weights * span).sum(-1, keepdim=True).clamp(1e-6, 1 - 1e-6)
     weights = torch.where(
@@ -93,30 +115,30 @@ def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
 
 
 def variants(model, rows: int, prompt: int) -> dict:
-    """Maps names to (attention implementation, function from the number of columns to the context
-    manager of one pass).
-    """
-    span = torch.zeros(rows, prompt + 512, dtype=torch.bool)
+    """Maps names to (attention implementation, context manager of one pass)."""
+    span = torch.zeros(rows, prompt, dtype=torch.bool, device=DEVICE)
     span[:, SPAN] = True
 
     def with_(*methods, trace=False):
-        return lambda columns: steered(
-            SteeringSpec(
-                span[:, :columns], [methods] * rows, trace, prompt=[min(prompt, columns)] * rows
-            )
-        )
+        # one for all passes, as the decode loop has
+        spec = SteeringSpec(span, [methods] * rows, trace, [prompt] * rows, follows=False)
+        return lambda: steered(spec)
 
     ways = {
-        "plain": ("sdpa", lambda columns: nullcontext()),
-        "unsteered": (IMPLEMENTATION, lambda columns: nullcontext()),
+        "plain": ("sdpa", nullcontext),
+        "unsteered": (IMPLEMENTATION, nullcontext),
         "split-softmax": (IMPLEMENTATION, with_(SplitSoftmax(EXPONENT))),
-        "pasta, 10% of heads": (IMPLEMENTATION, with_(ten_percent())),
+        "pasta, 10% of heads": (IMPLEMENTATION, with_(ten_percent(model))),
+        "boost": (IMPLEMENTATION, with_(Boost(4))),
         "trace": (IMPLEMENTATION, with_(trace=True)),
-        "eager formula": ("eager formula", lambda columns: nullcontext()),
+        "eager formula": ("eager formula", nullcontext),
     }
+    if DEVICE.type == "cuda":
+        backends = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+        ways["plain without cuDNN"] = ("sdpa", lambda: sdpa_kernel(backends))
     if pastalib is not None:
         chosen: dict[int, list[int]] = {}
-        for layer, head in sorted(ten_percent().heads):
+        for layer, head in sorted(ten_percent(model).heads):
             chosen.setdefault(layer, []).append(head)
         other = pastalib.PASTA(model, None, chosen, alpha=0.01)
         text = "".join(
@@ -126,7 +148,7 @@ def variants(model, rows: int, prompt: int) -> dict:
         inputs = {"input_ids": torch.empty(rows, prompt)}
         ways["pastalib, 10% of heads"] = (
             "eager",
-            lambda columns: other.apply_steering(
+            lambda: other.apply_steering(
                 model, [text] * rows, [held] * rows, inputs, [offsets] * rows
             ),
         )
@@ -136,31 +158,35 @@ def variants(model, rows: int, prompt: int) -> dict:
 @torch.inference_mode()
 def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict:
     """Seconds per pass of one token after `context` tokens: `burst` passes of each variant at a
-    time, in a new random order each repetition.
+    time, in a new random order each repetition. On a GPU the context grows with each repetition, as
+    in a reply: cuDNN, which SDPA may choose there, plans a kernel for every new number of keys.
     """
     model.set_attn_implementation("sdpa")
-    size, ways = model.config.head_dim, variants(model, rows, context)
+    size, groups = model.config.head_dim, model.config.num_key_value_heads
+    ways = variants(model, rows, context)
+    if DEVICE.type == "cuda":
+        del ways["unsteered"]  # it would find what "plain" has planned
     torch.manual_seed(1)
     stored = [
-        [torch.randn(rows, 4, context + 512, size).to(model.dtype) for _ in range(2)]
-        for _ in range(LAYERS)
+        torch.randn(2, rows, groups, context + 512, size, device=DEVICE, dtype=model.dtype)
+        for _ in range(model.config.num_hidden_layers)
     ]
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    token = torch.ones(rows, 1, dtype=torch.long)
+    token = torch.ones(rows, 1, dtype=torch.long, device=DEVICE)
     for repetition in range(-1, repetitions):
         for name in random.sample(list(ways), len(ways)):
             implementation, steer = ways[name]
             if implementation.startswith("eager") and repetition > EAGER:
                 continue
             model.set_attn_implementation(implementation)
-            cache = _Growing(stored, context)
-            started = time.perf_counter()
-            for step in range(burst):
-                columns = context + step + 1
-                with steer(columns):
+            grown = burst * (repetition + 1) if DEVICE.type == "cuda" else 0
+            cache = _Growing(stored, context + grown)
+            started = clock()
+            for _ in range(burst):
+                with steer():
                     model(input_ids=token, past_key_values=cache, use_cache=True, logits_to_keep=1)
             if repetition >= 0:
-                seconds[name].append((time.perf_counter() - started) / burst)
+                seconds[name].append((clock() - started) / burst)
     return seconds
 
 
@@ -186,7 +212,7 @@ class _Growing(DynamicCache):
         last = self.length + key_states.shape[2]
         for store, new in zip(self.stored[layer_idx], (key_states, value_states), strict=True):
             store[:, :, self.length : last] = new
-        if layer_idx == LAYERS - 1:
+        if layer_idx == len(self.stored) - 1:
             self.length = last
         return tuple(store[:, :, :last] for store in self.stored[layer_idx])
 
@@ -199,10 +225,11 @@ def prefill(model, length: int, repetitions: int) -> dict | None:
     ways = variants(model, 1, length)
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     ids = torch.randint(3, 32000, (1, length), generator=torch.Generator().manual_seed(2))
+    ids = ids.to(DEVICE)
     model.set_attn_implementation("sdpa")
-    started = time.perf_counter()
+    started = clock()
     model(input_ids=ids, use_cache=True, logits_to_keep=1)
-    if time.perf_counter() - started > LONGEST:
+    if clock() - started > LONGEST:
         return None
     for repetition in range(-1, repetitions):
         for name in random.sample(list(ways), len(ways)):
@@ -210,65 +237,65 @@ def prefill(model, length: int, repetitions: int) -> dict | None:
             if implementation.startswith("eager") and repetition > EAGER:
                 continue
             model.set_attn_implementation(implementation)
-            started = time.perf_counter()
-            with steer(length):
+            started = clock()
+            with steer():
                 model(input_ids=ids, use_cache=True, logits_to_keep=1)
             if repetition >= 0:
-                seconds[name].append(time.perf_counter() - started)
+                seconds[name].append(clock() - started)
     return seconds
 
 
-def peak_of(name: str, dtype: torch.dtype, length: int) -> int:
-    """Peak resident bytes of a process that prefills once."""
-    command = [
-        sys.executable,
-        __file__,
-        "--peak",
-        name,
-        "--dtype",
-        str(dtype).removeprefix("torch."),
-        "--length",
-        str(length),
-    ]
-    return int(
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
+def peak_of(model, shape: str, name: str, length: int) -> int:
+    """Peak bytes of one prefill: of the GPU, otherwise of a process of its own."""
+    if DEVICE.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        run_once(model, name, length)
+        return torch.cuda.max_memory_allocated()
+    dtype = str(model.dtype).removeprefix("torch.")
+    command = [sys.executable, __file__, "--peak", name, "--dtypes", dtype, "--shape", shape]
+    done = subprocess.run(
+        [*command, "--length", str(length)], stdout=subprocess.PIPE, text=True, check=True
     )
+    return int(done.stdout.split()[-1])
 
 
 @torch.inference_mode()
-def print_peak(name: str, dtype: torch.dtype, length: int) -> None:
-    model = build(dtype)
+def run_once(model, name: str, length: int) -> None:
     implementation, steer = variants(model, 1, length)[name]
     model.set_attn_implementation(implementation)
-    with steer(length):
-        model(input_ids=torch.ones(1, length, dtype=torch.long), use_cache=True, logits_to_keep=1)
-    high = (
-        Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-    )  # getrusage would report the parent process's peak
-    print(int(high) * 1024)
+    ids = torch.ones(1, length, dtype=torch.long, device=DEVICE)
+    with steer():
+        model(input_ids=ids, use_cache=True, logits_to_keep=1)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--shape", choices=SHAPES, default="130m")
     parser.add_argument("--repetitions", type=int, default=60)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--only", choices=["decode", "prefill", "memory"])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--peak", help=argparse.SUPPRESS)
-    parser.add_argument("--dtype", default="float32", help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, default=4096, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     AttentionInterface.register("eager formula", eager_formula)
     AttentionMaskInterface.register("eager formula", sdpa_mask)
     if arguments.peak:
-        return print_peak(arguments.peak, getattr(torch, arguments.dtype), arguments.length)
+        model = build(arguments.shape, getattr(torch, arguments.dtypes[0]))
+        run_once(model, arguments.peak, arguments.length)
+        # getrusage would report the parent process's peak
+        print(memory("VmHWM"))
+        return
     result = {
         "benchmark": "attention",
         "threads": arguments.threads,
         "measured_on": measured_on(),
-        "shape": "Llama, 12 layers, 12 heads, 4 key-value heads, width 768",
+        "shape": "Llama, {num_hidden_layers} layers, {num_attention_heads} heads,"
+        " {num_key_value_heads} key-value heads, width {hidden_size}".format(
+            **SHAPES[arguments.shape]
+        ),
         "span": 150,
         "rows": [],
     }
@@ -280,8 +307,7 @@ def main() -> None:
 
 def _rows(arguments):
     for name in arguments.dtypes:
-        dtype = getattr(torch, name)
-        model = None if arguments.only == "memory" else build(dtype)
+        model = build(arguments.shape, getattr(torch, name))
         for batch, context in DECODE if arguments.only in (None, "decode") else ():
             yield ratios(
                 f"{name}, decode, batch {batch}, context {context}",
@@ -297,8 +323,8 @@ def _rows(arguments):
                 continue
             yield ratios(f"{name}, prefill {length}", seconds)
         if arguments.only in (None, "memory"):
-            ways = [name for name in variants(build(torch.float32), 1, 4096) if name != "unsteered"]
-            peaks = {way: peak_of(way, dtype, 4096) for way in ways}
+            ways = [way for way in variants(model, 1, 4096) if way != "unsteered"]
+            peaks = {way: peak_of(model, arguments.shape, way, 4096) for way in ways}
             row = {
                 "work": f"{name}, peak memory, prefill 4096",
                 "bytes": peaks,

@@ -9,6 +9,8 @@
 - memory: the peak of a drift run in excess of the loaded model, divided by the largest size of the
   keys and values in use at one time, of rows and kept dialogs.
 
+On a GPU, the first two.
+
     python benchmarks/decode_step.py --out benchmarks/results/decode_step.json
 """
 
@@ -73,12 +75,13 @@ def main() -> None:
         "measured_on": measured_on(model),
         "prompt": PROMPT,
         "steps": [timed(model, rows, arguments.repetitions) for rows in ROWS],
-        "share": share_outside(model),
     }
-    words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
-    told = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
-    record["memory"] = json.loads(told.splitlines()[-1])
-    print(json.dumps(record["memory"]))
+    if model.hf_model.device.type == "cpu":
+        record["share"] = share_outside(model)
+        words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
+        told = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        record["memory"] = json.loads(told.splitlines()[-1])
+        print(json.dumps(record["memory"]))
     if arguments.out:
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
@@ -86,7 +89,8 @@ def main() -> None:
 def timed(model, rows: int, repetitions: int) -> dict:
     """Times steps of `rows` rows without a method and with each one, in turn, and their floor."""
     taken: dict[str, list[float]] = {name: [] for name in ("none", *METHODS)}
-    bandwidth, speed = measured_bandwidth(), measured_speed(model.hf_model.dtype)
+    bandwidth = measured_bandwidth(model.hf_model.device)
+    speed = measured_speed(model.hf_model.device, model.hf_model.dtype)
     for _ in range(repetitions):
         for name, seconds in taken.items():
             seconds.append(step(model, rows, name))
@@ -142,16 +146,17 @@ def least(work: Callable[[], object], times: int = 7) -> float:
     return min(seconds)
 
 
-def measured_bandwidth() -> float:
+def measured_bandwidth(device: torch.device) -> float:
     """Bytes read from memory per second."""
-    numbers = torch.ones(2**27)
-    return numbers.nbytes / least(numbers.sum)
+    numbers = torch.ones(2**27, device=device)
+    return numbers.nbytes / least(lambda: numbers.sum().item())
 
 
-def measured_speed(dtype: torch.dtype) -> float:
+def measured_speed(device: torch.device, dtype: torch.dtype) -> float:
     """Floating-point operations per second of a large product."""
-    one = torch.randn(2048, 2048).to(dtype)
-    return 2 * 2048**3 / least(lambda: one @ one)
+    size = 2048 if device.type == "cpu" else 8192
+    one = torch.randn(size, size, device=device).to(dtype)
+    return 2 * size**3 / least(lambda: (one @ one)[0, 0].item())
 
 
 def talks(model, conversations: int, rounds: int) -> None:

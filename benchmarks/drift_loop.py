@@ -110,7 +110,7 @@ def plain_copy(model) -> tuple:
     """A plain transformers model with our weights and dtype, and a tokenizer that pads."""
     stock = transformers.AutoModelForCausalLM.from_config(
         copy.deepcopy(model.hf_model.config), attn_implementation="sdpa"
-    ).to(model.hf_model.dtype)
+    ).to(model.hf_model.device, model.hf_model.dtype)
     stock.load_state_dict(model.hf_model.state_dict())
     stock.generation_config = copy.deepcopy(model.hf_model.generation_config)
     stock.generation_config.eos_token_id = sorted(model.stop_ids)
@@ -136,7 +136,7 @@ def lock_step(model, tokenizer, sampling) -> Answer:
         )
         inputs.pop("token_type_ids", None)
         written = model.generate(
-            **inputs,
+            **inputs.to(model.device),
             do_sample=True,
             temperature=sampling.temperature,
             top_p=sampling.top_p,

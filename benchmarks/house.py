@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "holdfast"
-KERNELS = ("attention/kernels.py",)
+KERNELS = ("attention/kernels.py", "attention/gpu_step.py")
 # Words of a private vocabulary, and the field's own (docs/contributing.md).
 GLOSSARY = {
     "knob": "parameter",

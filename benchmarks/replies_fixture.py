@@ -157,11 +157,11 @@ def rounded(values) -> list[float]:
     return [round(value, DIGITS) for value in values]
 
 
-def compute(name: str) -> dict[str, dict]:
+def compute(name: str, device: str = "cpu") -> dict[str, dict]:
     """All answers of a model, by name."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
         warnings.simplefilter("ignore")  # the size of a GGUF
-        model = holdfast.load(name, "cpu", "float32")
+        model = holdfast.load(name, device, "float32")
         if name in TEMPLATES:
             model.tokenizer.chat_template = TEMPLATES[name]
         specs = {spec.partition(":")[0]: spec for spec in METHODS}
@@ -228,6 +228,7 @@ def write(fixture: dict) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--device", default="cpu", help="cuda rounds differently")
     parser.add_argument("--model", choices=NEW_TOKENS, action="append", help="default: all")
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # a different number would change the order of summation
@@ -235,7 +236,7 @@ def main() -> int:
     for name in arguments.model or NEW_TOKENS:
         start = time.perf_counter()
         try:
-            answers = compute(name)
+            answers = compute(name, arguments.device)
         except ModelError as error:
             if "is not installed" not in str(error):
                 raise

@@ -3,7 +3,7 @@
 import oracles
 import pytest
 import torch
-from tiny import GPTJ, SHAPE
+from tiny import DEVICE, GPTJ, SHAPE
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
@@ -59,17 +59,18 @@ def drawn(queries, keys, groups, dtype, seed=0):
     torch.manual_seed(seed)
     q, k = torch.randn(3, 4, queries, 16) * 1.5, torch.randn(3, groups, keys, 16) * 1.5
     v = torch.randn(3, groups, keys, 16).clamp(-3, 3)
-    return q.to(dtype), k.to(dtype), v.to(dtype)
+    return [states.to(DEVICE, dtype) for states in (q, k, v)]
 
 
 def wanted(q, k, v, seen, span, methods, prompt, scaling, sinks=None, softcap=None):
     """Outputs [B, Q, H, D] and the mass on the span [B, H, Q], in float64."""
+    q, k, v, seen, span = (given.cpu() for given in (q, k, v, seen, span))
     times = q.shape[1] // k.shape[1]
     scores = (q.double() @ k.double().repeat_interleave(times, 1).mT) * scaling
     scores = scores if softcap is None else (scores / softcap).tanh() * softcap
     scores = scores.masked_fill(~seen, -torch.inf)
     if sinks is not None:
-        sinks = sinks.double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        sinks = sinks.cpu().double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
         scores = torch.cat([scores, sinks], -1)
     weights = scores.softmax(-1).nan_to_num(0.0)
     for row, head, query in torch.cartesian_prod(*map(torch.arange, weights.shape[:3])).tolist():
@@ -84,12 +85,17 @@ def wanted(q, k, v, seen, span, methods, prompt, scaling, sinks=None, softcap=No
     return outputs.transpose(1, 2), (weights * span[:, None, None]).sum(-1)
 
 
+def far(out, expected):
+    """The largest difference."""
+    return (out.double().cpu() - expected).abs().max()
+
+
 def causal(queries, keys):
-    return torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries).expand(3, 1, -1, -1)
+    return torch.ones(3, 1, queries, keys, dtype=torch.bool, device=DEVICE).tril(keys - queries)
 
 
 def spans(kind, keys):
-    span = torch.zeros(3, keys, dtype=torch.bool)
+    span = torch.zeros(3, keys, dtype=torch.bool, device=DEVICE)
     if kind == "first":
         span[:, :5] = True
     elif kind == "even":
@@ -123,16 +129,19 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
             seen[1, :, :, :2] = False
             seen[0, :, :, :10] &= masked == "left"
         for prompt in ((14, 14, 14), (11, 13, 12)):
-            span = spans(kind, keys) & (torch.arange(keys) < torch.tensor(prompt)[:, None])
+            told = torch.arange(keys) < torch.tensor(prompt)[:, None]
+            span = spans(kind, keys) & told.to(DEVICE)
             expected, mass = wanted(q, k, v, seen, span, methods, prompt, 0.25)
             for trace in (False, True):
                 steering = SteeringSpec(span, methods, trace=trace, prompt=prompt)
                 given = q, k, v, None if masked == "not" else seen
                 with steered(steering) as state, torch.inference_mode():
                     out, _ = holdfast_attention(Layer(), *given, scaling=0.25)
-                assert (out.double() - expected).abs().max() < rounding
+                # the output of a query that sees nothing is undefined on a GPU
+                out = out * seen.any(-1)[:, 0, :, None, None]
+                assert far(out, expected) < rounding
             if dtype == torch.float32:
-                assert (state.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
+                assert far(state.seen[0], mass[..., -1]) < FLOAT32
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -143,7 +152,7 @@ def test_grouped_and_multi_query_attention(groups, queries):
     with steered(SteeringSpec(span, methods, prompt=[12] * 3)), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
     expected, _ = wanted(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
-    assert (out.double() - expected).abs().max() < FLOAT32
+    assert far(out, expected) < FLOAT32
 
 
 @pytest.mark.parametrize(
@@ -157,23 +166,24 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
     if extra in ("softcap", "both"):
         kwargs["softcap"] = 2.0
     if extra in ("s_aux", "both"):
-        kwargs["s_aux"] = torch.tensor([0.5, -1.0, 2.0, 6.0])
+        kwargs["s_aux"] = torch.tensor([0.5, -1.0, 2.0, 6.0], device=DEVICE)
     if extra == "narrow":
         v = v[..., :6]
     if extra == "heads":
-        seen = seen.expand(3, 4, -1, -1) & (torch.rand(3, 4, queries, 14) < 0.8)
+        seen = seen.expand(3, 4, -1, -1) & (torch.rand(3, 4, queries, 14) < 0.8).to(DEVICE)
         given = seen
     if extra == "additive":
-        given = torch.zeros(3, 1, queries, 14).masked_fill(~seen, torch.finfo(torch.float32).min)
-        given[2, ..., 3:8] = torch.finfo(torch.float32).min  # this row does not see the span
+        least = torch.finfo(torch.float32).min
+        given = torch.zeros(3, 1, queries, 14, device=DEVICE).masked_fill(~seen, least)
+        given[2, ..., 3:8] = least  # this row does not see the span
         seen = given == 0
     q.requires_grad_(extra == "gradients")
     span, prompt, extras = spans("even", 14), [12] * 3, (kwargs.get("s_aux"), kwargs.get("softcap"))
     with steered(SteeringSpec(span, methods, trace=True, prompt=prompt)) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
     expected, mass = wanted(q.detach(), k, v, seen, span, methods, prompt, 0.25, *extras)
-    assert (out.double() - expected).abs().max() < FLOAT32
-    assert (state.seen[0].double() - mass[..., -1]).abs().max() < FLOAT32
+    assert far(out, expected) < FLOAT32
+    assert far(state.seen[0], mass[..., -1]) < FLOAT32
     if extra == "gradients":
         out.sum().backward()
         assert q.grad.isfinite().all() and q.grad.abs().sum() > 0
@@ -184,7 +194,7 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
 def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     """For scores 70 below or above the others, float32 can hold only the log-odds."""
     q, k = torch.ones(3, 4, queries, 16), torch.randn(3, 2, 14, 16) * 1e-3
-    v = torch.randn(3, 2, 14, 16)
+    q, k, v = (states.to(DEVICE) for states in (q, k, torch.randn(3, 2, 14, 16)))
     k[:, :, 3:8] += toward * 70 / 4
     methods = [(SplitSoftmax(0.01),), (Boost(1e20),), (Pasta(1e-20, None, "scale"),)]
     steering = SteeringSpec(spans("even", 14), methods, trace=True)
@@ -195,8 +205,8 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
         seen = causal(queries, 14)
         expected, mass = wanted(q, k, v, seen, spans("even", 14), methods, [14] * 3, 0.25)
         # scores of 70 have a rounding of 4e-6, times 20 in the exponent
-        assert (out.double() - expected).abs().max() < 10 * FLOAT32
-        assert (state.seen[0].double() - mass[..., -1]).abs().max() < 10 * FLOAT32
+        assert far(out, expected) < 10 * FLOAT32
+        assert far(state.seen[0], mass[..., -1]) < 10 * FLOAT32
     else:
         assert (state.seen[0] > 1 - FLOAT32).all()
 
@@ -215,8 +225,9 @@ def test_neutral_settings_give_unsteered_attention(method, queries):
         traced = SteeringSpec(spans("even", 14), [()] * 3, trace=True)
         with steered(traced):
             read, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
-    assert (out - plain).abs().max() < 1e-6
-    assert torch.equal(read, plain), "reading the mass changes no bit"
+    assert (out - plain).abs().max() < 2e-6
+    if DEVICE.type == "cpu":  # on a GPU, steered steps have a kernel of their own
+        assert torch.equal(read, plain), "reading the mass changes no bit"
 
 
 class Largest(TorchDispatchMode):
@@ -235,9 +246,9 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("softcap", [None, 5.0])
 def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     length = 32768 if softcap is None else 6144
-    q = torch.randn(1, 4, length, 8)
-    k, v = torch.randn(2, 1, 2, length, 8)
-    span = torch.zeros(1, length, dtype=torch.bool)
+    q = torch.randn(1, 4, length, 8, device=DEVICE)
+    k, v = torch.randn(2, 1, 2, length, 8, device=DEVICE)
+    span = torch.zeros(1, length, dtype=torch.bool, device=DEVICE)
     span[0, 5:200], span[0, 90] = True, False
     kwargs = {} if softcap is None else {"softcap": softcap}
     largest = Largest()
@@ -252,7 +263,7 @@ def hugging_face(kind="llama", attention="sdpa", seed=0, **options):
     torch.manual_seed(seed)
     lists = {name: list(v) for name, v in options.items() if isinstance(v, tuple)}
     config = AutoConfig.for_model(kind, **{**SHAPE, **options, **lists})
-    made = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+    made = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval().to(DEVICE)
     for parameter in made.parameters():
         if parameter.ndim > 1:
             parameter.data.mul_(4)
@@ -264,10 +275,10 @@ def prompts(length=20):
     mask, span = torch.ones_like(ids), torch.zeros_like(ids, dtype=torch.bool)
     mask[0, :4] = 0
     span[0, 6:9], span[1, 2:7] = True, True
-    return ids, mask, span
+    return ids.to(DEVICE), mask.to(DEVICE), span.to(DEVICE)
 
 
-ALL = torch.ones(2, 20, dtype=torch.bool)
+ALL = torch.ones(2, 20, dtype=torch.bool, device=DEVICE)
 DEEPSEEK = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4}
 DEEPSEEK |= {"v_head_dim": 8, "n_group": 1, "topk_group": 1, "n_routed_experts": 4, "head_dim": 4}
 DEEPSEEK |= {"num_experts_per_tok": 2, "moe_intermediate_size": 16, "num_key_value_heads": 4}
@@ -298,7 +309,7 @@ def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_not
     steps = torch.stack(done.logits, 1)
     assert [trace.mass.shape for trace in seen.traces] == [(3, 4, 6)] * 2
     with holdfast.steering(model, span, methods) as other:
-        whole = torch.cat([mask, torch.ones(2, 6, dtype=mask.dtype)], 1)
+        whole = torch.cat([mask, mask.new_ones(2, 6)], 1)
         places = (whole.cumsum(-1) - 1).clamp(min=0)
         given = {"attention_mask": whole, "position_ids": places, "use_cache": False}
         full = model(done.sequences, **given).logits

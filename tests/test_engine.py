@@ -6,11 +6,12 @@ import itertools
 import math
 import weakref
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 from oracles import adacad, anchoring, guidance
-from tiny import GPTJ, chat, model, tokenizer
+from tiny import DEVICE, GPTJ, chat, model, tokenizer
 
 import holdfast
 from holdfast import Guidance, PromptStrength, Sampling, SplitSoftmax, Spotlight
@@ -32,11 +33,14 @@ SHAPES = {
 NUCLEI = ((1.0, 0.9), (0.2, 0.5), (3.0, 0.99), (30.0, 1.0))
 
 
+tensor = partial(torch.tensor, device=DEVICE)
+
+
 def greedy_by_hand(tiny, token_ids, count):
     """The simplest loop: forwards the whole text for each token, unsteered and without a cache."""
     ids = list(token_ids)
     for _ in range(count):
-        logits = tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+        logits = tiny.hf_model(tensor([ids]), use_cache=False).logits[0, -1]
         token = int(logits.argmax())
         if token in tiny.stop_ids:
             break
@@ -69,9 +73,9 @@ def test_steered_decoding_in_a_ragged_batch_equals_the_steered_full_forward(kind
     for one, methods, reply in zip(chats, each, replies, strict=True):
         prompt = render(one, tiny.tokenizer)
         ids = list(prompt.token_ids)
-        with holdfast.steering(tiny.hf_model, torch.tensor([prompt.span_mask]), list(methods)):
+        with holdfast.steering(tiny.hf_model, tensor([prompt.span_mask]), list(methods)):
             for _ in range(8):
-                logits = tiny.hf_model(torch.tensor([ids]), use_cache=False).logits
+                logits = tiny.hf_model(tensor([ids]), use_cache=False).logits
                 ids.append(int(logits[0, -1].argmax()))
         expected = ids[len(prompt.token_ids) :]
         spoken = itertools.takewhile(lambda token: token not in tiny.stop_ids, expected)
@@ -161,10 +165,10 @@ def by_hand(tiny, messages, next_logits, count):
 
 
 def last_logits(tiny, ids, methods=(), span=()):
-    held = torch.tensor([list(span) + [False] * (len(ids) - len(span))])
+    held = tensor([list(span) + [False] * (len(ids) - len(span))])
     steering = SteeringSpec(held, [methods]) if methods else None
     with steered(steering), torch.inference_mode():
-        return tiny.hf_model(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
+        return tiny.hf_model(tensor([ids]), use_cache=False).logits[0, -1].double()
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
@@ -315,14 +319,14 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     new = len(kept[1].prompt_ids) - len(first.prompt_ids) - len(first.token_ids) + cut
     assert kept[1].forwarded == new + len(kept[1].token_ids) - (kept[1].stop_reason == "length")
     # The same tokens from scratch: the logits, hence greedy replies and the mass, must be the same.
-    whole = torch.tensor([kept[1].prompt_ids + kept[1].token_ids])
+    whole = tensor([kept[1].prompt_ids + kept[1].token_ids])
     held = render(messages, tiny.tokenizer).span_mask
-    span = torch.tensor([[*held, *[False] * (whole.shape[1] - len(held))]])
+    span = tensor([[*held, *[False] * (whole.shape[1] - len(held))]])
     last = len(kept[1].prompt_ids) + 3
     steering = SteeringSpec(span[:, :last], [()], trace=True)
     with steered(steering) as state, torch.inference_mode():
         tiny.hf_model(whole[:, :last], use_cache=False)
-    seen = torch.stack([layer[0] for layer in state.seen])
+    seen = torch.stack([layer[0] for layer in state.seen]).cpu()
     assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
 
 

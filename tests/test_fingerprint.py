@@ -5,7 +5,7 @@ from dataclasses import replace
 import peft
 import pytest
 import torch
-from tiny import chat
+from tiny import DEVICE, chat
 
 import holdfast
 from holdfast.common.sampling import Sampling
@@ -102,9 +102,9 @@ def test_using_a_model_changes_nothing(model):
     for method in ("none", "boost:factor=2", "guidance:scale=2", "hold"):
         model.generate(CHAT, method, sampling=GREEDY)
     model.score(CHAT, ["Oui."])
-    model.hf_model(torch.ones(1, 4, dtype=torch.long))
+    model.hf_model(torch.ones(1, 4, dtype=torch.long, device=DEVICE))
     with holdfast.steering(model.hf_model, torch.ones(1, 4, dtype=torch.bool), ["boost:factor=2"]):
-        model.hf_model(torch.ones(1, 4, dtype=torch.long))
+        model.hf_model(torch.ones(1, 4, dtype=torch.long, device=DEVICE))
     assert model.fingerprint == before == replace(model, batch_size=2).fingerprint
 
 

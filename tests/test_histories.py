@@ -6,7 +6,7 @@ from dataclasses import replace
 import oracles
 import pytest
 import torch
-from tiny import chat, model
+from tiny import DEVICE, chat, model
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
@@ -95,7 +95,7 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
                     held = [*span, *[False] * len(reply_ids)][: place + 1]
                     said = [column >= len(prompt_ids) for column in range(place + 1)]
                     weights = oracles.pasta(weights, held, said, alpha, generated == "scale")
-                weights = torch.tensor(weights, dtype=query.dtype)
+                weights = torch.tensor(weights, dtype=query.dtype, device=DEVICE)
                 output[0, head, place] = weights @ value[0, head, : place + 1]
         return output.transpose(1, 2), None
 
@@ -103,7 +103,8 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, alpha, generated):
     AttentionMaskInterface.register("oracle_pasta", eager_mask)
     literal = copy.deepcopy(tiny.hf_model)
     literal.set_attn_implementation("oracle_pasta")
-    logits = literal(torch.tensor([[*prompt_ids, *reply_ids]]), use_cache=False).logits[0]
+    read = torch.tensor([[*prompt_ids, *reply_ids]], device=DEVICE)
+    logits = literal(read, use_cache=False).logits[0].cpu()
     chances = logits[len(prompt_ids) - 1 : -1].log_softmax(-1)
     return float(chances.gather(-1, torch.tensor(reply_ids)[:, None]).sum())
 

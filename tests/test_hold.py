@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from test_scheduler import LONG, Broken
-from tiny import chat, model
+from tiny import DEVICE, chat, model
 
 import holdfast
 from holdfast import Boost, Hold, Request, Sampling, Spotlight
@@ -210,7 +210,8 @@ def test_rehearsed_methods_steer_a_block():
     methods = tiny.rehearse(TALK, [Hold()])
     assert methods == (Hold().resolve(first_masses(tiny, per_token=True)),)
     prompt = render(TALK, tiny.tokenizer)
-    ids, span = torch.tensor([prompt.token_ids]), torch.tensor([prompt.span_mask])
+    ids = torch.tensor([prompt.token_ids], device=DEVICE)
+    span = torch.tensor([prompt.span_mask], device=DEVICE)
     with holdfast.steering(tiny.hf_model, span, methods):
         logits = tiny.hf_model(ids).logits[0, -1]
     wanted = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids

@@ -255,7 +255,7 @@ def test_a_model_that_does_not_fit_is_refused(folder, monkeypatch):
 
     with monkeypatch.context() as moving:
         moving.setattr(transformers.PreTrainedModel, "to", full)
-        said = refusal(folder)
+        said = refusal(folder, device="cpu")
         assert "out of memory" in said and "cpu" in said and str(folder) in said
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", full)
     assert "out of memory" in refusal(folder, device_map="auto")
@@ -295,7 +295,9 @@ def test_weights_go_straight_to_the_requested_device(monkeypatch):
     accelerator = torch.device("cuda", 0)
     monkeypatch.setattr(loading, "_find_device", lambda device: accelerator)
     asked = placement_of("cuda:0", None, None)
-    assert asked.options() == {"dtype": "auto", "device_map": {"": accelerator}}
+    assert asked.options() == {"dtype": None, "device_map": {"": accelerator}}
+    for parameters, dtype in ((10**6, torch.float32), (10**9, "auto")):
+        assert asked.of_size(parameters, "it").dtype == dtype
     monkeypatch.setattr(loading, "_has_accelerate", lambda: False)
     assert placement_of("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
 
@@ -343,7 +345,7 @@ def test_a_batch_size_is_a_whole_number_from_1(size):
 
 def test_a_large_model_on_the_cpu_has_smaller_batches(folder, monkeypatch):
     monkeypatch.setattr("holdfast.models.loading._LARGE", 0)
-    assert load(str(folder), dtype="float32").batch_size == 48
+    assert load(str(folder), "cpu", "float32").batch_size == 48
 
 
 @pytest.mark.parametrize(

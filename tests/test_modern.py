@@ -59,7 +59,7 @@ STATES = {
     "bamba": {"attn_layer_indices": (1,), **MAMBA},
     "falcon_h1": {"mamba_d_ssm": 96, **MAMBA},
     "jamba": {**JAMBA, "num_experts_per_tok": 1, "experts_implementation": "eager"},
-    "mamba2": {"num_heads": 8, "state_size": 8, "n_groups": 1, "chunk_size": 16},
+    "mamba2": {"num_heads": 8, "head_dim": 12, "state_size": 8, "n_groups": 1, "chunk_size": 16},
     "mamba": {"state_size": 8},
 }
 # with layers of the first Mamba, whose passes of several tokens do not read a state

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny import chat, model
+from tiny import DEVICE, chat, model
 
 from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
 from holdfast.attention import SteeringSpec, steered
@@ -36,13 +36,13 @@ REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "mus
 
 def plain_logits(tiny, prompt_ids, span, reply, given=()):
     """float64 [token, vocabulary] after the prompt and each token of a reply, in one plain pass."""
-    whole = torch.tensor([tuple(prompt_ids) + tuple(reply)])
+    whole = torch.tensor([tuple(prompt_ids) + tuple(reply)], device=DEVICE)
     shifts = methods.of_kind(given, methods.Kind.LOG_ODDS) if any(span) else ()
-    held = torch.tensor([tuple(span) + (False,) * len(reply)])
+    held = torch.tensor([tuple(span) + (False,) * len(reply)], device=DEVICE)
     steering = SteeringSpec(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
     with torch.inference_mode(), steered(steering):
         logits = tiny.hf_model(input_ids=whole, use_cache=False).logits
-    return logits[0, len(prompt_ids) - 1 :].double()
+    return logits[0, len(prompt_ids) - 1 :].double().cpu()
 
 
 def read_plainly(tiny, messages, given, reply, seed=0):

@@ -7,7 +7,7 @@ cache.
 import pytest
 import torch
 from fitted_files import METHODS, write_for
-from tiny import chat, model
+from tiny import DEVICE, chat, model
 
 import holdfast
 from holdfast import methods
@@ -72,8 +72,8 @@ def rendered(own, talk) -> Stream:
 
 def eager_logits(own, stream: Stream, method, reply=()) -> torch.Tensor:
     """The logits of every token of one row, by plain hooks on modules that are named here."""
-    hf, ids = own.hf_model, torch.tensor([[*stream.token_ids, *reply]])
-    span = torch.zeros(ids.shape[1], dtype=torch.bool)
+    hf, ids = own.hf_model, torch.tensor([[*stream.token_ids, *reply]], device=DEVICE)
+    span = torch.zeros_like(ids[0], dtype=torch.bool)
     span[: len(stream.span)] = torch.tensor(stream.span)
     handles, start = [], len(stream.token_ids) if getattr(method, "reply_only", False) else 0
 
@@ -191,7 +191,7 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
         start = len(stream.token_ids) - 1
         drawn = logits[start : start + len(tokens)]
         best = drawn.amax(-1)
-        chosen = drawn.gather(-1, torch.tensor(tokens)[:, None])[:, 0]
+        chosen = drawn.gather(-1, torch.tensor(tokens, device=DEVICE)[:, None])[:, 0]
         assert float((best - chosen).max()) <= 1e-3 * float(best.abs().max()), mine
     assert len({reply.token_ids for reply in together}) > 3
 
@@ -244,7 +244,7 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
     chosen = steerer(own, tmp_path, method)
     streams = [rendered(own, talk) for talk in TALKS]
     width = max(len(stream.token_ids) for stream in streams)
-    ids, mask, span = (torch.zeros(2, width, dtype=torch.long) for _ in range(3))
+    ids, mask, span = torch.zeros(3, 2, width, dtype=torch.long, device=DEVICE)
     for row, stream in enumerate(streams):
         count = len(stream.token_ids)
         place = slice(width - count, width) if side == "left" else slice(0, count)
@@ -265,7 +265,7 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
 def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
     own = made("llama")
     stream = rendered(own, TALKS[0])
-    ids, span = torch.tensor([stream.token_ids]), torch.tensor([stream.span])
+    ids, span = (torch.tensor([each], device=DEVICE) for each in (stream.token_ids, stream.span))
     for name in METHODS:
         chosen = steerer(own, tmp_path, name)
         with holdfast.steering(own.hf_model, span, chosen):

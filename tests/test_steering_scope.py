@@ -18,7 +18,7 @@ import torch
 import transformers
 from test_attention import hugging_face, prompts
 from test_modern import STATES
-from tiny import GPTJ, SHAPE, chat, model, tokenizer
+from tiny import DEVICE, GPTJ, SHAPE, chat, model, tokenizer
 from transformers import AutoConfig, AutoModel, DynamicCache
 
 import holdfast
@@ -620,16 +620,20 @@ def by_the_formula(monkeypatch, file, span, exponent=0.3):
 def test_cross_attention_is_never_steered(monkeypatch):
     ids, _, span = prompts()
     gpt2 = hugging_face("gpt2", "eager", n_embd=48, n_layer=3, n_head=4, add_cross_attention=True)
-    image = transformers.MllamaForCausalLM._from_config(
-        transformers.MllamaTextConfig(
-            **SHAPE,
-            cross_attention_layers=[1],
-            rope_parameters={"rope_type": "default", "rope_theta": 1e4},
-        ),
-        attn_implementation="eager",
-    ).eval()
+    image = (
+        transformers.MllamaForCausalLM._from_config(
+            transformers.MllamaTextConfig(
+                **SHAPE,
+                cross_attention_layers=[1],
+                rope_parameters={"rope_type": "default", "rope_theta": 1e4},
+            ),
+            attn_implementation="eager",
+        )
+        .to(DEVICE)
+        .eval()
+    )
     torch.manual_seed(2)
-    states = torch.randn(2, 20, 48)
+    states = torch.randn(2, 20, 48).to(DEVICE)
     with torch.no_grad():
         for parameter in image.parameters():
             parameter.mul_(4 if parameter.ndim > 1 else 1)

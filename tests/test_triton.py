@@ -1,5 +1,5 @@
-"""The Triton kernel of the vLLM plug-in against the formula, in a process whose environment selects
-Triton's interpreter, or not, before transformers imports Triton.
+"""The Triton kernels against the formulas, in a process whose environment selects Triton's
+interpreter, or not, before transformers imports Triton.
 """
 
 import os
@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-HERE = Path(__file__).parent
-CASES = HERE / "vllm_kernel_cases.py"
+CASES = [Path(__file__).parent / name for name in ("step_kernel_cases.py", "vllm_kernel_cases.py")]
 
 
 def run(*arguments: str | Path, **environment: str) -> str:
@@ -24,13 +23,14 @@ def run(*arguments: str | Path, **environment: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_kernel_matches_the_formula_in_the_interpreter():
+@pytest.mark.parametrize("cases", CASES, ids=lambda path: path.stem)
+def test_the_kernels_match_the_formulas_in_the_interpreter(cases):
     interpreted = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    printed = run("-m", "pytest", "-p", "no:cacheprovider", CASES, **interpreted)
+    printed = run("-m", "pytest", "-p", "no:cacheprovider", cases, **interpreted)
     assert " passed" in printed and "skipped" not in printed
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-def test_the_kernel_matches_the_formula_on_a_gpu():
-    printed = run("-m", "pytest", "-p", "no:cacheprovider", CASES, TRITON_INTERPRET="0")
+def test_the_kernels_match_the_formulas_on_a_gpu():
+    printed = run("-m", "pytest", "-p", "no:cacheprovider", *CASES, TRITON_INTERPRET="0")
     assert " passed" in printed and "skipped" not in printed

@@ -11,6 +11,7 @@ from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
 
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
 TEMPLATE = (
     "<s>{% for m in messages %}{{ {'system': '<sys>', 'user': '<user>', 'assistant':"
@@ -41,7 +42,7 @@ SHAPE = {
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
-    "head_dim": 12,
+    "head_dim": 12 if DEVICE.type == "cpu" else 16,  # a GPU's kernels take multiples of 8
     "max_position_embeddings": 512,
     "vocab_size": 400,
     "eos_token_id": 5,
@@ -86,7 +87,7 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     torch.manual_seed(seed)
     lists = {k: list(v) for k, v in options.items() if isinstance(v, tuple)}
     config = AutoConfig.for_model(kind, **{**SHAPE, **options, **lists})
-    hf = AutoModelForCausalLM.from_config(config).eval()
+    hf = AutoModelForCausalLM.from_config(config).eval().to(DEVICE)
     steerable = install(hf)
     with torch.no_grad():
         for parameter in hf.parameters():

@@ -9,8 +9,9 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from holdfast_vllm.gpu_table import KernelTable, moved
 from holdfast_vllm.kernel import Queries, move, queries_of
+
+from holdfast.attention.gpu_table import KernelTable, moved
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 TOLERANCE = {torch.float32: 3e-6, torch.bfloat16: 3e-2}

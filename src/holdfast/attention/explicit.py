@@ -179,10 +179,8 @@ def _uniform_at(
 
 def _softmax(scores: Tensor, sink: Tensor | None) -> Tensor:
     """Weights of the keys; those of a query that sees nothing are 0."""
-    if sink is None and scores.requires_grad:  # the gradients of such a query are 0 too
+    if sink is None:  # the gradients of such a query are 0 too
         fully_masked = (scores == -torch.inf).all(-1, keepdim=True)
         return scores.masked_fill(fully_masked, 0.0).softmax(-1).masked_fill(fully_masked, 0.0)
-    if sink is None:
-        return scores.softmax(-1).nan_to_num(0.0)
     sink = sink.to(scores.dtype)[..., None].expand(*scores.shape[:-1], 1)
     return torch.cat([scores, sink], -1).softmax(-1)[..., :-1]

@@ -25,7 +25,7 @@ from holdfast.attention.blocks import pass_in
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.extent import Starts, additive
 from holdfast.attention.kernels import LayerInputs, attend, is_fused
-from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one
+from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one, step_kernel
 from holdfast.attention.steering import PASS, Pass, PassState
 from holdfast.errors import ModelError
 
@@ -67,8 +67,10 @@ def holdfast_attention(
     steers = state is not None and (state.spec.trace or state.spec.touches(layer))
     if extras is None and not steers:
         ours = current is not None and current.model is None  # a pass of the engine, not of a block
-        if ours and _shares_keys(query, key, value, attention_mask):
+        if ours and _attends_faster(query, key, value, attention_mask):
             inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
+            if (kernel := step_kernel(query)) is not None:
+                return kernel.attend_step(inputs, None, None, False)[0].transpose(1, 2), None
             mask = None if inputs.mask is None else additive(inputs.mask, query.dtype)
             if query.shape[2] == 1:
                 return attend_one(inputs, mask)[0].transpose(1, 2).contiguous(), None
@@ -95,16 +97,21 @@ def holdfast_attention(
     return output.transpose(1, 2).contiguous(), None
 
 
-def _shares_keys(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    """Whether heads share keys on a CPU, where SDPA repeats the keys for every head, and a step
-    takes six times as long as with keys that are read once.
+def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    """Whether SDPA would be slower than our kernels: on a CPU, if heads share keys, which it
+    repeats for every head; on a GPU, in steps, since it repeats them there under a mask, and
+    otherwise may plan a kernel anew for each number of keys.
     """
-    if query.device.type != "cpu" or query.shape[1] == key.shape[1]:
+    step, on_cpu = query.shape[2] == 1, query.device.type == "cpu"
+    if on_cpu and query.shape[1] == key.shape[1]:
         return False
     if isinstance(mask, Tensor):
-        small = query.shape[2] == 1 or mask.numel() <= LARGEST_MASK
-        return mask.ndim == 4 and mask.shape[1] == 1 and small and is_fused(query, key, value)
-    return mask is None and query.shape[2] == 1 and is_fused(query, key, value)
+        small = step or (on_cpu and mask.numel() <= LARGEST_MASK)
+        if mask.ndim != 4 or mask.shape[1] != 1 or not small:
+            return False
+    elif mask is not None or not step:
+        return False
+    return is_fused(query, key, value) and (on_cpu or step_kernel(query) is not None)
 
 
 def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:

@@ -2,7 +2,8 @@
 """Steered attention by fused kernels that return log-sum-exps: no score matrix is stored.
 
 A single query per row attends to each group of keys separately, and the outputs are merged by the
-moved mass. If methods only add to the log-odds, the bias is added to the scores in one call.
+moved mass. If methods only add to the log-odds, the bias is added to the scores in one call. On a
+GPU, one kernel does all of it (`gpu_step.py`).
 
 Several queries attend to all keys as usual and, on the heads that are moved, to the span again.
 Their output is moved to that of the span: with pi the mass on the span and pi' the moved mass,
@@ -16,9 +17,13 @@ separately instead, and no score is computed twice. Nothing here reads back from
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +33,7 @@ from holdfast.attention.extent import KeyGroup, KeyRange, additive, masked_part,
 from holdfast.attention.kernels import LayerInputs, attend
 from holdfast.attention.rules import LogOddsRule
 from holdfast.attention.steering import PassState
+from holdfast.errors import cut
 from holdfast.methods.table import LayerTable
 
 # Queries per block when outputs are merged, so that a block stays in the processor's caches.
@@ -40,14 +46,54 @@ _SURE = -1e-7  # log of the largest mass distinguished from 1: beyond it, out_sp
 
 def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """The steered output, [B, H, Q, D]; None if the unsteered one will do."""
-    if not state.spec.touches(layer):
-        return _read_one(state, inputs) if inputs.query.shape[2] == 1 else None
+    touches = state.spec.touches(layer)
     if inputs.query.shape[2] > 1:
-        return move_several(state, layer, inputs)
-    return _move_one(state, layer, inputs)
+        return move_several(state, layer, inputs) if touches else None
+    if (kernel := step_kernel(inputs.query)) is not None:
+        rule = _rule(state, layer, inputs) if touches else None
+        if rule is None or isinstance(rule, LayerTable):
+            return _step_in_one(kernel, state, rule, inputs)
+    return _move_one(state, layer, inputs) if touches else _read_one(state, inputs)
 
 
 # One query per row
+
+
+def step_kernel(query: Tensor) -> ModuleType | None:
+    """The module `gpu_step`, if its kernel takes these queries, which `is_fused` does."""
+    return _step_kernel(query.device) if query.device.type == "cuda" else None
+
+
+@lru_cache
+def _step_kernel(device: torch.device) -> ModuleType | None:
+    try:
+        from holdfast.attention import gpu_step
+
+        return gpu_step if gpu_step.runs_on(device) else None
+    except Exception as error:  # no Triton, or no compiler that it can use
+        reason = cut(f"{type(error).__name__}: {error}", 200)
+        warnings.warn(
+            f"Triton cannot be used ({reason}), so decode steps on {device} are slower.",
+            stacklevel=2,
+        )
+        return None
+
+
+def _rule(state: PassState, layer: int, inputs: LayerInputs) -> LogOddsRule:
+    rows, heads = inputs.query.shape[:2]
+    return state.spec.rule(rows, layer, heads, inputs.query.dtype)
+
+
+def _step_in_one(
+    kernel: ModuleType, state: PassState, table: LayerTable | None, inputs: LayerInputs
+) -> Tensor:
+    """Attention of one query per row on a GPU, in one kernel; without a table, only traced."""
+    columns = state.plans.get("columns", inputs.size, None, lambda: _columns(kernel, state, inputs))
+    output: Tensor
+    output, mass = kernel.attend_step(inputs, columns, table, state.spec.trace)
+    if state.spec.trace:
+        state.note(mass)
+    return output
 
 
 def attend_one(inputs: LayerInputs, bias: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -70,10 +116,15 @@ class StepPlan:
     unseen: Tensor | None
 
 
+def _columns(kernel: ModuleType, state: PassState, inputs: LayerInputs) -> Any:
+    spec, first = state.spec, state.first_column(inputs.key.shape[2])
+    copies = spec.copies_of(inputs.query.shape[0])
+    return kernel.SpanColumns(spec.span.contiguous(), spec.included_from, first, copies)
+
+
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Steered attention of one query per row, [B, H, 1, D]; None if there is nothing to move."""
-    rows, heads = inputs.query.shape[:2]
-    rule = state.spec.rule(rows, layer, heads, inputs.query.dtype)
+    rule = _rule(state, layer, inputs)
     if isinstance(rule, LayerTable) and rule.only_adds and not state.spec.trace:
         return _step_by_bias(state, rule, inputs)
     plan = _plan(state, inputs)
@@ -214,12 +265,14 @@ class Block:
 
 def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Steered attention of several queries per row, [B, H, Q, D]; None if nothing is to move."""
-    rows, count, queries, _ = inputs.query.shape
-    heads, groups = state.spec.heads(layer), state.groups(inputs.key.shape[2])
+    queries = inputs.query.shape[2]
+    groups = state.groups(inputs.key.shape[2])
+    # on a GPU, the calls for each group of heads take longer than moving those that stay by nothing
+    heads = state.spec.heads(layer) if inputs.query.device.type == "cpu" else None
     span = groups.span
     if span is None or groups.rest is None:
         return None
-    rule = state.spec.rule(rows, layer, count, inputs.query.dtype)
+    rule = _rule(state, layer, inputs)
     whole_prompt = inputs.mask is None and inputs.causal and span.stop < queries
     if whole_prompt and span.uniform and heads is None:
         return _apart(rule, inputs, span)

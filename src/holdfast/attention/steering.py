@@ -101,6 +101,15 @@ class SteeringSpec:
         return starts[:, None], includes[:, None]
 
     @cached_property
+    def included_from(self) -> Tensor:
+        """Per row, the first generated column that counts as its span, int64 [row], on the device;
+        a column that no row reaches if none does.
+        """
+        every = zip(self.prompts, self.includes, strict=True)
+        starts = [start if included else 2**40 for start, included in every]
+        return torch.tensor(starts).to(self.span.device, non_blocking=True)
+
+    @cached_property
     def _in_family(self) -> bool:
         return all(table_row(row) is not None for row in set(self.rows))
 

@@ -47,14 +47,14 @@ class GGUF:
         return frozenset(token for key in keys if (token := self.value(key)) is not None)
 
     @property
-    def dtype(self) -> torch.dtype:
-        """The file's own dtype; float32 if it is quantised."""
+    def dtype(self) -> torch.dtype | None:
+        """The file's own dtype; None if it is quantised."""
         import torch
 
         types = {tensor.tensor_type.name for tensor in self.header.tensors}
         floats = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
         if not types <= floats.keys():
-            return torch.float32
+            return None
         return next(dtype for name, dtype in floats.items() if name in types)
 
     def size_line(self, dtype: torch.dtype) -> str:

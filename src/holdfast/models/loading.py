@@ -47,7 +47,14 @@ class Placement:
     device: torch.device | None  # the one they are moved to; None if the map decides
     # as transformers takes it; None if they are read on the CPU first
     device_map: DeviceMap | None
-    dtype: torch.dtype | str | None  # "auto": the checkpoint's; None: by size and processor
+    dtype: torch.dtype | str | None  # "auto": the checkpoint's; None: by size and device
+
+    @property
+    def on_cpu(self) -> bool:
+        if self.device is not None:
+            return self.device.type == "cpu"
+        assert self.device_map is not None
+        return _on_cpu(self.device_map)
 
     def options(self) -> dict[str, Any]:
         mapped = {} if self.device_map is None else {"device_map": self.device_map}
@@ -55,16 +62,21 @@ class Placement:
 
     def of_gguf(self, gguf: GGUF) -> Placement:
         """The placement for a GGUF file, whose size is reported."""
-        dtype = self.dtype if isinstance(self.dtype, torch.dtype) else gguf.dtype  # it was "auto"
+        dtype = self.dtype
+        if not isinstance(dtype, torch.dtype):  # it is "auto"
+            narrow = torch.cuda.is_available() and torch.cuda.is_bf16_supported(False)
+            dtype = gguf.dtype or (torch.bfloat16 if narrow else torch.float32)
         warnings.warn(gguf.size_line(dtype), stacklevel=5)  # the line that calls `load`
         return replace(self, dtype=dtype)
 
     def of_size(self, parameters: int, name: str) -> Placement:
-        """The placement with a dtype chosen by model size and processor, if none is given."""
+        """The placement with a dtype chosen by model size and device, if none is given."""
         if self.dtype is not None:
             return self
         if parameters <= _LARGE:
             return replace(self, dtype=torch.float32)
+        if not self.on_cpu:
+            return replace(self, dtype="auto")
         dtype, why = torch.float32, "has no bfloat16 instructions, so that would be slower"
         if multiplies_bfloat16():
             dtype, why = (
@@ -101,10 +113,9 @@ def placement_of(
     wanted = _read_dtype(dtype)
     if device_map is None:
         chosen = _find_device(device)
-        usual = None if chosen.type == "cpu" else "auto"
         # straight to the device if possible, without a copy on the CPU
         direct = chosen.type != "cpu" and _has_accelerate()
-        return Placement(chosen, {"": chosen} if direct else None, wanted or usual)
+        return Placement(chosen, {"": chosen} if direct else None, wanted)
     if device is not None:
         raise UsageError(
             f"A model has a device or a device map, not both ({device!r} and {device_map!r}); leave"
@@ -117,8 +128,7 @@ def placement_of(
             f"The device map {device_map!r} needs accelerate, which is not installed; run `pip"
             " install accelerate`, or give one device."
         )
-    usual = None if _on_cpu(device_map) else "auto"
-    return Placement(None, device_map, wanted or usual)
+    return Placement(None, device_map, wanted)
 
 
 def _read_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
@@ -182,9 +192,10 @@ def load(
             hub, or "smollm2" and "gemma-3-270m" after `python -m holdfast.models.install`.
         device: where it runs; None takes CUDA if available. Weights are read straight to it if
             accelerate is installed.
-        dtype: "float16", "bfloat16", "float32" or "float64". None or "auto" on the CPU: bfloat16
-            for models of more than 50 million parameters if the processor has instructions for it,
-            else float32; elsewhere the checkpoint's own, or float32 for a quantised GGUF.
+        dtype: "float16", "bfloat16", "float32" or "float64". None or "auto": float32 for models of
+            up to 50 million parameters. Larger ones on the CPU: bfloat16 if the processor has
+            instructions for it, else float32; on a GPU the checkpoint's own, or bfloat16 for a
+            quantised GGUF if the GPU has it.
         device_map: in place of a device, "auto" or another map of transformers, for models that
             do not fit on one device; needs accelerate. On several devices a model runs one row at a
             time and its attention is not steered.

@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast_vllm.gpu_table import KernelTable, moved, padded_size, product, sigmoid
+from holdfast.attention.gpu_table import KernelTable, moved, padded_size, product, sigmoid
 
 _LOG2E = 1.4426950408889634
 _NOWHERE = 2**30  # a column beyond every context

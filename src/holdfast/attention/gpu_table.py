@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_LEAST = tl.constexpr(1e-37)  # keeps logarithms finite; sigmoid(-log(1e-37)) is 1 in float32
+_TINY = tl.constexpr(1e-37)  # keeps logarithms finite; sigmoid(-log(1e-37)) is 1 in float32
 _SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) equals -exp(-x) in float32
 
 
@@ -67,10 +67,10 @@ def moved(log_odds, bias, exponent, floor):
     log1p = 2.0 * z * (1.0 + zz * (1.0 / 3 + zz * (1.0 / 5 + zz * series)))
     a = exponent * (tl.maximum(-shifted, 0.0) + log1p)
     expm1 = a * (1 + a / 2 * (1 + a / 3 * (1 + a / 4 * (1 + a / 5 * (1 + a / 6 * (1 + a / 7))))))
-    near = -tl.log(tl.maximum(expm1, _LEAST))
+    near = -tl.log(tl.maximum(expm1, _TINY))
     far = -a - tl.log(tl.maximum(1.0 - tl.exp(-a), 0.25))  # 0.25 only where `near` is taken
     raised = tl.where(a < 0.5, near, far)
-    raised = tl.where(shifted > _SURE, shifted - tl.log(tl.maximum(exponent, _LEAST)), raised)
+    raised = tl.where(shifted > _SURE, shifted - tl.log(tl.maximum(exponent, _TINY)), raised)
     raised = tl.where(exponent == 1.0, shifted, raised)
     return tl.maximum(raised, floor)
 

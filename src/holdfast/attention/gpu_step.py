@@ -1,0 +1,335 @@
+# mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator"
+"""A decode step of steered attention on a GPU, in one Triton kernel per layer.
+
+PyTorch takes a dozen launches to attend to two groups of keys and to merge the outputs, and a
+decode step on a GPU mostly waits for launches. This kernel reads each key once, and keeps the
+output and the log-sum-exp of both groups. Keys that heads share are not copied. If there are too
+few rows and heads to fill the GPU, the keys of each row are divided among several programs, and a
+second kernel joins their parts.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from holdfast.attention.extent import Starts
+from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
+from holdfast.attention.kernels import LayerInputs
+from holdfast.methods.table import LayerTable
+
+_LOG2E = 1.4426950408889634
+_PROGRAMS = 256  # programs that fill a GPU
+_MIN_KEYS = 256  # keys that are worth a program of their own
+# of a part: maximum and sum of both groups, and the sum of the span's own keys; outputs follow
+_NUMBERS = tl.constexpr(5)
+_INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
+
+
+@dataclass(frozen=True)
+class SpanColumns:
+    """Which keys of a pass are the span's.
+
+    Args:
+        span: bool [row, column]; columns behind the last are not in it.
+        generated: int64 [row], the first generated column that counts as the row's span, or one
+            that no row reaches.
+        first: the column of the first key.
+        copies: rows of the pass for each row of the span.
+    """
+
+    span: Tensor
+    generated: Tensor
+    first: int | Starts
+    copies: int
+
+
+def runs_on(device: torch.device) -> bool:
+    """Whether the kernel runs there: older GPUs lack its instructions for bfloat16. Raises what
+    Triton raises if it cannot compile.
+    """
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
+    states = torch.zeros(1, 1, 1, 16, device=device)
+    attend_step(LayerInputs(states, states, states, None, False, 1.0), None, None, False)
+    return True
+
+
+def attend_step(
+    inputs: LayerInputs, columns: SpanColumns | None, table: LayerTable | None, traced: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Attention of one query per row.
+
+    Args:
+        inputs: of size [B, H, 1, D] and [B, G, K, D], float32 or narrower.
+        columns: which keys are the span; None for attention without one.
+        table: float32 numbers of B rows; None moves nothing.
+        traced: whether the mass is wanted.
+
+    Returns:
+        The output [B, H, 1, D], and the mass on the span without generated tokens, float32 [B, H].
+    """
+    query, key, value, mask = inputs.query.contiguous(), inputs.key, inputs.value, inputs.mask
+    rows, heads, _, size = query.shape
+    groups, keys = key.shape[1:3]
+    if mask is not None:
+        mask = (mask.view(torch.uint8) if mask.dtype == torch.bool else mask).contiguous()
+    block_size = padded_size(size)
+    block_keys = 64 if size <= 128 else 32
+    parts = max(1, min(_PROGRAMS // (rows * groups), keys // _MIN_KEYS))
+    part_keys = -(-keys // (parts * block_keys)) * block_keys
+    parts = -(-keys // part_keys)
+    output = torch.empty(rows, 1, heads, size, dtype=query.dtype, device=query.device)
+    mass = partial = None
+    if traced:
+        mass = torch.empty(rows, heads, device=query.device)
+    if parts > 1:
+        shape = rows, heads, parts, _NUMBERS.value + 2 * block_size
+        partial = torch.empty(shape, device=query.device)
+    numbers, each_head = None, False
+    if table is not None:
+        numbers, each_head = table.numbers, table.numbers.shape[2] > 1
+    entries = 0 if numbers is None else numbers[0].numel()
+    shared = (numbers, output, mass, partial, parts, entries, each_head, heads, size, block_size)
+    with torch.cuda.device_of(query):  # Triton launches on the current device
+        _attend[(rows, groups, parts)](
+            query,
+            key,
+            value,
+            mask,
+            None if columns is None else columns.span.view(torch.uint8),
+            None if columns is None else columns.generated,
+            columns.first.on_device if columns and isinstance(columns.first, Starts) else None,
+            columns.first if columns and isinstance(columns.first, int) else 0,
+            0 if columns is None else columns.span.shape[1],
+            1 if columns is None else columns.copies,
+            0 if mask is None or mask.shape[0] == 1 else keys,
+            inputs.scaling * _LOG2E,
+            keys,
+            part_keys,
+            *key.stride()[:3],
+            *value.stride()[:3],
+            *shared,
+            heads // groups,
+            max(16, triton.next_power_of_2(heads // groups)),
+            block_keys,
+        )
+        if partial is not None:
+            _join[(rows, heads)](*shared)
+    return output.transpose(1, 2), mass
+
+
+_VARYING = ["first", "width", "copies", "mask_row", "keys", "part_keys", "parts", "entries"]
+
+
+@triton.jit(do_not_specialize=_VARYING)
+def _attend(
+    query,
+    key,
+    value,
+    mask,
+    span,
+    generated,
+    starts,
+    first,
+    width,
+    copies,
+    mask_row,
+    scaling,
+    keys,
+    part_keys,
+    key_row,
+    key_group,
+    key_token,
+    value_row,
+    value_group,
+    value_token,
+    numbers,
+    output,
+    mass,
+    partial,
+    parts,
+    entries,
+    EACH_HEAD: tl.constexpr,
+    HEADS: tl.constexpr,
+    SIZE: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+    REPEATS: tl.constexpr,
+    LINES: tl.constexpr,
+    BLOCK_KEYS: tl.constexpr,
+):
+    """Some keys of a row, for the heads that share them: a line per head."""
+    row = tl.program_id(0).to(tl.int64)
+    group = tl.program_id(1)
+    part = tl.program_id(2)
+    line = tl.arange(0, LINES)
+    head = group * REPEATS + line
+    there = line < REPEATS
+    within = tl.arange(0, BLOCK_SIZE)
+    inside = there[:, None] & (within < SIZE)[None, :]
+    q = tl.load(
+        query + (row * HEADS + head[:, None]) * SIZE + within[None, :], mask=inside, other=0.0
+    )
+    key += row * key_row + group * key_group
+    value += row * value_row + group * value_group
+    if span is not None:
+        span_row = row // copies  # of the span
+        generated_from = tl.load(generated + span_row)
+        if starts is not None:
+            first = tl.load(starts + span_row)
+    rest_top = tl.full((LINES,), -float("inf"), tl.float32)
+    span_top = tl.full((LINES,), -float("inf"), tl.float32)
+    rest_sum = tl.zeros((LINES,), tl.float32)
+    span_sum = tl.zeros((LINES,), tl.float32)
+    proper = tl.zeros((LINES,), tl.float32)
+    rest_out = tl.zeros((LINES, BLOCK_SIZE), tl.float32)
+    span_out = tl.zeros((LINES, BLOCK_SIZE), tl.float32)
+    end = tl.minimum((part + 1) * part_keys, keys)
+    for begin in range(part * part_keys, end, BLOCK_KEYS):
+        index = (begin + tl.arange(0, BLOCK_KEYS)).to(tl.int64)
+        seen = index < end
+        sizes = seen[:, None] & (within < SIZE)[None, :]
+        k = tl.load(key + index[:, None] * key_token + within[None, :], mask=sizes, other=0.0)
+        v = tl.load(value + index[:, None] * value_token + within[None, :], mask=sizes, other=0.0)
+        nothing = tl.zeros((LINES, BLOCK_KEYS), tl.float32)
+        scores = product(q, tl.trans(k), nothing, _INTERPRETED) * scaling
+        if mask is not None:
+            given = tl.load(mask + row * mask_row + index, mask=seen, other=0)
+            if mask.dtype.element_ty == tl.uint8:
+                seen = seen & (given != 0)
+            else:
+                given = given.to(tl.float32)
+                seen = seen & (given > -3e4)  # hidden: -inf, or the least number of a dtype
+                scores += tl.where(seen, given, 0.0)[None, :] * 1.4426950408889634
+        others = seen
+        if span is not None:
+            column = index + first
+            in_span = tl.load(
+                span + span_row * width + column, mask=seen & (column < width), other=0
+            )
+            in_span = seen & (in_span != 0)
+            member = in_span | (seen & (column >= generated_from))
+            others = seen & (member == 0)
+            mine = tl.where(member[None, :], scores, -float("inf"))
+            span_top, decay, p = _raised(span_top, mine)
+            span_sum = span_sum * decay + tl.sum(p, 1)
+            proper = proper * decay + tl.sum(tl.where(in_span[None, :], p, 0.0), 1)
+            span_out = product(p.to(v.dtype), v, span_out * decay[:, None], _INTERPRETED)
+        mine = tl.where(others[None, :], scores, -float("inf"))
+        rest_top, decay, p = _raised(rest_top, mine)
+        rest_sum = rest_sum * decay + tl.sum(p, 1)
+        rest_out = product(p.to(v.dtype), v, rest_out * decay[:, None], _INTERPRETED)
+    if partial is not None:
+        where = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
+        tl.store(where, rest_top, mask=there)
+        tl.store(where + 1, span_top, mask=there)
+        tl.store(where + 2, rest_sum, mask=there)
+        tl.store(where + 3, span_sum, mask=there)
+        tl.store(where + 4, proper, mask=there)
+        where = where[:, None] + _NUMBERS + within[None, :]
+        tl.store(where, rest_out, mask=there[:, None])
+        tl.store(where + BLOCK_SIZE, span_out, mask=there[:, None])
+    else:
+        _write(
+            rest_top, span_top, rest_sum, span_sum, proper, rest_out, span_out, row, head, there,
+            numbers, entries, EACH_HEAD, output, mass, HEADS, SIZE, BLOCK_SIZE,
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["parts", "entries"])
+def _join(
+    numbers,
+    output,
+    mass,
+    partial,
+    parts,
+    entries,
+    EACH_HEAD: tl.constexpr,
+    HEADS: tl.constexpr,
+    SIZE: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+):
+    """The parts of a row and head as one."""
+    row = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1) + tl.arange(0, 1)
+    within = tl.arange(0, BLOCK_SIZE)[None, :]
+    rest_top = tl.full((1,), -float("inf"), tl.float32)
+    span_top = tl.full((1,), -float("inf"), tl.float32)
+    rest_sum = tl.zeros((1,), tl.float32)
+    span_sum = tl.zeros((1,), tl.float32)
+    proper = tl.zeros((1,), tl.float32)
+    rest_out = tl.zeros((1, BLOCK_SIZE), tl.float32)
+    span_out = tl.zeros((1, BLOCK_SIZE), tl.float32)
+    for part in range(0, parts):
+        where = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
+        rest_top, decay, scale = _raised(rest_top, tl.load(where)[:, None])
+        rest_sum = rest_sum * decay + tl.load(where + 2) * tl.sum(scale, 1)
+        rest_part = tl.load(where[:, None] + _NUMBERS + within)
+        rest_out = rest_out * decay[:, None] + rest_part * scale
+        span_top, decay, scale = _raised(span_top, tl.load(where + 1)[:, None])
+        span_sum = span_sum * decay + tl.load(where + 3) * tl.sum(scale, 1)
+        proper = proper * decay + tl.load(where + 4) * tl.sum(scale, 1)
+        span_part = tl.load(where[:, None] + _NUMBERS + BLOCK_SIZE + within)
+        span_out = span_out * decay[:, None] + span_part * scale
+    _write(
+        rest_top, span_top, rest_sum, span_sum, proper, rest_out, span_out, row, head, head >= 0,
+        numbers, entries, EACH_HEAD, output, mass, HEADS, SIZE, BLOCK_SIZE,
+    )  # fmt: skip
+
+
+@triton.jit
+def _raised(top, scores):
+    """The new maximum, the factor of what was summed up to the old one, and exp2 of the scores."""
+    higher = tl.maximum(top, tl.max(scores, 1))
+    base = tl.where(higher == -float("inf"), 0.0, higher)
+    return higher, tl.exp2(top - base), tl.exp2(scores - base[:, None])
+
+
+@triton.jit
+def _write(
+    rest_top,
+    span_top,
+    rest_sum,
+    span_sum,
+    proper,
+    rest_out,
+    span_out,
+    row,
+    head,
+    there,
+    numbers,
+    entries,
+    EACH_HEAD: tl.constexpr,
+    output,
+    mass,
+    HEADS: tl.constexpr,
+    SIZE: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+):
+    """Moves the mass, and writes the mix of both groups' outputs."""
+    has_rest, has_span = rest_sum != 0, span_sum != 0  # true of nan, so that it is not lost
+    both = has_rest & has_span
+    rest_whole = tl.where(has_rest, rest_sum, 1.0)
+    span_whole = tl.where(has_span, span_sum, 1.0)
+    apart = tl.where(both, span_top, 0.0) - tl.where(both, rest_top, 0.0)
+    log_odds = apart * 0.6931471805599453 + tl.log(span_whole) - tl.log(rest_whole)
+    if numbers is not None:
+        numbers += row * HEADS + head if EACH_HEAD else row + head * 0
+        bias = tl.load(numbers, mask=there, other=0.0)
+        exponent = tl.load(numbers + entries, mask=there, other=1.0)
+        floor = tl.load(numbers + 2 * entries, mask=there, other=-float("inf"))
+        log_odds = moved(log_odds, bias, exponent, floor)
+    share = tl.where(both, sigmoid(log_odds), tl.where(has_span, 1.0, 0.0))
+    left = tl.where(both, sigmoid(-log_odds), tl.where(has_rest, 1.0, 0.0))
+    mixed = span_out * (share / span_whole)[:, None] + rest_out * (left / rest_whole)[:, None]
+    within = tl.arange(0, BLOCK_SIZE)
+    where = output + (row * HEADS + head)[:, None] * SIZE + within[None, :]
+    wanted = there[:, None] & (within < SIZE)[None, :]
+    tl.store(where, mixed.to(output.dtype.element_ty), mask=wanted)
+    if mass is not None:
+        tl.store(mass + row * HEADS + head, share * proper / span_whole, mask=there)

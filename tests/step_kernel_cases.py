@@ -1,0 +1,45 @@
+"""Cases of `test_triton.py`: a decode step in one kernel against the papers' formulas."""
+
+import pytest
+import torch
+from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, far, wanted
+from tiny import DEVICE
+
+from holdfast.attention import Starts, SteeringSpec
+from holdfast.attention.gpu_step import SpanColumns, attend_step
+from holdfast.attention.kernels import LayerInputs
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("masked", ["not", "boolean", "additive"])
+@pytest.mark.parametrize("keys", [40, 600], ids=["one part", "two parts"])
+@pytest.mark.parametrize(("heads", "groups", "size"), [(4, 2, 24), (6, 1, 32)])
+@pytest.mark.parametrize("firsts", [(0, 0, 0), (3, 0, 5)], ids=["whole", "windowed"])
+def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, firsts):
+    torch.manual_seed(heads)
+    sizes = (3, heads, 1, size), (3, groups, keys, size), (3, groups, keys, size)
+    q, k, v = (torch.randn(shape).to(DEVICE, dtype) for shape in sizes)
+    seen = torch.ones(3, 1, 1, keys, dtype=torch.bool, device=DEVICE)
+    if masked != "not":
+        seen[0, ..., :7] = seen[2, ..., keys - 9 :] = False
+    mask = None if masked == "not" else seen
+    if masked == "additive":
+        mask = torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
+    span = torch.zeros(3, keys + 5, dtype=torch.bool, device=DEVICE)
+    span[0, 5:20] = span[1, 8 : keys - 8] = span[2, 6] = True
+    prompts, methods = (keys - 5, keys - 4, keys // 2), [(SPLIT,), (KEEP,), (SPOT,)]
+    spec = SteeringSpec(span, methods, prompt=prompts)
+    first = torch.tensor(firsts, device=DEVICE)[:, None]
+    one = Starts(keys, firsts, first) if any(firsts) else 0
+    inputs = LayerInputs(q, k, v, mask, False, size**-0.5)
+    columns = SpanColumns(span, spec.included_from, one, 1)
+    output, mass = attend_step(inputs, columns, spec.rule(3, 0, heads, dtype), True)
+    plain, _ = attend_step(inputs, None, None, False)
+    held = span.gather(1, first + torch.arange(keys, device=DEVICE))
+    prompts = [prompt - begin for prompt, begin in zip(prompts, firsts, strict=True)]
+    expected, masses = wanted(q, k, v, seen, held, methods, prompts, size**-0.5)
+    unmoved, _ = wanted(q, k, v, seen, held, [()] * 3, prompts, size**-0.5)
+    rounding = FLOAT32 if dtype == torch.float32 else BFLOAT16
+    assert far(output.transpose(1, 2), expected) < rounding
+    assert far(plain.transpose(1, 2), unmoved) < rounding
+    assert far(mass, masses[..., 0]) < FLOAT32
