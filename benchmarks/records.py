@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 sys.path.insert(0, str(Path(__file__).parent))
 from stamp import commit
 
@@ -47,6 +49,7 @@ class Record:
         minutes: about how long it takes on 2 cores.
         beside: files and folders that it writes beside the record.
         python: the interpreter that runs it, relative to the root; None: the current one.
+        gpu: whether it needs a GPU.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Record:
     minutes: int
     beside: tuple[str, ...] = ()
     python: str | None = None
+    gpu: bool = False
 
 
 RECORDS = (
@@ -252,6 +256,20 @@ RECORDS = (
         30,
     ),
     Record("attention", "benchmarks/attention.py --out {out}", False, 30),
+    Record(
+        "gpu/attention_8b",
+        "benchmarks/attention.py --shape 8b --repetitions 8 --dtypes bfloat16 --out {out}",
+        False,
+        1,
+        gpu=True,
+    ),
+    Record(
+        "gpu/decode_step",
+        "benchmarks/decode_step.py --repetitions 2 --out {out}",
+        False,
+        1,
+        gpu=True,
+    ),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 4),
     Record("census", "benchmarks/census.py --out {out}", False, 2),
     Record(
@@ -453,6 +471,12 @@ def main() -> None:
                 parser.error(what)
             print(f"left out: {what}", flush=True)
             chosen = [record for record in chosen if record not in needing]
+    if (on_gpu := [record for record in chosen if record.gpu]) and not torch.cuda.is_available():
+        what = f"{', '.join(record.name for record in on_gpu)}: a GPU is needed"
+        if arguments.names:
+            parser.error(what)
+        print(f"left out: {what}", flush=True)
+        chosen = [record for record in chosen if not record.gpu]
     runs = arguments.runs.resolve()
     left = [record for record in chosen if not is_measured(record, runs)]
     for number, record in enumerate(left):

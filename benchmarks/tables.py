@@ -60,6 +60,7 @@ from tabled.speed import (
     census_page,
     cluster_table,
     excess_line,
+    gpu_table,
     growth_line,
     layers_line,
     llama_table,
@@ -79,6 +80,7 @@ RECORDED = {
     "smollm2_decay": "smollm2_drift",
     "quoted": "demo_real",
     "start-with": "smollm2_confirmed",
+    "gpu": "gpu/decode_step",
     **dict.fromkeys(("front-measure", "front-logs", "front-serve"), "front_door"),
 }
 
@@ -143,6 +145,7 @@ def documents() -> dict[Path, str]:
         ("decode_step", real_speed_table),
         ("cluster", cluster_table),
         ("faster_layers", layers_line),
+        ("gpu", gpu_table),
         ("demo", demo_caption),
         ("demo_real", functools.partial(demo_caption, "demo_real")),
         ("quoted", quoted_dialog),

@@ -25,7 +25,9 @@ def test_a_study_reports_and_draws_its_findings(tmp_path):
     lines = geometry.lines(found, 2)
     assert found == json.loads((tmp_path / "out" / "geometry.json").read_text())
     weights = model().hf_model.get_input_embeddings().weight
-    assert np.allclose(found["embedding_norms"], weights.detach().norm(dim=-1).numpy(), atol=1e-5)
+    assert np.allclose(
+        found["embedding_norms"], weights.detach().norm(dim=-1).cpu().numpy(), atol=1e-5
+    )
     assert [row["round"] for row in found["hidden_states"]] == [1, 2]
     for row in found["hidden_states"]:
         assert all(1 <= row["dimension"][n] <= 48 for n in ("all", "system", "user", "agent"))

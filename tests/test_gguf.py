@@ -57,7 +57,7 @@ def write(path: Path, *, kind="F32", template: str | None = TEMPLATE, factors=No
         name, weights = gguf_tensor(name, weights.detach(), config)
         quantised = kind if weights.ndim > 1 else "F32"
         type_ = gguf_package.GGMLQuantizationType[quantised]
-        packed = gguf_package.quantize(weights.float().contiguous().numpy(), type_)
+        packed = gguf_package.quantize(weights.float().contiguous().cpu().numpy(), type_)
         writer.add_tensor(name, packed, raw_dtype=type_)
     if factors is not None:
         writer.add_tensor("rope_freqs.weight", factors.numpy())

@@ -24,6 +24,7 @@ UNITS = {
     "context": "tokens of context under split-softmax",
 }
 VLLM_PROMPT = "4 sentences"
+VLLM_WORK = "a decoding step"  # first tokens vary widely
 SCALING_GPU, SCALING_LENGTH = "H100 80 GB SXM", 150
 ASSUMED = "\n".join(
     (
@@ -164,6 +165,38 @@ def real_speed_table() -> str:
         f" {held['ratio']:.1f} ({held['peak_bytes'] / 1e9:.1f} GB) | the same |",
     ]
     return "\n".join(lines)
+
+
+def gpu_table() -> str:
+    """A decode step, and a pass over a prompt, on a GPU."""
+    step, record = read("gpu/decode_step"), read("gpu/attention_8b")
+    rows = {row["work"].removeprefix("bfloat16, "): row for row in record["rows"]}
+    lines = ["| what | unsteered | split-softmax | boost |", "| --- | --- | --- | --- |"]
+    for row in step["steps"]:
+        split, boost = (f"{value:.2f}" for value in row["steered"].values())
+        lines.append(
+            f"| SmolLM2 in the decode loop, {row['rows']} rows | {row['seconds'] * 1e3:.0f} ms"
+            f" | {split} | {boost} |"
+        )
+    for work in ("decode, batch 1, context 2048", "decode, batch 8, context 2048", "prefill 4096"):
+        row = rows[work]
+        best = row["plain without cuDNN"]["median"]
+        if work.startswith("prefill"):
+            best = min(best, 1.0)
+        split, boost = (f"{row[name]['median'] / best:.2f}" for name in ("split-softmax", "boost"))
+        lines.append(
+            f"| Llama 3 8B, random weights, in `holdfast.steering`: {work} |"
+            f" {row['plain_seconds'] * best * 1e3:.0f} ms | {split} | {boost} |"
+        )
+    machine = record["measured_on"]["machine"].split(", ")[-1]
+    return "\n".join(
+        [
+            f"{machine}, bfloat16, torch {versions(record)['torch']}; every head steered, over the"
+            " time unsteered:",
+            "",
+            *lines,
+        ]
+    )
 
 
 def layers_line() -> str:
@@ -523,7 +556,7 @@ def vllm_table() -> str:
     found: dict[str, dict[str, dict]] = {}
     for row in record["rows"]:
         work, method, rows, sentences = row["work"].split(", ")
-        if sentences == VLLM_PROMPT:
+        if sentences == VLLM_PROMPT and work == VLLM_WORK:
             found.setdefault(f"{work}, {rows.replace('1 rows', '1 row')}", {})[method] = row
     methods = list(record["methods"])
     table = [["work", "nothing steered", *methods]]
