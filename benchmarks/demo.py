@@ -94,10 +94,10 @@ def elsewhere(machine: str) -> list[dict]:
     return [row for row in [*known, there] if row["machine"] != machine]
 
 
-def quoted(folder: Path) -> dict:
+def quoted(folder: Path) -> dict | None:
     """The probes of the conversation in which the fix gains most over all rounds, of those whose
     prompt is followed in round 1 with both methods, and in the last round with the fix only,
-    without a loop in the replies.
+    without a loop in the replies; None if there is none.
     """
     conversations: dict[int, dict[str, dict]] = {}
     for record in read_run(folder).records:
@@ -124,7 +124,8 @@ def quoted(folder: Path) -> dict:
             totals = [sum(p["score"] for p in record["probes"]) for record in (fixed, plain)]
             found.append((totals[0] - totals[1], -number, dialog))
     if not found:
-        raise SystemExit("In no conversation does the fix alone keep the prompt to the end.")
+        print("Nothing to quote: in no conversation does the fix alone keep the prompt to the end.")
+        return None
     return max(found)[2]
 
 

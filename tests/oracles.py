@@ -14,9 +14,7 @@ def softmax(scores: list[float]) -> list[float]:
 
 
 def split_softmax(weights: list[float], span: list[bool], exponent: float) -> list[float]:
-    """Li et al. (2024), equation 6: one row of attention weights, `span` true on the system
-    prompt's tokens.
-    """
+    """Li et al. (2024), equation 6: one row of attention weights."""
     pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
     return [
         pi**exponent / pi * weight if held else (1 - pi**exponent) / (1 - pi) * weight
@@ -25,9 +23,7 @@ def split_softmax(weights: list[float], span: list[bool], exponent: float) -> li
 
 
 def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
-    """The log-odds of pi**exponent, with 120 digits because pi may be as close to 0 or 1 as
-    e**-80.
-    """
+    """The log-odds of pi**exponent, with 120 digits as pi may be as close to 0 or 1 as e**-80."""
     with decimal.localcontext(prec=120):
         pi = 1 / (1 + (-decimal.Decimal(log_odds)).exp())
         raised = (decimal.Decimal(exponent) * pi.ln()).exp()
@@ -37,9 +33,7 @@ def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
 def guidance(
     with_prompt: list[float], without: list[float], scale: float, plausibility: float
 ) -> list[float]:
-    """Li et al. (2024), equation 5: log-probabilities from two rows of logits; implausible tokens
-    get -inf.
-    """
+    """Li et al. (2024), equation 5: log-probabilities, -inf for implausible tokens."""
     one, other = softmax(with_prompt), softmax(without)
     return [
         (
@@ -114,6 +108,17 @@ def spotlight(weights: list[float], span: list[bool], target: float) -> list[flo
         weight * (target / pi if held else (1 - target) / (1 - pi))
         for weight, held in zip(weights, span, strict=True)
     ]
+
+
+def weights_by(method, weights, span, generated) -> list[float]:
+    """One row of attention weights under an attention method, by its own formula."""
+    if method.name == "split-softmax":
+        return split_softmax(weights, span, method.exponent)
+    if method.name == "pasta":
+        return pasta(weights, span, generated, method.alpha, method.generated == "scale")
+    if method.name == "boost":
+        return boost(weights, span, method.factor)
+    return spotlight(weights, span, method.target)
 
 
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:

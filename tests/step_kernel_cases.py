@@ -1,12 +1,20 @@
-"""Cases of `test_triton.py`: a decode step in one kernel against the papers' formulas."""
+"""Cases of `test_triton.py`: a decode step in one kernel, and the steering table on a GPU, against
+the papers' formulas.
+"""
 
+import math
+
+import oracles
 import pytest
 import torch
+import triton
+import triton.language as tl
 from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, far, wanted
 from tiny import DEVICE
 
 from holdfast.attention import Starts, SteeringSpec
 from holdfast.attention.gpu_step import SpanColumns, attend_step
+from holdfast.attention.gpu_table import moved
 from holdfast.attention.kernels import LayerInputs
 
 
@@ -43,3 +51,38 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
     assert far(output.transpose(1, 2), expected) < rounding
     assert far(plain.transpose(1, 2), unmoved) < rounding
     assert far(mass, masses[..., 0]) < FLOAT32
+
+
+@triton.jit
+def _move(log_odds, bias, exponent, floor, out, COUNT: tl.constexpr):
+    place = tl.arange(0, COUNT)
+    shifted = moved(
+        tl.load(log_odds + place),
+        tl.load(bias + place),
+        tl.load(exponent + place),
+        tl.load(floor + place),
+    )
+    tl.store(out + place, shifted)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1e-6, 0.01, 0.3, 0.5, 0.99, 1.0, 2.0])
+def test_the_table_moves_log_odds_as_the_formula_does(exponent):
+    x = torch.linspace(-80, 80, 128)
+    for bias, floor in ((0.0, -math.inf), (30.0, -5.0), (-30.0, -math.inf), (0.7, 1e4)):
+        numbers = [torch.full_like(x, number) for number in (bias, exponent, floor)]
+        out = torch.empty_like(x, device=DEVICE)
+        _move[(1,)](x.to(DEVICE), *(part.to(DEVICE) for part in numbers), out, COUNT=128)
+        for before, after in zip(x.tolist(), out.tolist(), strict=True):
+            exact = oracles.steering_table(before, *(float(part[0]) for part in numbers))
+            if exact > 85:  # both say that all mass is on the span, to float32
+                assert after > 85
+            else:  # the sum x + bias is rounded, and so is the exponent
+                assert after == pytest.approx(exact, rel=5e-7, abs=4e-6)
+    assert exponent != 1 or torch.equal(_shifted(x, exponent), x)
+
+
+def _shifted(x, exponent):
+    out = torch.empty_like(x, device=DEVICE)
+    numbers = (torch.full_like(x, number, device=DEVICE) for number in (0, exponent, -math.inf))
+    _move[(1,)](x.to(DEVICE), *numbers, out, COUNT=x.numel())
+    return out.cpu()

@@ -43,15 +43,7 @@ def by_the_paper(weights, span, generated, methods, head):
         elsewhere = method.heads is not None and (0, head) not in method.heads
         if elsewhere or (not isinstance(method, Pasta) and not (pi > 0 and rest > 0)):
             continue
-        if isinstance(method, SplitSoftmax):
-            weights = oracles.split_softmax(weights, span, method.exponent)
-        elif isinstance(method, Pasta):
-            scales = method.generated == "scale"
-            weights = oracles.pasta(weights, span, generated, method.alpha, scales)
-        elif isinstance(method, Boost):
-            weights = oracles.boost(weights, span, method.factor)
-        else:
-            weights = oracles.spotlight(weights, span, method.target)
+        weights = oracles.weights_by(method, weights, span, generated)
     return weights
 
 
@@ -422,22 +414,15 @@ def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, monkeypatc
 
 
 class CudaKernels:
-    """Replaces the kernels of a GPU: computes on the CPU, and refuses what they refuse."""
+    """Checks what the kernels of a GPU are given, and computes on the CPU."""
 
     def __init__(self):
-        self.called = []
+        self.called, self.on_cpu = [], kernels._ATEN._scaled_dot_product_flash_attention_for_cpu
 
     def _attended(self, name, query, key, value, bias, causal, scale):
         self.called.append(name)
         assert query.shape[3] % 8 == 0 and not (causal and query.shape[2] != key.shape[2])
-        key, value = (s.repeat_interleave(query.shape[1] // s.shape[1], 1) for s in (key, value))
-        scores = query.double() @ key.double().mT * scale
-        if causal:
-            seen = torch.ones_like(scores, dtype=torch.bool).tril()
-            scores = scores.masked_fill(~seen, -torch.inf)
-        scores = scores if bias is None else scores + bias.double()
-        output = (scores.softmax(-1) @ value.double()).to(query.dtype)
-        return output, scores.logsumexp(-1).float()
+        return self.on_cpu(query, key, value, 0.0, causal, attn_mask=bias, scale=scale)
 
     def _scaled_dot_product_flash_attention(
         self, query, key, value, dropout, causal, debug, *, scale
@@ -458,32 +443,11 @@ class CudaKernels:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("queries", [1, 9])
-def test_gpu_kernels_get_valid_arguments_and_give_the_same_outputs(monkeypatch, dtype, queries):
-    draw = torch.Generator().manual_seed(queries)
-    query = torch.randn(2, 4, queries, 16, generator=draw).to(dtype)
-    key, value = torch.randn(2, 2, 2, 9, 16, generator=draw).to(dtype)
-    span = torch.zeros(2, 9, dtype=torch.bool)
-    span[0, 2:5] = span[1, 1:3] = True
-    mask = torch.ones(2, 1, queries, 9, dtype=torch.bool).tril(9 - queries)
-    mask[1, :, :, 0] = False
-
-    def steer(given, methods):
-        steering = SteeringSpec(span, [methods] * 2, trace=True)
-        with steered(steering) as state:
-            out = holdfast_attention(Layer(), query, key, value, given, scaling=0.25)[0]
-        return out, state.seen[0]
-
-    cases = [(given, m) for given in (None, mask) for m in ((SPLIT,), (BOOST,), (SPOT,), ())]
-    before = [steer(*case) for case in cases]
-    on_gpu = CudaKernels()
+@pytest.mark.parametrize("shape", ["step", "prefill", "more"])
+def test_gpu_kernels_get_valid_arguments_and_their_outputs_are_used(monkeypatch, dtype, shape):
+    on_gpu, flash = CudaKernels(), dtype == torch.bfloat16 and shape != "more"
     monkeypatch.setattr(kernels, "_ATEN", on_gpu)
     monkeypatch.setattr(kernels, "_on_cpu", lambda query: False)
-    after = [steer(*case) for case in cases]
-    close = {"atol": BFLOAT16 if dtype == torch.bfloat16 else FLOAT32, "rtol": 0}
-    seeing = mask.any(-1)[:, 0, :, None, None]  # a query that sees nothing has an arbitrary output
-    for case, one, other in zip(cases, before, after, strict=True):
-        outputs = (one[0], other[0]) if case[0] is None else (one[0] * seeing, other[0] * seeing)
-        torch.testing.assert_close(*outputs, **close)
-        torch.testing.assert_close(one[1], other[1], **close)
-    assert {"efficient"} | ({"flash"} if dtype == torch.bfloat16 else set()) == set(on_gpu.called)
+    for methods, kind in ((EVERYWHERE[0], "even"), (MIXED[1], "ragged")):
+        test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype)
+    assert {"efficient"} | ({"flash"} if flash else set()) == set(on_gpu.called)

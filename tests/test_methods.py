@@ -220,16 +220,10 @@ def test_log_odds_methods_match_the_papers_weights(method):
         scores = [draw.gauss(0, 3) for _ in range(24)]
         span, generated = [index < 7 for index in range(24)], [index >= 20 for index in range(24)]
         weights = oracles.softmax(scores)
-        if isinstance(method, SplitSoftmax):
-            expected = oracles.split_softmax(weights, span, method.exponent)
-        elif isinstance(method, Pasta):
-            scales = method.generated == "scale"
-            expected = oracles.pasta(weights, span, generated, method.alpha, scales)
-        elif isinstance(method, Boost):
-            expected = oracles.boost(weights, span, method.factor)
+        expected = oracles.weights_by(method, weights, span, generated)
+        if isinstance(method, Boost):
             assert expected == pytest.approx(oracles.guide(scores, span, math.log(method.factor)))
-        else:
-            expected = oracles.spotlight(weights, span, method.target)
+        elif isinstance(method, Spotlight):
             assert sum(expected[:7]) == pytest.approx(max(method.target, sum(weights[:7])))
         row = torch.tensor(scores)
         both = zip(span, generated, strict=True)

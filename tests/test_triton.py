@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-CASES = [Path(__file__).parent / name for name in ("step_kernel_cases.py", "vllm_kernel_cases.py")]
+TESTS = Path(__file__).parent
+PLUGIN = TESTS.parent / "plugins" / "holdfast-vllm" / "tests"
+CASES = [TESTS / "step_kernel_cases.py", PLUGIN / "kernel_cases.py"]
 
 
 def run(*arguments: str | Path, **environment: str) -> str:

@@ -30,8 +30,8 @@ from vllm.v1.attention.backends.flash_attn import (
 )
 from vllm.v1.kv_cache_interface import KVCacheSpec
 
-from holdfast.methods.table import layer_table
 from holdfast.attention.gpu_table import KernelTable
+from holdfast.methods.table import layer_table
 from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.kernel import Queries, move, queries_of
 from holdfast_vllm.layers import note_layer, rows_of_pass

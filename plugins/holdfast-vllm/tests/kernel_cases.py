@@ -1,4 +1,4 @@
-"""Cases of `test_triton.py`; by hand: TRITON_INTERPRET=1 python -m pytest FILE."""
+"""Cases of `tests/test_triton.py`; by hand: TRITON_INTERPRET=1 python -m pytest FILE."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import math
 import oracles
 import pytest
 import torch
-import triton
-import triton.language as tl
 from holdfast_vllm.kernel import Queries, move, queries_of
 
-from holdfast.attention.gpu_table import KernelTable, moved
+from holdfast.attention.gpu_table import KernelTable
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 TOLERANCE = {torch.float32: 3e-6, torch.bfloat16: 3e-2}
@@ -140,38 +138,3 @@ def test_a_key_with_all_the_weight_outside_the_span_causes_no_cancellation():
     held = [4 <= key < 20 for key in range(40)]
     want, _ = literal(scores[0], value[:, 0], (held, held), numbers)
     torch.testing.assert_close(output[0, 0].double().cpu(), want, rtol=0, atol=1e-5)
-
-
-@triton.jit
-def _move(log_odds, bias, exponent, floor, out, COUNT: tl.constexpr):
-    place = tl.arange(0, COUNT)
-    shifted = moved(
-        tl.load(log_odds + place),
-        tl.load(bias + place),
-        tl.load(exponent + place),
-        tl.load(floor + place),
-    )
-    tl.store(out + place, shifted)
-
-
-@pytest.mark.parametrize("exponent", [0.0, 1e-6, 0.01, 0.3, 0.5, 0.99, 1.0, 2.0])
-def test_the_table_moves_log_odds_as_the_formula_does(exponent):
-    x = torch.linspace(-80, 80, 128)
-    for bias, floor in ((0.0, -math.inf), (30.0, -5.0), (-30.0, -math.inf), (0.7, 1e4)):
-        numbers = [torch.full_like(x, number) for number in (bias, exponent, floor)]
-        out = torch.empty_like(x, device=DEVICE)
-        _move[(1,)](x.to(DEVICE), *(part.to(DEVICE) for part in numbers), out, COUNT=128)
-        for before, after in zip(x.tolist(), out.tolist(), strict=True):
-            exact = oracles.steering_table(before, *(float(part[0]) for part in numbers))
-            if exact > 85:  # both say that all mass is on the span, to float32
-                assert after > 85
-            else:  # the sum x + bias is rounded, and so is the exponent
-                assert after == pytest.approx(exact, rel=5e-7, abs=4e-6)
-    assert exponent != 1 or torch.equal(_shifted(x, exponent), x)
-
-
-def _shifted(x, exponent):
-    out = torch.empty_like(x, device=DEVICE)
-    numbers = (torch.full_like(x, number, device=DEVICE) for number in (0, exponent, -math.inf))
-    _move[(1,)](x.to(DEVICE), *numbers, out, COUNT=x.numel())
-    return out.cpu()
