@@ -281,7 +281,7 @@ def start_line() -> str:
     table.append(["in the last round alone", *(interval(row["gain_last_round"]) for row in rows)])
     for key, what in (
         ("points_lost", f"points lost on {record['facts']:,} facts, asked in mid-dialog"),
-        ("known_points_lost", "on facts that it gets right without a dialog"),
+        ("known_points_lost", "points lost on facts that it answers correctly without a dialog"),
     ):
         table.append([what, *(points(row[key]).replace("+", "") for row in rows)])
     return "\n".join(
@@ -331,8 +331,8 @@ def front_serve() -> str:
     other = kept.count([True, False]) or "none"
     caption = (
         "*The playground, at http://127.0.0.1:8000: one conversation without a fix (A) and with it"
-        f" (B). Picked, too: of the {len(kept)} seeds tried, the last is the first at which only B"
-        f" still says that it is a pilot; only A did at {other}.*"
+        f" (B). Picked, too: we stopped at seed {len(kept)}, the first at which only B still says"
+        f" that it is a pilot; only A did at {other}.*"
     )
     return "\n".join([*shell, "```text", *printed, "```", "", picture, "", caption])
 

@@ -175,7 +175,7 @@ def refuse_early(
 
 
 def read_run(folder: Path | str) -> RunData:
-    """Read a run folder, finished or still growing; a torn last line is left out.
+    """Reads a run folder, finished or still growing; a torn last line is left out.
 
     Raises:
         AnotherRun: not a run folder.
