@@ -237,6 +237,10 @@ def coverage_table() -> str:
     return "\n".join(lines)
 
 
+def two_digits(estimate: dict) -> str:
+    return f"{estimate['mean']:+.2f} [{estimate['low']:+.2f}, {estimate['high']:+.2f}]"
+
+
 def demo_caption(name: str = "demo") -> str:
     """The caption of the figure that `make demo` or `make demo-real` draws, with its cost."""
     record, target = read(name), name.replace("_", "-")
@@ -249,14 +253,13 @@ def demo_caption(name: str = "demo") -> str:
             f" The fix was chosen on {len(explored)} of these prompts;"
             " [Which fix?](DOCS/real_models.md#which-fix-at-what-cost) has its gain on others."
         )
+        runs = []
         for there in record["elsewhere"]:
             machine = there["machine"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
             overall, last = (there["against"][key] for key in ("over_all_rounds", "last_round"))
             unclear = " (too uncertain to call)" if last["verdict"] == "cannot tell" else ""
-            more += (
-                f" On an {machine}, where rounding leads to other replies, the gains were"
-                f" {interval(overall)} and {interval(last)}{unclear}."
-            )
+            runs.append(f"{two_digits(overall)} and {two_digits(last)}{unclear} on an {machine}")
+        more += f" Rounding leads to other replies elsewhere: the gains were {'; '.join(runs)}."
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]
     page = f", [report](RESULTS/{name}/report.html)" if name == "demo_real" else ""
@@ -266,8 +269,8 @@ def demo_caption(name: str = "demo") -> str:
         " score, from 0 to 1, is its stability. Without a fix it falls from"
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with {fix}, from"
         f" {fixed[0]['mean']:.2f} to {fixed[-1]['mean']:.2f}. The gain is"
-        f" {interval(gains['over_all_rounds'])} over all rounds and"
-        f" {interval(gains['last_round'])} in the last (95% intervals over conversations, so for"
+        f" {two_digits(gains['over_all_rounds'])} over all rounds and"
+        f" {two_digits(gains['last_round'])} in the last (95% intervals over conversations, so for"
         f" these prompts only).{more} `make {target}`"
         f" repeats this; it took {record['seconds'] / 60:.1f} minutes on two cores"
         f" ([record](RESULTS/{name}.json){page}).*"
