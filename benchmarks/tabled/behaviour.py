@@ -253,13 +253,13 @@ def demo_caption(name: str = "demo") -> str:
             f" The fix was chosen on {len(explored)} of these prompts;"
             " [Which fix?](DOCS/real_models.md#which-fix-at-what-cost) has its gain on others."
         )
-        runs = []
+        runs, unclear = [], " (uncertain)"
         for there in record["elsewhere"]:
-            machine = there["machine"].split(",")[0].replace("(R)", "").removesuffix(" Processor")
-            overall, last = (there["against"][key] for key in ("over_all_rounds", "last_round"))
-            unclear = " (too uncertain to call)" if last["verdict"] == "cannot tell" else ""
-            runs.append(f"{two_digits(overall)} and {two_digits(last)}{unclear} on an {machine}")
-        more += f" Rounding leads to other replies elsewhere: the gains were {'; '.join(runs)}."
+            machine = re.sub(r"\(R\)| Processor$| \d+GB.*", "", there["machine"].split(",")[0])
+            gains = (there["against"][key] for key in ("over_all_rounds", "last_round"))
+            last = there["against"]["last_round"]["verdict"] == "cannot tell"
+            runs.append(f"{' and '.join(map(two_digits, gains))}{unclear * last} on an {machine}")
+        more += f" Elsewhere rounding leads to other replies: gains were {'; '.join(runs)}."
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]
     page = f", [report](RESULTS/{name}/report.html)" if name == "demo_real" else ""
@@ -270,9 +270,9 @@ def demo_caption(name: str = "demo") -> str:
         f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with {fix}, from"
         f" {fixed[0]['mean']:.2f} to {fixed[-1]['mean']:.2f}. The gain is"
         f" {two_digits(gains['over_all_rounds'])} over all rounds and"
-        f" {two_digits(gains['last_round'])} in the last (95% intervals over conversations, so for"
-        f" these prompts only).{more} `make {target}`"
-        f" repeats this; it took {record['seconds'] / 60:.1f} minutes on two cores"
+        f" {two_digits(gains['last_round'])} in the last (95% intervals, for these prompts"
+        f" only).{more} `make {target}`"
+        f" repeats this in {record['seconds'] / 60:.1f} minutes on two cores"
         f" ([record](RESULTS/{name}.json){page}).*"
     )
 
