@@ -277,7 +277,7 @@ def test_very_long_replies_take_no_quadratic_time(run):
     for measure in MEASURES:
         began = time.process_time()
         measure.score(text)
-        assert time.process_time() - began < 8, measure  # a quadratic one took 100 s and more
+        assert time.process_time() - began < 30, measure  # a quadratic one took 100 s and more
 
 
 @pytest.mark.slow
