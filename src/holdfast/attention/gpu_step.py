@@ -75,6 +75,7 @@ def attend_step(
         The output [B, H, 1, D], and the mass on the span without generated tokens, float32 [B, H].
     """
     query, key, value, mask = inputs.query.contiguous(), inputs.key, inputs.value, inputs.mask
+    key, value = (part if part.stride(3) == 1 else part.contiguous() for part in (key, value))
     rows, heads, _, size = query.shape
     groups, keys = key.shape[1:3]
     if mask is not None:
