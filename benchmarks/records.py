@@ -25,10 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 sys.path.insert(0, str(Path(__file__).parent))
-from stamp import commit
+from stamp import commit, machine
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -471,7 +469,8 @@ def main() -> None:
                 parser.error(what)
             print(f"left out: {what}", flush=True)
             chosen = [record for record in chosen if record not in needing]
-    if (on_gpu := [record for record in chosen if record.gpu]) and not torch.cuda.is_available():
+    on_gpu = [record for record in chosen if record.gpu]
+    if on_gpu and "no GPU" in machine():
         what = f"{', '.join(record.name for record in on_gpu)}: a GPU is needed"
         if arguments.names:
             parser.error(what)

@@ -256,9 +256,9 @@ def demo_caption(name: str = "demo") -> str:
         runs, unclear = [], " (uncertain)"
         for there in record["elsewhere"]:
             machine = re.sub(r"\(R\)| Processor$| \d+GB.*", "", there["machine"].split(",")[0])
-            gains = (there["against"][key] for key in ("over_all_rounds", "last_round"))
-            last = there["against"]["last_round"]["verdict"] == "cannot tell"
-            runs.append(f"{' and '.join(map(two_digits, gains))}{unclear * last} on an {machine}")
+            overall, last = (there["against"][key] for key in ("over_all_rounds", "last_round"))
+            doubt = unclear if last["verdict"] == "cannot tell" else ""
+            runs.append(f"{two_digits(overall)} and {two_digits(last)}{doubt} on an {machine}")
         more += f" Elsewhere rounding leads to other replies: gains were {'; '.join(runs)}."
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]

@@ -7,9 +7,7 @@ import math
 import oracles
 import pytest
 import torch
-from holdfast_vllm.kernel import Queries, move, queries_of
-
-from holdfast.attention.gpu_table import KernelTable
+from holdfast_vllm.kernel import KernelTable, Queries, move, queries_of
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 TOLERANCE = {torch.float32: 3e-6, torch.bfloat16: 3e-2}

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="import-untyped, untyped-decorator, no-untyped-def, no-untyped-call"
-"""The steering table on a GPU: the numbers of a layer, and their formula inside a kernel.
+"""The formula of the steering table inside a Triton kernel, and products that kernels share.
 
 The logarithms of 1 + y and 1 - exp(-a) are written out as series to avoid cancellation: Triton has
 no log1p or expm1 that its interpreter supports.
@@ -7,32 +7,11 @@ no log1p or expm1 that its interpreter supports.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import triton
 import triton.language as tl
-from torch import Tensor
 
 _TINY = tl.constexpr(1e-37)  # keeps logarithms finite; sigmoid(-log(1e-37)) is 1 in float32
 _SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) equals -exp(-x) in float32
-
-
-@dataclass(frozen=True)
-class KernelTable:
-    """The steering table of a layer: x' = max(logit(sigmoid(x + bias)**exponent), floor).
-
-    x is the log-odds of the attention mass on the span. A query that sees only the span, or none of
-    it, is left unchanged.
-
-    Args:
-        bias: float32 [B, H]; 0 changes nothing.
-        exponent: float32 [B, H], at least 0; 1 changes nothing.
-        floor: float32 [B, H]; -inf changes nothing.
-    """
-
-    bias: Tensor
-    exponent: Tensor
-    floor: Tensor
 
 
 def padded_size(head_size: int) -> int:

@@ -30,10 +30,9 @@ from vllm.v1.attention.backends.flash_attn import (
 )
 from vllm.v1.kv_cache_interface import KVCacheSpec
 
-from holdfast.attention.gpu_table import KernelTable
 from holdfast.methods.table import layer_table
 from holdfast_vllm.graphs import Buffers
-from holdfast_vllm.kernel import Queries, move, queries_of
+from holdfast_vllm.kernel import KernelTable, Queries, move, queries_of
 from holdfast_vllm.layers import note_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods, on_rank, touches

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from holdfast.attention.gpu_table import KernelTable
 from holdfast.methods.table import layer_table
-from holdfast_vllm.kernel import Queries
+from holdfast_vllm.kernel import KernelTable, Queries
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods
 from holdfast_vllm.moves import Move, counts_generated

@@ -19,10 +19,28 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast.attention.gpu_table import KernelTable, moved, padded_size, product, sigmoid
+from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
 
 _LOG2E = 1.4426950408889634
 _NOWHERE = 2**30  # a column beyond every context
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """The steering table of a layer: x' = max(logit(sigmoid(x + bias)**exponent), floor).
+
+    x is the log-odds of the attention mass on the span. A query that sees only the span, or none of
+    it, is left unchanged.
+
+    Args:
+        bias: float32 [B, H]; 0 changes nothing.
+        exponent: float32 [B, H], at least 0; 1 changes nothing.
+        floor: float32 [B, H]; -inf changes nothing.
+    """
+
+    bias: Tensor
+    exponent: Tensor
+    floor: Tensor
 
 
 @dataclass(frozen=True)
