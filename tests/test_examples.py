@@ -1,4 +1,4 @@
-"""The examples run as their first lines say, in under two minutes of processor time each."""
+"""The examples run as their first lines say, none for long."""
 
 import os
 import re
@@ -23,7 +23,7 @@ SCRIPTS = {  # patterns of what each script must print
     "serve_and_call.py": (r"none: \w", r"boost:factor=4: \w", r"\n\w[^\n]+\n\Z"),
     "emphasise_with_pasta.py": (r"Heads: \d\.\d(, \d\.\d){7}\n", r"pasta:alpha=0\.01"),
 }
-LIMIT = 120  # seconds of processor time
+LIMIT = 300  # seconds of processor time: the longest script took 34 on one machine, 125 on another
 PATIENCE = 1200  # seconds of wall-clock time, for busy machines
 
 
