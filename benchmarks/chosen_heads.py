@@ -35,7 +35,7 @@ from holdfast.models.requests import Request
 from holdfast.records import read_run
 from holdfast.report.calibration import answer
 from holdfast.report.study_figures import write_calibration_figures
-from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
 from holdfast.study.decay import hold, settings_for

@@ -47,7 +47,7 @@ from holdfast import drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
 from holdfast.analysis.statistics import estimate, resampled_means
 from holdfast.records import read_run
-from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import Capability, Item
 from holdfast.study.fitting.run import fit

@@ -46,7 +46,7 @@ from holdfast.analysis.series import read_series
 from holdfast.drift.dialogs import read_user_turns
 from holdfast.drift.traces import read_traces
 from holdfast.models.requests import Request
-from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import Capability, Item
 

@@ -27,7 +27,7 @@ from tabled.behaviour import (
     quoted_dialog,
     screen_line,
 )
-from tabled.catalogue import api_table, catalogue_table
+from tabled.catalogue import api_sections, catalogue_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
 from tabled.papers import (
     claims_page,
@@ -125,7 +125,7 @@ def documents() -> dict[Path, str]:
         "ablation": ablation_table(),
         "profiling": profiling_table(),
         "methods": catalogue_table(),
-        "api": api_table(),
+        "api": api_sections(),
         "ifeval": ifeval_table(),
         "scaling": scaling_table(SCALING_GPU),
         "checking": checking_table(),

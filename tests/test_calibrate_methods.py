@@ -17,7 +17,7 @@ import holdfast
 from holdfast import cli, methods
 from holdfast.analysis.calibration import read_calibration
 from holdfast.serve.service import Limits
-from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import Plan
 
 

@@ -22,7 +22,7 @@ from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 from holdfast.records import FAILURES, Compatibility, command_of, open_run, read_run, union
 from holdfast.report.about import about_runs
 from holdfast.report.tasks import table
-from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import Plan
 
 SAMPLES = 12

@@ -19,7 +19,7 @@ LAYERS = (
 LIGHT = (
     "__init__ common/files common/sampling chat/prompt methods client measures records"
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
-    " papers/zhang2024 analysis report cli"
+    " papers/zhang2024 analysis study logs report cli"
 ).split()
 HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
 DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]

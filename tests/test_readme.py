@@ -45,7 +45,7 @@ def test_every_page_is_linked():
 
 def test_every_object_of_the_python_page_exists():
     page = (ROOT / "docs" / "python.md").read_text()
-    names = re.findall(r"^::: (\S+)$", page, re.MULTILINE)
+    names = re.findall(r"^- `(holdfast[\w.]+)`", page, re.MULTILINE)
     assert len(names) > 20
     for name in names:
         assert pkgutil.resolve_name(name) is not None

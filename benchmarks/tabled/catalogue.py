@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-import pydoc
+import pkgutil
 import re
-
-from tabled.reading import ROOT, markdown
 
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.registry import METHODS, summary
 
+API = {  # the public names by section of their page, without `holdfast.`
+    "Models": "load connect connect_all models.protocol.ChatModel models.local.LocalModel"
+    " models.session.LocalSession Request Reply attention.steering.AttentionTrace"
+    " engine.scoring.Scored Sampling",
+    "Steering a model of your own": "steering unsteered encode_chats models.steering.EncodedChats",
+    "Methods": "methods.parse methods.schema methods.Kind methods.Ability methods.protocols",
+    "Drift": "drift.run drift.Settings drift.Cast drift.Running drift.load_suite"
+    " drift.ask_baseline drift.cases",
+    "Checks, calibration and fitting": "study.check study.CheckOptions study.Terms"
+    " study.calibrate study.Plan study.load_capability study.fit",
+    "Tasks and profiles": "tasks.run tasks.Settings tasks.profile tasks.ProfilingPlan"
+    " tasks.read_samples",
+    "Logs": "logs.read_logs logs.score_logs logs.adherence",
+    "Measures, records and reports": "measures.build measures.Measure measures.Score"
+    " records.read_run records.RunData report.write report.table report.write_summary",
+    "Clients and errors": "client errors",
+}
 
-def api_table() -> str:
-    """What users call, by the page of the Python API, with the first sentence of each docstring."""
-    rows = [["name", "what it is"]]
-    entry = r'^::: (\S+)(?:\n    options: \{heading: "([^"]+)")?'
-    for path, heading in re.findall(entry, (ROOT / "docs/python.md").read_text(), re.MULTILINE):
-        name = f"holdfast.{path.rpartition('.')[2]}"
-        if heading or pydoc.locate(name):
-            text = " ".join((pydoc.locate(path).__doc__ or "").split("\n\n")[0].split())
-            rows.append([f"`{heading or name}`", text])
-    return "\n".join(markdown(rows))
+
+def api_sections() -> str:
+    """The public names, with the first sentence of each docstring."""
+    lines = []
+    for section, names in API.items():
+        lines += [f"## {section}", ""]
+        for name in names.split():
+            text = " ".join(pkgutil.resolve_name(f"holdfast.{name}").__doc__.split())
+            lines.append(f"- `holdfast.{name}`: {re.match(r'.+?[.](?= |$)(?<!et al[.])', text)[0]}")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def catalogue_table() -> str:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message
+from holdfast.common.later import later
 from holdfast.common.sampling import Sampling
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__ as __version__
@@ -35,7 +36,7 @@ from holdfast.methods import (
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
-    from holdfast import client, drift, measures, methods, records, report
+    from holdfast import client, drift, logs, measures, methods, records, report, study
     from holdfast.models.connecting import connect, connect_all
     from holdfast.models.loading import load
     from holdfast.models.steering import encode_chats, steering, unsteered
@@ -67,11 +68,13 @@ __all__ = [
     "drift",
     "encode_chats",
     "load",
+    "logs",
     "measures",
     "methods",
     "records",
     "report",
     "steering",
+    "study",
     "tasks",
     "unsteered",
 ]
@@ -92,9 +95,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        limit_spinning()
-        return getattr(import_module(_LATER[name]), name)
-    if name in __all__:
+    if name in __all__ and name not in _LATER:
         return import_module("holdfast.papers.zhang2024" if name == "tasks" else f"holdfast.{name}")
-    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    limit_spinning()
+    return later(__name__, _LATER, name)

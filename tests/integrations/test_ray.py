@@ -30,7 +30,7 @@ from holdfast.methods import Kind
 from holdfast.models.replicas import Listener
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
 from holdfast.records import read_run
-from holdfast.study.calibrate import calibrate
+from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import load_capability
 

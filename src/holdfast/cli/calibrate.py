@@ -29,9 +29,8 @@ from holdfast.report.about import failure_lines
 from holdfast.report.calibration import chance_line, next_step, sizes_needed
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.report.wording import count_of
-from holdfast.study import calibrate as study
 from holdfast.study import calibration_plan
-from holdfast.study.calibrate import calibrate, units_of
+from holdfast.study.calibration import calibrate, check_folder, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
 from holdfast.study.capability import Capability, load_capability
 
@@ -103,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
         plan = dataclasses.replace(plan, draws=draws)
     capability = load_capability(arguments.capability, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments))
-    study.check_folder(out, suite, capability, plan)
+    check_folder(out, suite, capability, plan)
     cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
     questions = len(capability.items)
     title = (

@@ -60,7 +60,11 @@ class Capability:
 
 
 def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capability:
-    """Loads one of `KINDS`: at most `questions` questions or 64-word passages, drawn by seed."""
+    """Loads a capability test: at most `questions` questions or 64-word passages, drawn by seed.
+
+    Args:
+        spec: one of `KINDS`.
+    """
     ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")
     if spec == "knowledge":

@@ -52,7 +52,7 @@ def check(
     options: CheckOptions = CheckOptions(),
 ) -> tuple[RunData, list[PromptCheck]]:
     """Runs conversations of every prompt of a suite until each has a verdict, or its budget is
-    spent; resumes what `out` holds, and writes the check's terms there (`analysis.check_file`).
+    spent; resumes what `out` holds.
 
     The check overrides the settings' conversations, pairs, adoption and trace. Returns the run, and
     the verdicts in suite order.

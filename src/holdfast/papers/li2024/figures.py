@@ -34,7 +34,7 @@ from holdfast.records import RunData, read_run
 from holdfast.report import study_figures
 from holdfast.report.figures import write_figures
 from holdfast.study import decay
-from holdfast.study.calibrate import calibrate, units_of
+from holdfast.study.calibration import calibrate, units_of
 from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
 

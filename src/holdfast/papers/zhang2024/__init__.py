@@ -8,6 +8,9 @@ profiling/       ranks heads by steering each one on its own
 reproduction/    the paper's tables and figures on your model
 """
 
+from typing import Any
+
+from holdfast.common.later import later
 from holdfast.drift.settings import Running
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
 from holdfast.papers.zhang2024.data import Data, Sample, Task, spans_of
@@ -21,3 +24,10 @@ from holdfast.papers.zhang2024.settings import (
     variants_of,
 )
 from holdfast.papers.zhang2024.settings import TaskSettings as Settings
+
+_PROFILING = "holdfast.papers.zhang2024.profiling"
+_LATER = dict.fromkeys(("ProfilingPlan", "profile", "read_samples"), _PROFILING)
+
+
+def __getattr__(name: str) -> Any:
+    return later(__name__, _LATER, name)
