@@ -68,7 +68,8 @@ def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
     monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
     monkeypatch.setattr(serve, "load_here", lambda arguments, **more: model())
     path = str(files["vector"].path)
-    serve._service(parser().parse_args(["serve", "--fitted", path]))
+    service = serve._service(parser().parse_args(["serve", "--fitted", path]))
+    assert list(service.fitted) == [f"vector:file={files['vector'].digest}"]
     assert f"vector:file={files['vector'].digest}" in capsys.readouterr().out
     spelled = f"vector:file={files['vector'].digest},factor=2"
     assert methods.spell(methods.parse(spelled, files=False)) == spelled

@@ -99,6 +99,7 @@ def test_commands_are_read_in_every_form(arguments, commands):
         (ToolCall("Bash", {"command": "A=1 mv 'old name' \"|\" new"}), ["old name", "|", "new"]),
         (ToolCall("Bash", {"command": "echo 'unclosed"}), []),
         (ToolCall("Bash", {"command": "ls 2>/dev/null; cp a.py b.py"}), ["b.py"]),
+        (ToolCall("Bash", {"command": "grep '>' a.py; test 1 \\> 2"}), []),
         (ToolCall("Bash", {"command": "sed -i '' s/a/b/ x.py"}), ["", "s/a/b/", "x.py"]),
         (ToolCall("mcp__devtools__writeFile", {"path": "a.py"}), ["a.py"]),
     ],

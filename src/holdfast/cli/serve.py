@@ -119,9 +119,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _service(arguments: argparse.Namespace) -> Service:
     from holdfast.serve.service import Limits
 
-    for path in arguments.fitted or ():
-        fitted = read_any_fitted(path)
-        print(f"{path}: {fitted.method}:file={fitted.digest}", flush=True)
+    files = [read_any_fitted(path) for path in arguments.fitted or ()]
+    fitted = [f"{file.method}:file={file.digest}" for file in files]
+    for path, spec in zip(arguments.fitted or (), fitted, strict=True):
+        print(f"{path}: {spec}", flush=True)
     default = parse(arguments.default_method)
     prompts = playground_prompts(arguments.suite) if arguments.suite else ()
     limits = Limits(
@@ -156,7 +157,9 @@ def _service(arguments: argparse.Namespace) -> Service:
     engine = EngineThread(model, queue)
     name = Path(model.name).resolve().name if os.path.isdir(model.name) else model.name
     metrics = Metrics(engine)
-    return Service(model, engine, name, metrics, limits, default, __version__, watched, prompts)
+    return Service(
+        model, engine, name, metrics, limits, default, __version__, watched, prompts, fitted
+    )
 
 
 def playground_prompts(suite: str) -> list[dict[str, str]]:

@@ -191,7 +191,8 @@ class SelfChat:
         if speaker == "agent":
             if reply.trace is not None and reply.trace.uniform is not None:
                 self.dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
-            self.asking.report_rounds(1)
+            if number < self.settings.rounds:  # the last ends when every probe is answered
+                self.asking.report_rounds(1)
         return True
 
     def _probes(self, number: int, before: int) -> list[Job]:

@@ -115,6 +115,8 @@ def _files(paths: Sequence[Path | str]) -> Iterator[Path]:
             yield path
             continue
         if (path / MANIFEST).is_file():  # a run
+            if not (path / RECORDS).stat().st_size:
+                raise UsageError(f"No conversation of the run {path} has finished yet.")
             yield path / RECORDS
             continue
         inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)

@@ -51,6 +51,7 @@ _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n(?P<text>.*?)\n\
 
 
 _PARTS = "();&|\n"
+_REDIRECTS = (">", ">>", "&>", ">|")  # of output, into the file that follows
 # a private character for each operator that is quoted or escaped, and so separates nothing
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _HIDDEN = {ord(sign): 0xE000 + ord(sign) for sign in _PARTS + "<>"}
@@ -71,7 +72,9 @@ def _parts(script: str) -> Iterator[list[str]]:
                 yield part
                 part = []
             else:
-                part.append(word.translate(_SHOWN))
+                shown = word.translate(_SHOWN)
+                quoted = word != shown and shown in _REDIRECTS
+                part.append(shlex.quote(shown) if quoted else shown)
     except ValueError:  # an unclosed quote: what comes before it counts
         pass
     yield part
@@ -108,7 +111,7 @@ def files_changed(calls: Sequence[ToolCall]) -> list[str]:
 
 def _written_by(words: list[str]) -> Iterator[str]:
     for before, word in itertools.pairwise(words):
-        if before in (">", ">>", "&>", ">|") and not word.startswith("/dev/"):
+        if before in _REDIRECTS and not word.startswith("/dev/"):
             yield word
     program = words[0].rsplit("/", 1)[-1]
     options = [word for word in words[1:] if word.startswith("-")]

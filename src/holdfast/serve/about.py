@@ -80,6 +80,7 @@ def _steering(service: Service) -> dict[str, Any]:
         "attention": service.model.steerable,
         **_shape(service),
         "prompts": list(service.prompts),
+        "fitted": list(service.fitted),
         "limits": {
             "max_model_len": service.model.context,
             "max_tokens": limits.tokens,

@@ -36,3 +36,4 @@ class Service:
     watched: int = 8  # one request in this many is traced for the metrics; 0: none
     # offered by the playground in place of its own: name, system prompt, message
     prompts: Sequence[Mapping[str, str]] = ()
+    fitted: Sequence[str] = ()  # the specs of the fitted files that requests may name
