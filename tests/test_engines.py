@@ -7,10 +7,11 @@ import pytest
 from test_drift import SUITE
 
 from holdfast.cli import main
+from holdfast.common.model_names import engine_in
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.capabilities import ENDPOINT
-from holdfast.models.engines import engine_in, load_in_engine, read_options
+from holdfast.models.engines import load_in_engine, read_options
 from holdfast.papers.li2024 import geometry
 from holdfast.papers.zhang2024.profiling import profile
 from holdfast.study import decay

@@ -18,10 +18,10 @@ from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs, SuiteN
 from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common import ranges
+from holdfast.common.model_names import is_served
 from holdfast.common.sampling import Sampling
 from holdfast.drift.baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models.engines import is_served
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.manifest import read_manifest
 from holdfast.report import calibration as report

@@ -20,6 +20,7 @@ from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec, option_of
 from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_run_page
 from holdfast.cli.progress import Bar, note
+from holdfast.common.model_names import is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.pairing import settled
@@ -94,7 +95,7 @@ def run(arguments: Namespace) -> int:
     terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules)
     settings = settings_of(arguments)
     method = methods.parse(arguments.method)
-    endpoint = loading.load_model(arguments) if loading.is_url(arguments.model) else None
+    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     loading.warn_of_small_model(arguments)
     out = arguments.out or Path("runs") / folder_name(arguments, suite, "check")
@@ -203,7 +204,7 @@ def _calibration(arguments: Namespace, data: RunData) -> str:
             words += [option_of(name), *([] if value is True else [str(value)])]
     if arguments.rounds + 1 < Plan.ask_at:
         words += ["--ask-at", str(arguments.rounds + 1)]
-    if not loading.is_url(arguments.model):
+    if not is_url(arguments.model):
         words += ["--sweep", first_fix(data.manifest), "--sweep", "boost:factor=2,4"]
     words += ["--sweep", "repetition:probability=0.5,1"]
     return shlex.join([*words, "--out", "runs/calibrate"])

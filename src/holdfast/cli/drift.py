@@ -12,6 +12,7 @@ from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
 from holdfast.cli.output import DriftRun, command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
+from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = settings_of(arguments)
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint reports its model's name, which names the folder; a local model loads last
-    endpoint = loading.load_model(arguments) if loading.is_url(arguments.model) else None
+    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )

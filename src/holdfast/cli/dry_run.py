@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import methods
-from holdfast.cli.loading import is_url
 from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar, duration, note
+from holdfast.common.model_names import is_url
 from holdfast.drift.pairing import draw
 from holdfast.drift.work import count_replies, missing_numbers
 from holdfast.errors import UsageError

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.cli.options import EndpointOptions, option_of
 from holdfast.cli.progress import note
+from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import whole_number
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
@@ -20,7 +21,7 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, spell
 from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
-from holdfast.models.engines import engine_in, is_url, load_in_engine, read_options
+from holdfast.models.engines import load_in_engine, read_options
 from holdfast.models.protocol import ChatModel
 from holdfast.report.judges import agreement_line
 

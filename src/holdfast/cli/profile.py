@@ -12,11 +12,12 @@ from holdfast import drift, methods
 from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
-from holdfast.cli.loading import begin_loading, is_url, load_here, load_model
+from holdfast.cli.loading import begin_loading, load_here, load_model
 from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common import ranges
+from holdfast.common.model_names import is_url
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import SUFFIX
 from holdfast.methods.heads import Ranking

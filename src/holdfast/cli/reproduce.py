@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift
-from holdfast.cli.loading import is_url, load_model
+from holdfast.cli.loading import load_model
 from holdfast.cli.options import MODEL, Arg, Command, Options, RunFolder, SeedOptions, option_of
 from holdfast.cli.progress import Bar
+from holdfast.common.model_names import is_url
 from holdfast.errors import UsageError
 from holdfast.papers import li2024
 from holdfast.papers.findings import scale_of

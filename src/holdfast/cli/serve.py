@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
-from holdfast.cli.loading import begin_loading, check_extra, is_url, load_here, load_named
+from holdfast.cli.loading import begin_loading, check_extra, load_here, load_named
 from holdfast.cli.progress import ending_at_once, note
+from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import Range, whole_number
 from holdfast.common.version import __version__
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
 from holdfast.methods import parse, spell
 from holdfast.methods.fitted import read_any_fitted
-from holdfast.models.engines import engine_in
 
 if TYPE_CHECKING:
     from holdfast.serve.service import Service

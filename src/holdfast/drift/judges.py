@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.common.files import cannot_write, write_whole
+from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.measures import Measure
 from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
-from holdfast.models.engines import is_url
 from holdfast.models.protocol import ChatModel, Job
 from holdfast.models.requests import Reply, Request
 from holdfast.records import append_line, cut_torn_line, read_notes

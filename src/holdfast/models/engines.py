@@ -7,8 +7,6 @@ The package declares an entry point of the group `holdfast.models`, under the en
 
 import difflib
 import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from inspect import signature
@@ -18,23 +16,6 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.models.protocol import ChatModel
 
 GROUP = "holdfast.models"
-_NAMED = re.compile(r"([a-z][a-z0-9_-]+):(?!//).")  # neither a URL nor a Windows drive
-
-
-def is_url(model: str | None) -> bool:
-    """Whether a model is given as the URL of an endpoint."""
-    return (model or "").startswith(("http://", "https://"))
-
-
-def is_served(model: str) -> bool:
-    """Whether a model is behind a URL or in vLLM, where `holdfast serve` does not load it."""
-    return is_url(model) or engine_in(model) == "vllm"
-
-
-def engine_in(model: str) -> str:
-    """The engine that a model's name asks for; "" if it asks for none, or is a path."""
-    named = _NAMED.match(model)
-    return named[1] if named and not os.path.exists(model) else ""
 
 
 def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> ChatModel:

@@ -10,7 +10,7 @@ from holdfast.analysis.estimates import row_of, rule_rows
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
-from holdfast.models.engines import is_served
+from holdfast.common.model_names import is_served
 from holdfast.records import RunData, command_of
 from holdfast.records.manifest import typed_command
 from holdfast.report.collapse import collapse_cures

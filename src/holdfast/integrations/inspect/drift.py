@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import anyio
-import numpy as np
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import (
@@ -31,7 +31,6 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from holdfast.analysis.series import KINDS, probe_means
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import USER_VIEW, Dialog, record_of
@@ -204,14 +203,20 @@ def score_of(record: Mapping[str, Any], rounds: int) -> Score:
     the explanation lists every probe with its reply, the measure's reason and the mass.
     """
     values: dict[str, float] = {}
-    for kind in KINDS:
-        probes = [probe for probe in record["probes"] if probe["kind"] == kind]
-        row = probe_means([{**record, "probes": probes}], rounds, lambda probe: True)[0]
-        values[kind] = math.nan if np.isnan(row).all() else float(np.nanmean(row))
-        for number, value in enumerate(row, 1):
-            values[f"{kind}_round_{number}"] = float(value)
+    for kind in ("stability", "adoption"):
+        of_kind = [probe for probe in record["probes"] if probe["kind"] == kind]
+        by_round = {
+            number: _mean([probe["score"] for probe in of_kind if probe["round"] == number])
+            for number in range(1, rounds + 1)
+        }
+        values[kind] = _mean([value for value in by_round.values() if not math.isnan(value)])
+        values |= {f"{kind}_round_{number}": value for number, value in by_round.items()}
     kept = {name: record[name] for name in ("probes", "ended", "unanswered") if name in record}
     return Score(value=values, explanation=_listed(record), metadata=kept)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else math.nan
 
 
 def _listed(record: Mapping[str, Any]) -> str:
