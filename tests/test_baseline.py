@@ -198,7 +198,7 @@ def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):
     found = baseline_beside(run, read_series(run)[0])
     assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
     (line,) = baseline_lines(found)
-    assert line.endswith("with it 1.00 (all alike): too few conversations to compare.")
+    assert line.endswith("with it 1.00 (all equal): too few conversations to compare.")
 
 
 def test_each_rule_of_a_prompt_has_its_own_verdict(tmp_path):

@@ -178,8 +178,8 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
     line = answer(calibration, chosen)
     assert chosen.none_fits and chosen.near.method == "weak"
     assert line.startswith("Nothing to recommend: on the 40 of 80 conversations that settings are")
-    assert "The closest is weak: stability +0.10 (all alike), points lost +3.0 [" in line
-    assert "; on all 80, stability +0.10 (all alike), points lost +1.6 [" in line
+    assert "The closest is weak: stability +0.10 (all equal), points lost +3.0 [" in line
+    assert "; on all 80, stability +0.10 (all equal), points lost +1.6 [" in line
     drop = calibration.drop(chosen.near)
     times = 2 * ((drop.high - drop.low) / 2 / 0.4) ** 2
     assert times_needed(calibration, chosen) == pytest.approx(times)

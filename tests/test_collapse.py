@@ -91,7 +91,7 @@ def test_records_contain_the_repetition_of_every_turn(parrot):
 def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
     (line,) = collapse_lines(read_series(parrot), parrot)
     assert line.startswith("100% of turns were cut at 10 tokens, 86% repeat the other speaker, 71")
-    assert "(3 of 3 conversations collapsed): scores of broken-down conversations say" in line
+    assert "(3 of 3 conversations collapsed): scores of broken-down conversations tell" in line
     (two,) = collapse_lines(read_series(parrot) * 2, parrot)
     assert two.startswith("Without a fix, 100% of turns were cut at 10 tokens")
     cures = " ".join(collapse_cures(read_series(parrot)))

@@ -83,7 +83,7 @@ def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
     rows = rule_rows(read_series(wavering)[:1])
     assert [fall(row) for row in rows] == [
         "never followed (0 of 24 conversations)",
-        "followed less from round 2 (clear in 2, 4 and 5)",
+        "followed less from round 2 (clear in rounds 2, 4 and 5)",
         "no clear fall",
     ]
     lower = [(row.lower_in, row.lower_from) for row in rows]
@@ -175,7 +175,7 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
     text = report.table(run)
     table = text[text.index("Rule by rule") : text.index("Some rules")].splitlines()
     rows = {line.split()[0]: line for line in table[2:] if line}
-    lost = r"signs +1.00 \(all alike\) +0.25 \[.*\]  followed less from round 3"
+    lost = r"signs +1.00 \(all equal\) +0.25 \[.*\]  followed less from round 3"
     assert re.fullmatch(lost, rows["signs"])
     assert list(rows) == ["signs", "cheap", "short"]
     text = report.table(wavering)

@@ -189,7 +189,7 @@ def test_page_summary_and_terminal_show_both_accuracies(tmp_path):
     assert [point["mean"] for point in told["prompt_level"]] == [1.0, 0.0, 0.0]
     assert [point["mean"] for point in told["instruction_level"]] == [1.0, 0.666667, 0.333333]
     text = report.table(run)
-    told = "Accuracy, none, at round 1 and round 3:\n  prompt level: 1.00 (all alike) and 0.00"
+    told = "Accuracy, none, at round 1 and round 3:\n  prompt level: 1.00 (all equal) and 0.00"
     assert told in text
     page = report.write([run.folder], tmp_path / "report.html").read_text()
     assert 'id="accuracy"' in page and "Instruction level" in page

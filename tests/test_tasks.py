@@ -573,12 +573,12 @@ def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
 
 def test_degenerate_results_are_excluded_and_reported(tmp_path):
     fine = result_of(tmp_path, "fine", [4.0, 2.0, 4.0, 4.0])
-    assert "marked minus zero-shot: accuracy +1.00 (all alike)" in fine
+    assert "marked minus zero-shot: accuracy +1.00 (all equal)" in fine
     assert "of 4 replies, 1 have a fluency under 3.0, and 0 are too short" in fine
     poor = result_of(tmp_path, "poor", [2.0, 2.0, 4.0, None])
     assert "marked: excluded from comparisons because its mean fluency, 2.67, is below 3.0" in poor
     assert "minus zero-shot" not in poor
-    assert "1.00 (all alike)" in poor and "2.67" in poor  # excluded but still shown
+    assert "1.00 (all equal)" in poor and "2.67" in poor  # excluded but still shown
     assert "excluded" not in result_of(tmp_path, "short", [2.0, None, None, None])
 
 

@@ -104,7 +104,7 @@ def test_an_interval_without_width_is_not_printed():
     def two(value):
         return f"{value:.2f}"
 
-    assert with_interval(estimate(np.full(30, 0.1) + 0.2), two) == "0.30 (all alike)"
+    assert with_interval(estimate(np.full(30, 0.1) + 0.2), two) == "0.30 (all equal)"
     assert with_interval(Estimate(9, 0.5, 0.1, 0.25, 0.75), two) == "0.50 [0.25, 0.75]"
     assert with_interval(estimate(np.array([0.5])), two) == "0.50"
     assert with_interval(estimate(np.array([np.nan])), two) == "–"

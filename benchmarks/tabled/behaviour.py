@@ -317,7 +317,7 @@ def bot_table() -> str:
 
     def point(estimate: dict) -> str:
         if estimate["low"] == estimate["high"]:
-            return f"{estimate['mean']:.2f} (all alike)"
+            return f"{estimate['mean']:.2f} (all equal)"
         return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
 
     def column(at: int, told: dict) -> list[str]:

@@ -11,7 +11,7 @@ from tabled.reading import RESULTS, markdown, read
 
 MODELS = {"": "the default model", "_smollm2": "SmolLM2 135M", "_gemma": "Gemma 3 270M"}
 VERDICTS = ("supported", "contradicted", "undecided", "not judged")
-_NUMBER = re.compile(r"[+-][\d.]+ (?:\[[^]]+\]|\(all alike\)) \(n = \d+\)")
+_NUMBER = re.compile(r"[+-][\d.]+ (?:\[[^]]+\]|\(all (?:alike|equal)\)) \(n = \d+\)")
 # the part of a claim's text that depends on model and scale
 _OF_THE_RUN = re.compile(r"^head [\d.]+,|\d+ samples instead of \d+")
 

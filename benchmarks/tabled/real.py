@@ -169,7 +169,7 @@ def logs_table() -> str:
         kept = row["adherence"]
         cells = [str(row["dialogs"]), str(row["turns"])]
         alike = kept["low"] == kept["high"]
-        within = "(all alike)" if alike else f"[{kept['low']:.2f}, {kept['high']:.2f}]"
+        within = "(all equal)" if alike else f"[{kept['low']:.2f}, {kept['high']:.2f}]"
         rows.append([category, *cells, f"{kept['mean']:.2f} {within}"])
     head = (
         f"`python benchmarks/logs_smollm2.py`: {record['dialogs']} dialogs of 8 turns, scored"

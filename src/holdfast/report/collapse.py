@@ -37,9 +37,9 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
         parts.append((fixed if len(series) > 1 else "") + _shares(counts, limit))
     text = "; ".join(parts)
     verdict = (
-        "scores of broken-down conversations say little about the prompt"
+        "scores of broken-down conversations tell you little about the prompt"
         if any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
-        else "they stop in mid-sentence, and rules about length or endings say little"
+        else "they stop in mid-sentence, so scores of rules about length or endings mean little"
     )
     return [f"{text[0].upper()}{text[1:]}: {verdict}."]
 

@@ -11,14 +11,14 @@ _MOST_DIGITS = 6
 def with_interval(
     value: Estimate, write: Callable[[float], str], fine: Callable[[float], str] | None = None
 ) -> str:
-    """'0.74 [0.69, 0.79]', '0.74', '0.74 (all alike)'; `fine` writes ends that exclude 0."""
+    """'0.74 [0.69, 0.79]', '0.74', '0.74 (all equal)'; `fine` writes ends that exclude 0."""
     if value.mean is None:
         return "–"
     text = write(value.mean)
     if value.low is None or value.high is None:
         return text
     if value.alike:
-        return f"{text} (all alike)"
+        return f"{text} (all equal)"
     end = fine if fine and value.excludes_zero else write
     return f"{text} [{end(value.low)}, {end(value.high)}]"
 
