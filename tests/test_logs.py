@@ -368,11 +368,15 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
         (["logs", "DATA", "--suite", "SHORT", "--min-adherence", "90"], "not 90"),
         (["logs", "DATA", "--suite", "SHORT", "--error", "0"], "not 0"),
         (["logs", "EMPTY", "--suite", "SHORT"], "no file that ends in .jsonl"),
+        (["logs", "BEGUN", "--suite", "SHORT"], "has no finished conversation yet"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(words, message, tmp_path, short, capsys):
     (tmp_path / "empty").mkdir()
-    named = {"SHORT": short, "DATA": DATA / "openai.jsonl", "EMPTY": tmp_path / "empty"}
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "manifest.json").write_text("{}")
+    folders = {"EMPTY": tmp_path / "empty", "BEGUN": tmp_path / "begun"}
+    named = {"SHORT": short, "DATA": DATA / "openai.jsonl", **folders}
     assert main([str(named.get(word, word)) for word in words]) == 2
     assert message in capsys.readouterr().err
 

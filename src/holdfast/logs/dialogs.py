@@ -115,9 +115,13 @@ def _files(paths: Sequence[Path | str]) -> Iterator[Path]:
             yield path
             continue
         if (path / MANIFEST).is_file():  # a run
-            if not (path / RECORDS).stat().st_size:
-                raise UsageError(f"No conversation of the run {path} has finished yet.")
-            yield path / RECORDS
+            records = path / RECORDS
+            if not (records.is_file() and records.stat().st_size):
+                raise UsageError(
+                    f"{path} has no finished conversation yet; repeat its command to continue,"
+                    " then score it again."
+                )
+            yield records
             continue
         inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
         if not inside:
