@@ -116,11 +116,12 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     made = _Parser(
         prog="holdfast",
         usage="holdfast COMMAND [options]",
-        description="Measure how a chat model drifts from its system prompt, see why, and stop it.",
+        description="Measure how a chat model drifts from its system prompt, see why, and"
+        " reduce it.",
         epilog=_EPILOG,
         formatter_class=HelpFormatter,
     )
-    version, text = f"holdfast {__version__}", "print the version and leave"
+    version, text = f"holdfast {__version__}", "print the version and exit"
     made.add_argument("--version", action="version", version=version, help=text)
     commands = made.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="holdfast"

@@ -30,8 +30,8 @@ EXAMPLES = """examples:
   holdfast chat --model http://127.0.0.1:8000/v1 --method boost:factor=4
   holdfast chat --messages dialog.json
 
-In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D ends.
-Where the input is no terminal, each line is a message or a command, and what is refused ends it."""
+In the chat, /help lists the commands; Tab completes them. Ctrl-C stops a reply, Ctrl-D the chat.
+Without a terminal, each line of input is a message or a command; a refused one ends the chat."""
 
 BOLD, DIM, RED = 1, 2, 31  # ANSI style codes
 _CUT = "cut off at --max-new-tokens, or where the model's context ends"

@@ -11,8 +11,8 @@ from holdfast.records import read_run
 
 
 class _ReportOptions(Options):
-    folders: Annotated[Path, Arg("DIR", positional=True, nargs="+")]
-    """run folders"""
+    folders: Annotated[Path, Arg("RUN", positional=True, nargs="+")]
+    """a run's folder"""
     out: Path = Path("report.html")
 
 

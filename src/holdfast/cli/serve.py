@@ -39,8 +39,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 DESCRIPTION = (
     "Serves a chat model to OpenAI's clients; each request chooses its steering (see “Serving” in"
-    " the documentation).\nThe first SIGTERM or Ctrl-C finishes what runs, the second ends"
-    " at once."
+    " the documentation).\nAfter the first SIGTERM or Ctrl-C, running requests finish; the"
+    " second ends them."
 )
 
 
@@ -82,7 +82,7 @@ class _ServeOptions(options.Options):
     watch: int = 8
     """trace one request in N for the metrics; 0: none"""
     allow_origin: Annotated[list[str] | None, options.Arg("ORIGIN")] = None
-    """a site whose pages may ask, such as https://example.org; repeatable (default: none)"""
+    """a site whose pages may send requests: https://example.org; repeatable (default: none)"""
 
 
 def run(arguments: argparse.Namespace) -> None:
