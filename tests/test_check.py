@@ -449,6 +449,14 @@ def test_a_failure_that_no_single_rule_shows_has_its_own_test(tmp_path):
     assert [name for (_, name), child in cases.items() if child.tag == "failure"] == [TOGETHER]
 
 
+def test_a_bar_and_a_comparison_share_the_error():
+    """A prompt that is neither below the bar nor worse than before could fail on either test."""
+    kept = talks({None: [[1.0]] * 8})
+    for bar, before, error in [(0.5, {"bot": kept}, 0.025), (0.5, None, 0.05)]:
+        (bot,) = check_prompts(kept, ["bot"], 1, Terms(bar), before)
+        assert bot.error == error
+
+
 def test_a_rule_missing_from_the_earlier_run_is_skipped(tmp_path):
     kept = [[1.0, 1.0]] * 30
     before, now = talks({"a": kept}), talks({"a": kept, "new": kept})

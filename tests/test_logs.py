@@ -280,6 +280,8 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     assert (rule.verdict, rule.earlier.certain) == ("pass", 0)
     (rule,) = adherence(worse, before=before)
     assert (rule.verdict, rule.earlier.certain) == ("fail", -1)
+    (both,) = adherence(worse, 0.5, before=before)
+    assert both.bounds[0] < rule.bounds[0], "the bar and the comparison share the error"
     fall = rule.overall.mean - rule.earlier.before.mean
     assert rule.earlier.difference.mean == pytest.approx(fall)
     short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))

@@ -116,7 +116,9 @@ def adherence(
         error: upper bound on the probability that any verdict is wrong, over all rules together.
     """
     rules = read_scores(run, by_category)
-    share = error / max(1, len(rules))
+    # a rule may fail its bar, and its comparison too
+    tests = 1 if min_adherence is None or before is None else 2
+    share = error / max(1, len(rules)) / tests
     order = {name: number for number, name in enumerate(_rules(run))}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
     if before is None:

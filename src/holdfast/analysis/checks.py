@@ -52,6 +52,10 @@ class Terms:
         _require_share("error", self.error)
         ranges.whole_number("check", "budget", self.budget, 1)
 
+    def error_each(self, prompts: int, compared: bool) -> float:
+        """Each test's share of the error: a prompt may fail its bar, and its comparison too."""
+        return self.error / prompts / (2 if compared and self.min_stability is not None else 1)
+
 
 def _require_share(name: str, value: float) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -139,8 +143,9 @@ def check_prompts(
 ) -> list[PromptCheck]:
     """The verdicts on all prompts, in order; `before` has an earlier run's records by prompt."""
     by_prompt = _by_prompt(records, prompts, terms.budget)
+    error = terms.error_each(len(prompts), bool(before))
     falls = {
-        name: compare_runs(mine, earlier, rounds, terms.budget, terms.error / len(prompts))
+        name: compare_runs(mine, earlier, rounds, terms.budget, error)
         for name, mine in by_prompt.items()
         if (earlier := (before or {}).get(name, ()))
     }
@@ -155,8 +160,9 @@ def check_again(
     falls: Mapping[str, Fall],
 ) -> list[PromptCheck]:
     """Like `check_prompts`, with the comparisons with an earlier run already made, by prompt."""
+    error = terms.error_each(len(prompts), bool(falls))
     return [
-        _check(name, mine, rounds, terms, terms.error / len(prompts), falls.get(name))
+        _check(name, mine, rounds, terms, error, falls.get(name))
         for name, mine in _by_prompt(records, prompts, terms.budget).items()
     ]
 
