@@ -233,6 +233,25 @@ def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
         assert engine.open == 0
 
 
+def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch):
+    tiny, request = model(), asked(1)[0]
+
+    async def work(engine):
+        render = engine._session.render
+
+        def late(*given):
+            engine._die(RuntimeError("the device is gone"))
+            return render(*given)
+
+        monkeypatch.setattr(engine._session, "render", late)
+        with pytest.raises(ModelError, match="the device is gone"):
+            await engine.submit(request)
+        assert engine.open == 0
+
+    with running(tiny) as engine:
+        within(engine, work)
+
+
 def test_closing_ends_open_requests_with_an_error(slow):
     tiny, (request,) = endless(1)
 

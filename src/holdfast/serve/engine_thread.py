@@ -72,6 +72,9 @@ class EngineThread:
             raise
         generation = LiveReply(rendered, loop, self._cancel)
         with self._news:
+            if self._closing or self.error is not None:  # it ended while the request was rendered
+                self.open -= 1
+                raise self._not_running()
             self._submitted.append(generation)
             self._news.notify()
         return generation
@@ -97,14 +100,16 @@ class EngineThread:
         if self._draining:
             raise Draining("The server is shutting down and takes no more requests; ask another.")
         if self.error is not None or not self._thread.is_alive():
-            raise ModelError(
-                f"The engine does not run ({self.error or 'not started'}); restart it."
-            )
+            raise self._not_running()
         if self.open >= self._session.capacity + self.queue:
             raise Busy(
                 f"{self.open} requests are open, which is as many as this server takes; ask again"
                 " in a moment."
             )
+
+    def _not_running(self) -> ModelError:
+        why = self.error or ("shut down" if self._closing else "not started")
+        return ModelError(f"The engine does not run ({why}); restart it.")
 
     def _cancel(self, generation: LiveReply) -> None:
         with self._news:
