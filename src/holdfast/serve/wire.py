@@ -75,7 +75,7 @@ async def read_json(request: Request, limits: Limits) -> Any:
 
 async def _read_bytes(request: Request, most: int) -> bytes:
     length = request.headers.get("content-length", "0")
-    size, parts, more = int(length[:20]) if length.isdigit() else 0, list[bytes](), True
+    size, parts, more = int(length[:20]) if length.isdecimal() else 0, list[bytes](), True
     while more and size <= most:
         message = await request.receive()
         if message["type"] == "http.disconnect":
