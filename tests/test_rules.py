@@ -83,7 +83,7 @@ def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
     rows = rule_rows(read_series(wavering)[:1])
     assert [fall(row) for row in rows] == [
         "never followed (0 of 24 conversations)",
-        "followed less from round 2 (clear in rounds 2, 4 and 5)",
+        "followed less from round 2 (clear in 2, 4 and 5)",
         "no clear fall",
     ]
     lower = [(row.lower_in, row.lower_from) for row in rows]

@@ -323,7 +323,8 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
         return f"followed less in {_rounds_text(row.lower_in)} only"
     if row.lower_in == tuple(range(row.lower_from, row.series.rounds + 1)):
         return f"followed less {_since(row)}"
-    return f"followed less {_since(row)} (clear in {_rounds_text(row.lower_in)})"
+    clear = _rounds_text(row.lower_in).removeprefix("rounds ").removeprefix("round ")
+    return f"followed less {_since(row)} (clear in {clear})"
 
 
 def _rounds_text(numbers: Sequence[int]) -> str:

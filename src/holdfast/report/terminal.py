@@ -178,5 +178,6 @@ def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
             room = WIDTH - max(map(len, columns[0]))
         blocks[-1].append(column)
         room -= width
-    paragraphs = [aligned(list(zip(*block, strict=True))) for block in blocks]
+    tables = [filter(any, zip(*block, strict=True)) for block in blocks]  # no blank header
+    paragraphs = [aligned(list(rows)) for rows in tables]
     return [line for lines in paragraphs for line in ("", *lines)][1:]
