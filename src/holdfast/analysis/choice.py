@@ -13,7 +13,7 @@ from holdfast.common import ranges
 from holdfast.errors import UsageError
 
 # Standard errors by which, on the half to choose on, a setting's gain must exceed 0 and its cost
-# stay below the budget, so that the other half shows both in 19 of 20 cases: 1.96 for the end of
+# stay below the budget, so that the other half shows each in 19 of 20 cases: 1.96 for the end of
 # the other half's interval, plus 1.64 times the square root of 2, as both halves vary.
 _SAFE = 4.3
 
