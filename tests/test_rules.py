@@ -12,6 +12,7 @@ from holdfast.analysis.estimates import first_broken, rule_differences, rule_row
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
+from holdfast.report.next_step import finding_of
 from holdfast.report.sentences import baseline_hint, broken_text, fall, opening
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from this round on; the third rule is always kept
@@ -59,6 +60,21 @@ def test_a_rule_lost_only_in_the_last_round_is_reported_for_that_round(run):
     three = [read_series(run)[0].until(3)]
     assert fall(rule_rows(three)[0]) == "followed less in round 3"
     assert opening(three)[0] == "In round 3, the agent follows “signs” less often on this prompt."
+
+
+class Trading(ScriptedModel):
+    """Keeps one rule until round 2 and another one from then on, so that their mean stays."""
+
+    def text(self, job):
+        chat = job.request.messages
+        late = {"signs": False, "cheap": True}.get(chat[-1]["content"].rstrip("?"))
+        return "kept" if late in (None, len(chat) // 2 > 1) else "broken"
+
+
+def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
+    lost = drift.run(Trading(), SUITE, tmp_path, drift.Settings(rounds=3, conversations=24))
+    assert "follows “signs” less often" in opening(read_series(lost))[0]
+    assert finding_of(lost, read_series(lost)).drifts
 
 
 class Wavering(Forgetful):

@@ -18,7 +18,7 @@ from holdfast.report.context import CURE, was_cut_off
 from holdfast.report.sentences import best_fix
 
 _MATTERS = 0.1  # smaller changes do not count as drift
-_MOST = 100  # times as many conversations; larger needs are not reported
+_MOST = 10  # times as many conversations; larger needs are not reported
 _LOADING = (
     *("--endpoint-model", "--api-key-env", "--chat-template"),
     *("--device", "--device-map", "--dtype", "--trust-remote-code"),
@@ -38,7 +38,7 @@ class Finding:
     replayed: bool = False  # the conversations are recorded dialogs, so their number is fixed
     conversations: int = MIN_SAMPLES  # of the first series, like `rounds`
     rounds: int = 8
-    drifts: bool = False  # its stability clearly falls
+    drifts: bool = False  # its stability, or that of a rule, clearly falls
     is_steady: bool = False  # a fall of 10 points or more is ruled out
     never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
     first_fix: str = "split-softmax:exponent=0.5"  # the one to begin with
@@ -93,7 +93,10 @@ def next_step(finding: Finding) -> str:
             " --min-stability 0.9"
         )
     if finding.needed is None:
-        return "Next: try other methods; holdfast methods lists them."
+        others = "Next: try other methods; holdfast methods lists them"
+        return (
+            f"{others}." if finding.endpoint else f"{others}, and this compares five:\n{measures}"
+        )
     what = "whether this fix helps" if finding.drifts else "whether it drifts"
     return _more(finding, finding.needed, f"which should be enough to tell {what}")
 
@@ -135,8 +138,12 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
     moved = row_of(first, "stability").change
-    drifts = tell(moved).sign < 0
-    never = [row.rule for row in rule_rows(series) if row.never_followed]
+    rows = rule_rows(series)
+    never = [row.rule for row in rows if row.never_followed]
+    drifts = tell(moved).sign < 0 or any(
+        row.series is first and row.lower_from is not None and not row.never_followed
+        for row in rows
+    )
     return Finding(
         command=command if typed_command(command) == "drift" else "",
         model=_options(words, ("--model", *_LOADING)),
