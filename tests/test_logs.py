@@ -396,6 +396,7 @@ def test_bad_input_is_refused_with_a_reason(words, message, tmp_path, short, cap
         {"type": "response_item", "payload": 3},
         {"type": "GENERATION", "traceId": "t", "input": {"a": 1}, "output": "x"},
         {"span_kind": "LLM", "context": 3, "attributes.llm": 1, "attributes.llm.x": 2},
+        {"span_kind": "LLM", "context": 3, "attributes.llm.input_messages.²": {}},
     ],
 )
 def test_a_malformed_line_costs_only_itself(value, tmp_path):

@@ -84,7 +84,10 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
         yield LoggedMessage("tool", _text_of(result.get("content")), call_id=_id_of(result))
     text = _text_of([block for block in blocks if block not in results] if blocks else content)
     calls = [_read_call(block) for block in blocks if _type_of(block) in ("tool_use", *CALLS)]
-    calls += [_read_call(_inner(call)) for call in item.get("tool_calls") or ()]
+    called = item.get("tool_calls") or []
+    if not isinstance(called, list):
+        raise Malformed(f"its tool_calls are {shortened(called)}, which is no list")
+    calls += [_read_call(_inner(call)) for call in called]
     if isinstance(item.get("function_call"), Mapping):
         calls.append(_read_call(item["function_call"]))
     if text or calls or not results:
@@ -109,7 +112,8 @@ def _read_call(call: Any) -> ToolCall:
     if not isinstance(call, Mapping):
         raise Malformed(f"{shortened(call)} is not a tool call")
     if call.get("type") == "local_shell_call":
-        return ToolCall("local_shell", call.get("action") or {}, _id_of(call))
+        action = call.get("action")
+        return ToolCall("local_shell", action if isinstance(action, Mapping) else {}, _id_of(call))
     name = call.get("name")
     if not isinstance(name, str):
         raise Malformed(f"the tool call {shortened(dict(call))} has no name")

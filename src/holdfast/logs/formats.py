@@ -149,12 +149,12 @@ def _codex(values: Values, problems: list[str]) -> Dialogs:
     messages: list[LoggedMessage] = []
     for where, event in _objects(values, problems):
         payload = event.get("payload")
-        if event.get("type") == "session_meta" and isinstance(payload, Mapping):
-            base = payload.get("base_instructions") or payload.get("instructions")
-            messages += _system(base.get("text") if isinstance(base, Mapping) else base)
-        if event.get("type") != "response_item":
-            continue  # events for display, which repeat the messages
         try:
+            if event.get("type") == "session_meta" and isinstance(payload, Mapping):
+                base = payload.get("base_instructions") or payload.get("instructions")
+                messages += _system(base.get("text") if isinstance(base, Mapping) else base)
+            if event.get("type") != "response_item":
+                continue  # events for display, which repeat the messages
             for message in read_messages([payload]):
                 context = message.role == "user" and message.text.startswith(_CODEX_CONTEXT)
                 messages.append(LoggedMessage("system", message.text) if context else message)
@@ -321,7 +321,7 @@ def _listified(value: Any) -> Any:
         ]
     if not isinstance(value, dict):
         return value
-    if value and all(name.isdigit() for name in value):
+    if value and all(name.isdecimal() for name in value):
         return [_listified(value[name]) for name in sorted(value, key=int)]
     return {name: _listified(entry) for name, entry in value.items()}
 

@@ -19,6 +19,7 @@ class _Turn(_Fields):
     round: Round
     speaker: str
     text: str
+    stop_reason: str
     mass: float | None = None
 
 
@@ -26,25 +27,36 @@ class _Probe(_Fields):
     round: Round
     kind: str
     probe: Number
+    question: str
     reply: str
+    reason: str
     score: float
     mass: float | None = None
 
 
 class _Person(_Fields):
-    id: Any
-    category: Any
+    id: str | None
+    category: str | None
+
+
+class _Speaker(_Person):
+    system_prompt: str
 
 
 class _Dialog(_Fields):
     method: str
     conversation: Number
-    agent: _Person
-    user: _Person
+    agent: _Speaker
+    user: _Speaker
     turns: list[_Turn]
     probes: list[_Probe]
     tokens: dict[str, float] = {}
     seconds: float = 0
+
+
+class _LoggedDialog(_Dialog):
+    agent: _Person  # type: ignore[assignment]  # a log may lack its prompt
+    user: _Person  # type: ignore[assignment]
 
 
 class _Sample(_Fields):
@@ -58,14 +70,16 @@ class _TaskSample(_Sample):
     variant: Any
 
 
-_SAMPLES: dict[str, type[_Fields]] = {"tasks": _TaskSample, "profile": _Sample}  # by command
+# by command
+_SAMPLES: dict[str, type[_Fields]] = {"tasks": _TaskSample, "profile": _Sample}
+_SHAPES: dict[str, type[_Fields]] = {**_SAMPLES, "logs": _LoggedDialog}
 
 
 def why_not(record: Fields, manifest: Fields) -> str | None:
     """The fault in a record of this run, to follow "Line 7 of ..."; None if there is none."""
     command = str(manifest.get("command"))
     try:
-        _SAMPLES.get(command, _Dialog).model_validate(record)
+        _SHAPES.get(command, _Dialog).model_validate(record)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])

@@ -104,7 +104,7 @@ def _open(address: str) -> None:
 def _check_answers(address: str) -> None:
     """Refuses an address where nothing listens; Ray would wait long and say little."""
     host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isdigit()):
+    if not (colon and host and port.isdecimal()):
         raise UsageError(
             f"{address!r} is no address of a Ray cluster for --ray; write HOST:PORT (6379, where"
             " nothing else was said), or auto."
