@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+import yaml
 from measure_rows import rows_of
 
 import holdfast
@@ -84,6 +85,13 @@ def test_shipped_measures_distinguish_following_from_breaking(case: Case):
             assert rule.measure.score(reply).value >= FOLLOWS, (reply, rule.measure.score(reply))
         for reply in (*rule.breaks, ""):
             assert rule.measure.score(reply).value <= BREAKS, (reply, rule.measure.score(reply))
+
+
+def test_every_yaml_parser_reads_the_shipped_suites():
+    """PyYAML has a stricter parser where it was built without libyaml."""
+    for path in sorted((ASSETS / "suites").iterdir()):
+        if path.suffix == ".yaml":
+            assert yaml.load(path.read_text(), yaml.SafeLoader)["cases"]
 
 
 def test_core_probes_do_not_reveal_the_answer():

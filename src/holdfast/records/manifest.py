@@ -224,8 +224,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise RecordsError(f"{path} holds a {type(manifest).__name__} and not an object; {cure}.")
     if not whole[1] and (OLD_LINES in manifest or FIELD in manifest):
         raise RecordsError(f"{path} is damaged: it has no checksum at its end; {cure}.")
-    if not isinstance(manifest.get("identity"), dict):
-        raise RecordsError(f"{path} has no 'identity'; {cure}.")
+    identity = manifest.get("identity")
+    if not isinstance(identity, dict) or not isinstance(identity.get("settings", {}), dict):
+        raise RecordsError(f"{path} has no 'identity', or one without settings; {cure}.")
     _refuse_unknown(manifest, path)
     return manifest
 
