@@ -156,6 +156,19 @@ def test_results_are_matched_to_their_calls_and_a_turn_cut_off_is_left_out(tmp_p
     assert told == [(ours["b"], "B"), (ours["a"], "A")]
 
 
+def test_results_without_ids_answer_the_calls_in_order(tmp_path):
+    calls = [{"function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    results = [{"role": "tool", "content": text} for text in ("A", "B")]
+    chat = [*said("u1"), {"role": "assistant", "content": "", "tool_calls": calls}, *results]
+    chat.append({"role": "assistant", "content": "done"})
+    (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", chat)).dialogs
+    called, *answered = dialog.rounds[0].messages[:3]
+    ours = [call["id"] for call in called["tool_calls"]]
+    assert [(m["tool_call_id"], m["content"]) for m in answered] == list(
+        zip(ours, "AB", strict=True)
+    )
+
+
 def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_path):
     talk = as_openai([*looked_up(BREAD), *looked_up("", "And this?")])
     logs = write(tmp_path / "logs.jsonl", talk, said("u1", "a1"))

@@ -204,7 +204,8 @@ def as_chat(messages: Sequence[LoggedMessage]) -> list[Message]:
         if message.role == "tool":
             known = [pair for pair in open_calls if pair[0] == message.call_id] or open_calls
             if known:
-                open_calls.remove(known[0])
-                entry["tool_call_id"] = known[0][1]
+                answered = known[0]  # `known` may be the list that it is removed from
+                open_calls.remove(answered)
+                entry["tool_call_id"] = answered[1]
         chat.append(entry)
     return chat

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.common.files import write_whole
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     import torch
@@ -194,9 +194,9 @@ def _again(path: str, digest: str) -> Fitted:
 def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a null byte in the path is a ValueError
         raise UsageError(
-            f"The fitted file {str(path)!r} cannot be read ({error.strerror}); check the path."
+            f"The fitted file {str(path)!r} cannot be read ({reason_of(error)}); check the path."
         ) from error
 
 
