@@ -12,6 +12,7 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import Ability
+from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.requests import Request
 
 NOT_APPLIED = {"steering": "boost:factor=2", "applied": False, "why": "no span"}
@@ -155,6 +156,13 @@ def test_a_steering_server_that_cannot_be_used_is_refused_with_the_reason(serve,
     assert model.generate(CHAT).text == "Arr."
     with pytest.raises(ModelError, match=why):
         model.generate(CHAT, "boost:factor=2")
+
+
+def test_needs_of_methods_that_are_no_list_of_names_are_ignored(serve):
+    listed = [{"name": "a", "needs": [["log_odds"]]}, {"name": "b", "needs": 3}]
+    odd = json.dumps({"methods": listed})
+    model, _ = serve(lambda body, number: completion(), lambda number: (200, {}, odd))
+    assert model.capabilities == ENDPOINT
 
 
 NO_STEERING = [(404, "Not Found"), (405, ""), (200, "<html>"), (200, "[" * 100_000)]
