@@ -336,7 +336,7 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     with pytest.raises(UsageError, match=r"Line 1 of .*data.jsonl.*KeyError.*“Methods”"):
         read_contrasts(path)
     path.write_text(json.dumps(line | {"answer": "Oslo"}))
-    with pytest.raises(UsageError, match="the answer 'Oslo' does not stand in 'Anna lives in Rome"):
+    with pytest.raises(UsageError, match="the answer 'Oslo' does not occur in 'Anna lives in Rome"):
         read_triplets(path)
     path.write_text("\n")
     with pytest.raises(UsageError, match="has no lines"):

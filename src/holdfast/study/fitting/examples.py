@@ -28,7 +28,7 @@ class Triplet:
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise UsageError(f"{name} is a text, not {getattr(self, name)!r}.")
         if self.answer not in self.context:
-            raise UsageError(f"the answer {self.answer!r} does not stand in {self.context!r}.")
+            raise UsageError(f"the answer {self.answer!r} does not occur in {self.context!r}.")
 
 
 @dataclass(frozen=True)
