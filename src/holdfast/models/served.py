@@ -80,8 +80,8 @@ def _read_served(text: str) -> Served:
     if not isinstance(wire_format, str) or wire_format not in WIRE_FORMATS:
         return Served(unsure=f"is asked in a way that is not known here ({wire_format!r})")
     methods = [m for m in map(as_fields, listed) if isinstance(m.get("name"), str)]
-    listed_needs = [method.get("needs") for method in methods]
-    required = [need for needs in listed_needs if isinstance(needs, list) for need in needs]
+    lists = [method.get("needs") for method in methods]
+    required = [need for names in lists if isinstance(names, list) for need in names]
     return Served(
         wire_format,
         ENDPOINT | {ability for ability in Ability if ability.value in required},
