@@ -113,7 +113,8 @@ def run(arguments: argparse.Namespace) -> None:
     if why := too_small(suite, questions, arguments.questions, plan):
         note(why)
     elif questions < arguments.questions:
-        note(f"{arguments.capability} has only {questions} questions; all are asked.")
+        unit = "passages" if capability.is_text else "questions"
+        note(f"{arguments.capability} has only {questions} {unit}; all are asked.")
     model = load_model(arguments)
     arguments.kept = out
     settings = calibration_plan.settings_for(suite, plan)
