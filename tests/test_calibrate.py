@@ -33,7 +33,7 @@ from holdfast.report.calibration import answer, chance_line, next_step, sizes_ne
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, Plan, choose_prompts
-from holdfast.study.capability import Capability, Item, load_capability
+from holdfast.study.capability import Capability, Item, load_capability, usual_capability
 
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
 CHOICES = "A) rain, B) bread, C) town, D) river"
@@ -446,7 +446,13 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
     assert told.out.splitlines()[-1].startswith("Next: give a --capability that the model has")
 
 
-def test_knowledge_and_perplexity(tmp_path):
+def test_facts_knowledge_and_perplexity(tmp_path):
+    facts = load_capability("facts", 1000).items
+    assert len(facts) == 395 and all(len(set(item.replies)) == 4 for item in facts)
+    said = {item.question: item.replies[item.answer] for item in facts}
+    assert said["What is the capital of Canada?"] == "The capital of Canada is Ottawa."
+    assert usual_capability("smollm2", "likeliest") == "facts"
+    assert usual_capability("default", "likeliest") == usual_capability("m", "written")
     known = load_capability("knowledge", 300)
     assert len(known.items) == 300 and {len(item.replies) for item in known.items} == {4}
     for item in known.items:

@@ -397,7 +397,7 @@ HELPS = replace(FIXED, helps=True)
         (HELPS, {"never_followed": ("a", "b", "c")}, "agent hardly ever follows “a” and “b” and 1"),
         (HELPS, {}, "holdfast serve --model m --default-method boost:factor=4"),
         (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),
-        (MODEL, {"drifts": True}, "best one:\nholdfast calibrate --model m --suite bot"),
+        (MODEL, {"drifts": True}, "takes):\nholdfast calibrate --model m --suite bot"),
         (MODEL, {"drifts": True, "endpoint": True}, "--method none --method repetition:prob"),
         (FIXED, {"needed": 90}, "90 conversations, which should be enough to tell whether this"),
         (FIXED, {}, "try other methods"),
@@ -423,7 +423,8 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     assert found.drifts and found.helps and not found.is_steady
     alone = finding_of(run, read_series(run)[:1])
     assert alone.drifts and not alone.fix
-    assert "calibrate --model 'a b' --suite x.yaml --top-p 1" in next_step(alone)
+    searched = "calibrate --model 'a b' --suite x.yaml --top-p 1 --sweep split-softmax:"
+    assert searched in next_step(alone)
 
 
 def test_the_number_of_conversations_needed_for_a_verdict(tmp_path):

@@ -32,7 +32,7 @@ from holdfast.report.wording import count_of
 from holdfast.study import calibration_plan
 from holdfast.study.calibration import calibrate, check_folder, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
-from holdfast.study.capability import Capability, load_capability
+from holdfast.study.capability import Capability, load_capability, usual_capability
 
 DESCRIPTION = (
     "Sweeps the strength of every method. For each setting it measures stability (all"
@@ -57,11 +57,11 @@ class _CalibrateOptions(Options):
     """where the prompts come from"""
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
     """the prompts to use (default: one of each category; with --conversations, all)"""
-    capability: Annotated[str, Arg("knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK")] = (
-        "knowledge"
-    )
-    """the ability that steering may cost (default: knowledge, which suits the bundled model);
-    if the model scores no better than guessing, a --budget is refused"""
+    capability: Annotated[
+        str | None, Arg("facts|knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK")
+    ] = None
+    """the ability that steering may cost (default: facts; with the bundled model or --reading
+    written, knowledge); if the model scores no better than guessing, a --budget is refused"""
     reading: Annotated[str, Arg(choices=READINGS)] = Plan.reading
     """read an answer as the likeliest option, or by its letter"""
     sweep: Specs = None
@@ -89,6 +89,8 @@ class _CalibrateOptions(Options):
 
 def run(arguments: argparse.Namespace) -> None:
     check_prices(arguments)
+    if arguments.capability is None:
+        arguments.capability = usual_capability(arguments.model, arguments.reading)
     out, page = arguments.out, page_path(arguments, arguments.out)
     budget = ranges.Range(0).check(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget

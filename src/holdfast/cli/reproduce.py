@@ -12,6 +12,7 @@ from holdfast.common.model_names import is_url
 from holdfast.errors import UsageError
 from holdfast.papers import li2024
 from holdfast.papers.findings import scale_of
+from holdfast.study.capability import usual_capability
 
 PAPERS = ("li2024", "zhang2024")
 
@@ -28,7 +29,7 @@ class _ReproduceStudy(Options):
     """li2024: endpoint of Figure 9's model; with --endpoint-model (default: the model itself)"""
     suite: str = "starter"
     """li2024: the suite whose prompts are used"""
-    capability: str = "knowledge"
+    capability: str | None = None
     """li2024: as for holdfast calibrate"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
     """zhang2024: as for holdfast tasks (default: synthetic)"""
@@ -67,7 +68,7 @@ def _reproduce_li2024(arguments: argparse.Namespace) -> Path:
         arguments.out,
         scale,
         arguments.seed,
-        arguments.capability,
+        arguments.capability or usual_capability(arguments.model, "likeliest"),
         _load(arguments, arguments.base),
         endpoint,
         tell=print,

@@ -23,6 +23,7 @@ _LOADING = (
     *("--endpoint-model", "--api-key-env", "--chat-template"),
     *("--device", "--device-map", "--dtype", "--trust-remote-code"),
 )
+_SWEEPS = ("guidance:scale=1.25,1.5", "repetition:probability=0.5,1")  # beside the first fix
 _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 
 
@@ -70,6 +71,7 @@ def next_step(finding: Finding) -> str:
             " documentation)."
         )
     measures = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
+    search = measures + _sweeps(finding)
     if finding.helps:
         fix = shlex.quote(finding.fix)
         return (
@@ -85,7 +87,9 @@ def next_step(finding: Finding) -> str:
             again = repeated(shlex.split(finding.command), {"--method": "none"})
             tried = f"Next: {lost}add a fix to this run and compare:\n{again} --method"
             tried += f" {shlex.quote(fix)}"
-        return tried if finding.endpoint else f"{tried}\nor search for the best one:\n{measures}"
+        if finding.endpoint:
+            return tried
+        return f"{tried}\nor search for the best one (--dry-run says how long it takes):\n{search}"
     if finding.is_steady:
         return (
             f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
@@ -94,11 +98,17 @@ def next_step(finding: Finding) -> str:
         )
     if finding.needed is None:
         others = "Next: try other methods; holdfast methods lists them"
-        return (
-            f"{others}." if finding.endpoint else f"{others}, and this compares five:\n{measures}"
-        )
+        return f"{others}." if finding.endpoint else f"{others}, and this compares some:\n{search}"
     what = "whether this fix helps" if finding.drifts else "whether it drifts"
     return _more(finding, finding.needed, f"which should be enough to tell {what}")
+
+
+def _sweeps(finding: Finding) -> str:
+    """Options to sweep around the first fix; "" for the default model, which needs none."""
+    if finding.first_fix == Finding.first_fix:
+        return ""
+    around = finding.first_fix.replace("exponent=0.7", "exponent=0.9,0.7,0.5")
+    return "".join(f" --sweep {shlex.quote(sweep)}" for sweep in (around, *_SWEEPS))
 
 
 def _reword(rules: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Capability other than following the prompt: questions and texts put to a model in the middle of
 a dialog.
 
+facts              facts that small models know: capitals, opposites, authors, ...
 knowledge          the default model's own questions
 mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: subject, question,
                    choices, answer; mmlu:hub reads it from the hub
@@ -22,7 +23,7 @@ from holdfast.common.files import asset, read_json_lines
 from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of
 
-KINDS = ("knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
+KINDS = ("facts", "knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
 HUB_DATASET = "cais/mmlu"
 PASSAGE = 64  # words of a text per passage
 GO_ON = "Please write the next part of the text."
@@ -67,7 +68,9 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capabilit
     """
     ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")
-    if spec == "knowledge":
+    if spec == "facts":
+        items = _facts()
+    elif spec == "knowledge":
         text = asset("knowledge.jsonl")
         items = [_knowledge(json.loads(line)) for line in text.splitlines()]
     elif kind == "mmlu" and where:
@@ -86,6 +89,27 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capabilit
     rng, count = random.Random(seed_of("capability", seed)), min(questions, len(items))
     drawn = tuple(items[index] for index in rng.sample(range(len(items)), count))
     return Capability(spec, drawn, lettered=kind in ("knowledge", "mmlu"))
+
+
+def usual_capability(model: str, reading: str) -> str:
+    """The capability that suits a model: small models know many facts, but seldom which letter an
+    option has, which only written answers need.
+    """
+    return "knowledge" if model == "default" or reading == "written" else "facts"
+
+
+def _facts() -> list[Item]:
+    """For each subject, the sentence that is true of it, after three that are true of others."""
+    items = []
+    for line in asset("facts.jsonl").splitlines():
+        kind = json.loads(line)
+        options = sorted(set(kind["facts"].values()))
+        for subject, right in kind["facts"].items():
+            rng = random.Random(seed_of("facts", kind["question"], subject))
+            wrong = rng.sample([option for option in options if option != right], 3)
+            sentences = (kind["answer"].format(subject, option) for option in (*wrong, right))
+            items.append(Item(kind["question"].format(subject), tuple(sentences), 3))
+    return items
 
 
 def _knowledge(row: dict[str, Any]) -> Item:
