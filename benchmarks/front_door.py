@@ -2,7 +2,7 @@
 the terminal.
 
 A bot is measured on SmolLM2 (`make real-models`), the dialogs of that run are scored as logs, and a
-steering server answers one request. Pictures need chromium and chromedriver.
+steering server answers a request, with the fix and without. Pictures need chromium and its driver.
 
     python benchmarks/front_door.py --out benchmarks/results/front_door.json
 """
@@ -36,10 +36,13 @@ MEASURE = (
 LOGS = "holdfast logs runs/luna --suite luna --out runs/luna-logs"
 SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
 URL = "http://127.0.0.1:8000"
+# A question, picked, that only the model with the fix answers as its system prompt says.
+PROMPT = "You are a waiter at Chez Marie. The dish of the day is onion soup."
 CHAT = [
-    {"role": "system", "content": "You are a waiter. The dish of the day is moussaka."},
+    {"role": "system", "content": PROMPT},
     {"role": "user", "content": "What is the dish of the day?"},
 ]
+UNSTEERED = {"steering": "none"}
 # The dialog of the playground's picture: messages of the one that README quotes, and its question;
 # at the first seed at which only the column with the fix still says what the system prompt says.
 ROLE, ASK = "pilot", "What do you do for a living?"
@@ -78,7 +81,10 @@ def main() -> None:
     scored = printed_by(LOGS)
     with serving():
         body = {"model": "smollm2", "messages": CHAT, "temperature": 0, "max_tokens": 40}
-        answer = httpx2.post(f"{URL}/v1/chat/completions", json=body, timeout=300).json()
+        answer, unsteered = (
+            httpx2.post(f"{URL}/v1/chat/completions", json=body | more, timeout=300).json()
+            for more in ({}, UNSTEERED)
+        )
         kept = take_pictures(out.with_suffix(""), measured)
     record = {
         "benchmark": "front_door",
@@ -90,6 +96,8 @@ def main() -> None:
             "request": body,
             "reply": answer["choices"][0]["message"]["content"],
             "holdfast": answer["holdfast"],
+            "unsteered": UNSTEERED,
+            "reply_unsteered": unsteered["choices"][0]["message"]["content"],
         },
         "playground": {
             "system_prompt": f"You are a {ROLE}.",

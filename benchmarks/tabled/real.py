@@ -323,16 +323,21 @@ def front_serve() -> str:
     body = json.dumps(told["request"], ensure_ascii=False).replace("'", "\\u0027")
     request = f"curl {address} -H 'Content-Type: application/json' -d '{body}'"
     steering = json.dumps(told["holdfast"], ensure_ascii=False)
-    content = json.dumps(told["reply"], ensure_ascii=False)
-    printed = [f'[...] "content": {content} [...]', f'[...] "holdfast": {steering} [...]']
+    steered, unsteered = (
+        f'[...] "content": {json.dumps(told[reply], ensure_ascii=False)} [...]'
+        for reply in ("reply", "reply_unsteered")
+    )
+    asked = json.dumps(told["unsteered"]).strip("{}")
+    printed = [steered, f'[...] "holdfast": {steering} [...]', f"# with {asked}: {unsteered}"]
     then = "# then, in another terminal:"
     shell = ["```", told["command"], then, request, "```"]
     picture = "![The playground, with two columns](RESULTS/front_door/playground.png)"
     other = kept.count([True, False]) or "none"
     caption = (
         "*The playground, at http://127.0.0.1:8000: one conversation without a fix (A) and with it"
-        f" (B). Picked, too: we stopped at seed {len(kept)}, the first at which only B still says"
-        f" that it is a pilot; only A did at {other}.*"
+        " (B). We picked the question above, and this conversation: we stopped at seed"
+        f" {len(kept)}, the first at which only B still says that it is a pilot; only A did at"
+        f" {other}.*"
     )
     return "\n".join([*shell, "```text", *printed, "```", "", picture, "", caption])
 
