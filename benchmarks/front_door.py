@@ -38,14 +38,11 @@ SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
 URL = "http://127.0.0.1:8000"
 # A question, picked, that only the model with the fix answers as its system prompt says.
 PROMPT = "You are a waiter at Chez Marie. The dish of the day is onion soup."
-CHAT = [
-    {"role": "system", "content": PROMPT},
-    {"role": "user", "content": "What is the dish of the day?"},
-]
+ASK, DISH = "What is the dish of the day?", "onion soup"
+CHAT = [{"role": "system", "content": PROMPT}, {"role": "user", "content": ASK}]
 UNSTEERED = {"steering": "none"}
-# The dialog of the playground's picture: messages of the one that README quotes, and its question;
-# at the first seed at which only the column with the fix still says what the system prompt says.
-ROLE, ASK = "pilot", "What do you do for a living?"
+# The dialog of the playground's picture: messages of the one that README quotes, and the question
+# above; at the first seed at which only the column with the fix names the dish.
 TALK = [
     "We want to build a tree house for the children.",
     "There is an old apple tree in the garden with three strong branches.",
@@ -100,10 +97,10 @@ def main() -> None:
             "reply_unsteered": unsteered["choices"][0]["message"]["content"],
         },
         "playground": {
-            "system_prompt": f"You are a {ROLE}.",
+            "system_prompt": PROMPT,
             "user": TALK,
             "seed": len(kept) - 1,
-            "kept": kept,  # by seed from 0: whether each column still says what it is
+            "kept": kept,  # by seed from 0: whether each column still names the dish
         },
         "pictures": sorted(path.name for path in out.with_suffix("").glob("*.png")),
     }
@@ -164,7 +161,7 @@ def take_pictures(folder: Path, terminal: list[str]) -> list[list[bool]]:
         save(browser, folder, "terminal")
         kept = []
         for seed in SEEDS:
-            kept.append([ROLE in reply.lower() for reply in talk(browser, seed)])
+            kept.append([DISH in reply.lower() for reply in talk(browser, seed)])
             if kept[-1] == [False, True]:
                 save(browser, folder, "playground")
                 return kept
@@ -187,7 +184,7 @@ def talk(browser, seed: int) -> list[str]:
     )
     WebDriverWait(browser, 60).until(lambda _: send.is_enabled())
     system.clear()
-    system.send_keys(f"You are a {ROLE}.")
+    system.send_keys(PROMPT)
     browser.execute_script(SET_DRAWING, {"seed": seed, "temperature": 0.7, "max tokens": 50})
     for text in TALK:
         draft.send_keys(text)

@@ -336,8 +336,7 @@ def front_serve() -> str:
     caption = (
         "*The playground, at http://127.0.0.1:8000: one conversation without a fix (A) and with it"
         " (B). We picked the question above, and this conversation: we stopped at seed"
-        f" {len(kept)}, the first at which only B still says that it is a pilot; only A did at"
-        f" {other}.*"
+        f" {len(kept)}, the first at which only B still names the dish; only A did at {other}.*"
     )
     return "\n".join([*shell, "```text", *printed, "```", "", picture, "", caption])
 
