@@ -336,7 +336,8 @@ def front_serve() -> str:
     caption = (
         "*The playground, at http://127.0.0.1:8000: one conversation without a fix (A) and with it"
         " (B). We picked the question above, and this conversation: we stopped at seed"
-        f" {len(kept)}, the first at which only B still names the dish; only A did at {other}.*"
+        f" {len(kept)}, the first at which only B still names the dish; at {other} of those"
+        " before, only A does.*"
     )
     return "\n".join([*shell, "```text", *printed, "```", "", picture, "", caption])
 
