@@ -204,10 +204,10 @@ def test_a_gated_model_says_how_to_log_in(monkeypatch):
 @pytest.mark.parametrize(
     ("dtype", "words"),
     (
-        ("int8", "'int8'; known are: auto, bfloat16, float16, float32, float64."),
+        ("int8", "'int8'; choose from: auto, bfloat16, float16, float32, float64."),
         ("float8_e4m3fn", "'float8_e4m3fn'; did you mean 'float64'?"),
-        (torch.int8, "'int8'; known are"),
-        ("", "''; known are"),
+        (torch.int8, "'int8'; choose from"),
+        ("", "''; choose from"),
     ),
 )
 def test_an_unsupported_dtype_is_refused(folder, dtype, words):

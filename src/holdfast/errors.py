@@ -22,6 +22,7 @@ A sentence names an option as the command line does (`--out`); in Python it is t
 """
 
 import difflib
+import json
 from collections.abc import Iterable
 
 
@@ -39,7 +40,7 @@ class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str], owner: str = ""):
         known = sorted(known)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.55)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}."
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}."
         there = f"{owner} has" if owner else "There is"
         super().__init__(f"{there} no {kind} {name!r}; {hint}")
 
@@ -98,7 +99,12 @@ class AnotherRun(UsageError, RecordsError):
 
 
 def reason_of(error: Exception) -> str:
-    """The message of an exception, without the number and file of a system error."""
+    """The message of an exception, without the number and file of a system error; of text that is
+    not JSON, with the place.
+    """
+    if isinstance(error, json.JSONDecodeError):
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        return f"{error.msg} at {line}column {error.colno}"
     return getattr(error, "strerror", None) or str(error)
 
 

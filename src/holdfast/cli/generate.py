@@ -77,6 +77,8 @@ def _messages(arguments: argparse.Namespace) -> list[Message]:
         if sys.stdin.isatty():
             raise UsageError("There is no message to answer; give --user TEXT or --messages FILE.")
         user = sys.stdin.read().strip()
+        if not user:
+            raise UsageError("Standard input holds no message; give --user TEXT.")
     messages = [{"role": "system", "content": arguments.system}] if arguments.system else []
     return [*messages, {"role": "user", "content": user}]
 

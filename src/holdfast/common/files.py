@@ -62,7 +62,8 @@ def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UsageError(
-                f"Line {number} of {path} is not JSON ({error}); write one value per line."
+                f"Line {number} of {path} is not JSON ({reason_of(error)}); write one value per"
+                " line."
             ) from error
         yield number, value
 

@@ -29,7 +29,9 @@ class Range:
         ):
             return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
         hint = share_meant(value) if is_number and self.high == 1 else ""
-        raise ParameterOutOfRange(f"{owner} takes {name} {self.words}, not {value!r}{hint or '.'}")
+        is_whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
+        seen = int(value) if is_whole else value
+        raise ParameterOutOfRange(f"{owner} takes {name} {self.words}, not {seen!r}{hint or '.'}")
 
     @property
     def words(self) -> str:

@@ -107,7 +107,7 @@ def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     """The cure for an unknown name: the nearest known one, or all names if there are few."""
     if near := difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"
-    return f"known are {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
+    return f"choose from {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:

@@ -71,7 +71,8 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     speaker = item.get("role", item.get("from"))
     role = ROLES.get(speaker) if isinstance(speaker, str) else None
     if role is None:
-        raise Malformed(f"it has the role {shortened(speaker)}; known are {', '.join(ROLES)}")
+        known = ", ".join(ROLES)
+        raise Malformed(f"it has the role {shortened(speaker)}; the known roles are {known}")
     content = item.get("content", item.get("contents", item.get("value")))
     if not item.keys() & {"content", "contents", "value", "tool_calls", "function_call", "refusal"}:
         raise Malformed(f"it has no content, only {', '.join(map(repr, item))}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from holdfast.common.files import read_text
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
-from holdfast.errors import UsageError, shortened
+from holdfast.errors import UsageError, reason_of, shortened
 from holdfast.measures import Measure, build
 from holdfast.measures.registry import REGISTRY
 
@@ -82,7 +82,8 @@ def read_row(line: str, where: str) -> dict[str, Any]:
         row = normalised(json.loads(line))
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{where} is not JSON ({error}): {shortened(line.strip())}; give the published file."
+            f"{where} is not JSON ({reason_of(error)}): {shortened(line.strip())}; give the"
+            " published file."
         ) from error
     if not isinstance(row, dict):
         raise UsageError(

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.common.files import read_text
 from holdfast.common.validation import nearest
 from holdfast.drift.messages import LoggedMessage
-from holdfast.errors import UsageError, shortened
+from holdfast.errors import UsageError, reason_of, shortened
 from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.records import MANIFEST, RECORDS
@@ -148,7 +148,7 @@ def _values(path: Path, text: str, problems: list[str]) -> Iterator[tuple[str, A
             try:
                 yield f"{path}, line {number}", json.loads(line)
             except (ValueError, RecursionError) as error:
-                problems.append(f"{path}, line {number}: it is not JSON ({error})")
+                problems.append(f"{path}, line {number}: it is not JSON: {reason_of(error)}")
 
 
 @dataclass

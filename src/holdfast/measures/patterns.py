@@ -22,7 +22,7 @@ def compiled(regex: str, flags: str) -> Any:
         return engine.compile(regex, sum(getattr(engine, flag.upper()) for flag in set(flags)))
     except (engine.error, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(
-            f"The regular expression {shown(regex)} is not valid ({error}); correct it."
+            f"The regular expression {shown(regex)} is not valid: {error}; correct it."
         ) from error
 
 

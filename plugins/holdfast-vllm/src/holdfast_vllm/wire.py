@@ -190,7 +190,7 @@ def _check_key(key: str) -> None:
         return
     near = difflib.get_close_matches(key.lower(), KEYS, n=1, cutoff=_NEAR)
     if key.lower().startswith("holdfast") or near:
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(KEYS)}."
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(KEYS)}."
         raise UsageError(f"There is no key {key!r} in vllm_xargs; {hint}")
 
 

@@ -43,7 +43,7 @@ def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wante
     for name, value in given.items():
         if name not in _KNOWN:
             raise UsageError(
-                f"holdfast models take no generation option {name!r} ({value!r}); known are"
+                f"holdfast models take no generation option {name!r} ({value!r}); choose from"
                 f" {', '.join(_KNOWN)}."
             )
     sampling = Sampling(
