@@ -104,7 +104,7 @@ def reason_of(error: Exception) -> str:
     """
     if isinstance(error, json.JSONDecodeError):
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
-        return f"{error.msg} at {line}column {error.colno}"
+        return f"{error.msg.removesuffix(' at')} at {line}column {error.colno}"
     return getattr(error, "strerror", None) or str(error)
 
 
