@@ -94,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"holdfast: and {more} more; the page lists all.", file=sys.stderr)
     if arguments.junit is not None:
         seconds = time.monotonic() - began
-        print(f"JUnit: {write_logs_junit(data, rows, arguments.junit, seconds).resolve()}")
+        junit = write_logs_junit(data, rows, bar, arguments.junit, seconds)
+        print(f"JUnit: {junit.resolve()}")
     write_logs_summary(data, rows, bar, arguments.error)
     write_logs_figures(shown, data.folder / "figures")
     write_page(arguments, logs_page(data, rows, shown, bar), page)

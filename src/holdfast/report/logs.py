@@ -351,14 +351,19 @@ def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:
     return shown
 
 
-def write_logs_junit(run: RunData, rows: Rows, path: Path | str, seconds: float) -> Path:
+def write_logs_junit(
+    run: RunData, rows: Rows, bar: float | None, path: Path | str, seconds: float
+) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
     suite, cases = run.manifest["identity"]["suite"], []
     for row in rows:
         prompt, _, rule = row.rule.partition("/")
         message = f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"
+        if bar is not None:
+            low, high = row.bounds
+            message += f"; the bar is {bar:g}, the bounds that decide are [{low:.2f}, {high:.2f}]"
         if row.earlier:
-            message += f", against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
+            message += f"; against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
         if row.uncompared:
             message += f"; not compared, as {row.uncompared}"
         broken = _broken_turns(run, row)[:_MOST_TOLD]
