@@ -17,7 +17,7 @@ from tiny import model
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, half_of, read_calibration
-from holdfast.analysis.choice import ahead_at_cost, pareto, pick, times_needed
+from holdfast.analysis.choice import ahead_at_cost, budget_shown, pareto, pick, times_needed
 from holdfast.analysis.study_summary import write_method_file
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
@@ -371,10 +371,11 @@ def test_the_sizes_that_would_decide_follow_from_the_intervals():
     close = sampled(0.2, 1, 30)
     chosen = pick(close, 5)
     sizes = sizes_needed(close, chosen)
-    assert not chosen.recommended and 1 < times_needed(close, chosen) < 10
-    assert sizes["draws"] == math.ceil(times_needed(close, chosen))
-    assert sizes["questions"] == math.ceil(200 * times_needed(close, chosen))
-    assert sizes["count"] == 200 * sizes["draws"]
+    longer, more = times_needed(close, chosen)
+    assert not chosen.recommended and longer == 1 < more < 10
+    assert sizes == {"draws": 1, "questions": math.ceil(200 * more), "count": 200}
+    for questions in (sizes["questions"], 4 * sizes["questions"]):
+        assert budget_shown(close, chosen, questions) == (5 if questions < 1000 else 3)
     far = sampled(0.2, 1, 400)
     assert sizes_needed(far, pick(far, 2)) == {}
     few = sampled(0.2, 1, 5, 24)
@@ -390,12 +391,12 @@ def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
     monkeypatch.setattr("sys.argv", ["holdfast", "calibrate", "--draws", "9", "--questions=80"])
     given = Namespace(budget=5, out=Path("runs/a"), capability="knowledge", seed=0)
     chosen = pick(close, 5)
-    sizes = sizes_needed(close, chosen)
-    assert sizes["questions"] > 300
+    wanted = sizes_needed(close, chosen)["questions"]
+    assert wanted > 300
     told = _next_step(given, close, chosen)
-    assert told.startswith(f"about {sizes['count']:,} conversations per setting should settle it")
-    assert "knowledge has only 300 questions" in told and " --questions 300 " in told
-    assert f"--draws {sizes['draws']}" in told and told.endswith(f" runs/a-{sizes['count']}")
+    assert told.startswith(f"a budget of 5 needs about {wanted} questions, and knowledge has only")
+    assert " 300; a budget of 6 should" in told
+    assert told.endswith(" --draws 1 --questions 300 --out runs/a-200-300 --budget 6")
 
 
 def at_chance(score: float, gain: float = 0.2) -> Calibration:
@@ -447,7 +448,7 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
 
 
 def test_facts_knowledge_and_perplexity(tmp_path):
-    facts = load_capability("facts", 1000).items
+    facts = load_capability("facts").items
     assert len(facts) == 395 and all(len(set(item.replies)) == 4 for item in facts)
     said = {item.question: item.replies[item.answer] for item in facts}
     assert said["What is the capital of Canada?"] == "The capital of Canada is Ottawa."
@@ -643,10 +644,12 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     assert told.out.splitlines()[-3].startswith("Too few conversations to recommend a setting: 3 ")
     assert "method.json is not written" in told.err and not file.exists()
     assert "Next: at least 42 conversations per setting are needed:\nholdfast " in told.out
-    assert "--draws 7 --questions 54" in told.out
+    assert "--draws 7 --questions 42" in told.out
     assert (out / "trade_off.png").is_file()
     assert read_page(out / "report.html").tags.count("img") == 2
-    headline = (out / "report.html").read_text().split("<h1>")[1].split("</h1>")[0]
+    page = (out / "report.html").read_text()
+    headline = page.split("<h1>")[1].split("</h1>")[0]
+    assert "Next: at least 42 conversations per setting are needed:" in page
     assert headline.startswith("Too few conversations to recommend") and ". " not in headline
     wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
     results = json.loads((out / "summary.json").read_text())["results"]

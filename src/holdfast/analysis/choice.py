@@ -38,25 +38,38 @@ class Pick:
         return not self.why
 
 
-def times_needed(calibration: Calibration, chosen: Pick) -> float | None:
-    """By what factor a larger calibration would show gain and cost; None if the means do not."""
-    gain, drop, halves = chosen.gain, chosen.drop, 1
-    if chosen.near is not None:
-        gain, drop = calibration.gain(chosen.near), calibration.drop(chosen.near)
-        halves = 2  # one half has to show it
+def times_needed(calibration: Calibration, chosen: Pick) -> tuple[float, float] | None:
+    """By what factors more conversations would show the gain, and more questions the cost; None if
+    the means do not. (Each question is asked in one conversation, so that the cost becomes clearer
+    with the questions, and hardly with the conversations that share them.)
+    """
+    gain, drop, halves = _shown(calibration, chosen)
     room = chosen.budget - (drop.mean or 0.0)
     if not gain.mean or gain.mean < 0 or room <= 0:
         return None
     if gain.low is None or gain.high is None or drop.low is None or drop.high is None:
         return None
     gain_width, drop_width = (gain.high - gain.low) / 2, (drop.high - drop.low) / 2
-    return halves * max(
-        (gain_width / gain.mean) ** 2,
-        (drop_width / room) ** 2,
-        verdicts.MIN_SAMPLES / gain.n,
-        verdicts.MIN_SAMPLES / drop.n,
-        1.5,
-    )
+    conversations = halves * max((gain_width / gain.mean) ** 2, verdicts.MIN_SAMPLES / gain.n)
+    questions = halves * max((drop_width / room) ** 2, verdicts.MIN_SAMPLES / drop.n)
+    least = 1.0 if max(conversations, questions) > 1.5 else 1.5
+    return max(conversations, least), max(questions, least)
+
+
+def budget_shown(calibration: Calibration, chosen: Pick, questions: int) -> int:
+    """The smallest whole budget that this many questions would show, if the mean cost holds."""
+    _, drop, halves = _shown(calibration, chosen)
+    if drop.mean is None or drop.low is None or drop.high is None:
+        return math.ceil(chosen.budget)
+    shrinks = math.sqrt(halves * calibration.questions / questions)
+    return math.ceil(drop.mean + shrinks * (drop.high - drop.low) / 2)
+
+
+def _shown(calibration: Calibration, chosen: Pick) -> tuple[Estimate, Estimate, int]:
+    """Gain and cost of the chosen or nearest setting, and how many such halves they come from."""
+    if chosen.near is None:
+        return chosen.gain, chosen.drop, 1
+    return calibration.gain(chosen.near), calibration.drop(chosen.near), 2
 
 
 def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:

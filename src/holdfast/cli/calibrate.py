@@ -9,7 +9,7 @@ from typing import Annotated
 from holdfast import drift
 from holdfast.analysis import study_summary
 from holdfast.analysis.calibration import Calibration, read_calibration
-from holdfast.analysis.choice import Pick, pick, times_needed
+from holdfast.analysis.choice import Pick, budget_shown, pick, times_needed
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
@@ -67,8 +67,8 @@ class _CalibrateOptions(Options):
     sweep: Specs = None
     """a method with one or several values of a parameter, as in split-softmax:exponent=0.9,0.7;
     repeatable (default: five methods)"""
-    questions: int = 200
-    """number of questions"""
+    questions: int | None = None
+    """number of questions (default: 200; of facts, all)"""
     draws: int | None = None
     """conversations per ordered pair, or per persona if there is a single prompt (default: 5, or as
     many as make 60 conversations per setting)"""
@@ -112,9 +112,10 @@ def run(arguments: argparse.Namespace) -> None:
         f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
         f" {count_of(plan.rounds, 'round')}, with {questions} questions divided among them"
     )
-    if why := too_small(suite, questions, arguments.questions, plan):
+    wanted = arguments.questions or questions
+    if why := too_small(suite, questions, wanted, plan):
         note(why)
-    elif questions < arguments.questions:
+    elif questions < wanted:
         unit = "passages" if capability.is_text else "questions"
         note(f"{arguments.capability} has only {questions} {unit}; all are asked.")
     model = load_model(arguments)
@@ -193,7 +194,8 @@ def _print_result(
         print(*report.unprompted_lines(stability), sep="\n")
     for name, line in failure_lines(read_run(out / "capability").failures):
         print(f"{name.capitalize()}: {line}.")
-    write_page(arguments, report.calibration_page(calibration, chosen, out), page)
+    step = _next_step(arguments, calibration, chosen)
+    write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)
     written = arguments.budget is not None and chosen.recommended
     if written:
         study_summary.write_method_file(calibration, chosen, file)
@@ -201,7 +203,7 @@ def _print_result(
     print(report.answer(calibration, chosen))
     if line := report.chance_line(calibration):
         print(f"{line}.")
-    print(f"Next: {_next_step(arguments, calibration, chosen)}")
+    print(f"Next: {step}")
     if arguments.budget is not None and not written:
         file.unlink(missing_ok=True)  # from an earlier budget
         raise HoldfastError(
@@ -224,15 +226,25 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     sizes = sizes_needed(calibration, chosen)
     if calibration.at_chance or not sizes:
         return next_step(calibration, chosen)
-    count, spec, short = sizes.pop("count"), arguments.capability, ""
-    known = len(load_capability(spec, sizes["questions"], arguments.seed).items)
-    if known < sizes["questions"]:
-        sizes["questions"] = known
-        short = f" ({spec} has only {known} questions, which may be too few)"
-    larger = command_with(**sizes, out=f"{out}-{count}")
+    count, wanted, spec = sizes.pop("count"), sizes["questions"], arguments.capability
+    known = len(load_capability(spec, wanted, arguments.seed).items)
+    questions, grows = min(known, wanted), count > len(calibration.none.stability)
+    larger: dict[str, object] = {}
+    if grows or questions > calibration.questions:
+        larger = {**sizes, "questions": questions, "out": f"{out}-{count}-{questions}"}
     if times_needed(calibration, chosen) is None:
-        return f"at least {count:,} conversations per setting are needed{short}:\n{larger}"
-    return f"about {count:,} conversations per setting should settle it{short}:\n{larger}"
+        short = f" ({spec} has only {known} questions, which may be too few)" * (known < wanted)
+        needed = f"at least {count:,} conversations per setting are needed{short}"
+    elif known < wanted and (shown := budget_shown(calibration, chosen, known)) > chosen.budget:
+        larger["budget"] = shown
+        needed = (
+            f"a budget of {chosen.budget:g} needs about {wanted:,} questions, and {spec} has only"
+            f" {known:,}; a budget of {shown} should be within their reach"
+        )
+    else:
+        sizes_text = [f"{count:,} conversations per setting"] * grows + [f"{questions:,} questions"]
+        needed = f"about {' and '.join(sizes_text)} should settle it"
+    return f"{needed}:\n{command_with(**larger)}"
 
 
 COMMAND = Command(

@@ -91,17 +91,18 @@ def chance_line(calibration: Calibration) -> str:
 def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
     """Options large enough to decide if the means hold, and the `count` per setting; {} if none."""
     plan, count = calibration.about["plan"], len(calibration.none.stability)
-    fewest = 2 * MIN_SAMPLES / min(count, calibration.questions)
-    times = max(times_needed(calibration, chosen) or 0.0, fewest)
-    if times > _MOST or times <= 1:
+    questions = calibration.questions
+    times = times_needed(calibration, chosen) or (1.0, 1.0)
+    longer, more = (
+        max(factor, 2 * MIN_SAMPLES / number)
+        for factor, number in zip(times, (count, questions), strict=True)
+    )
+    if not 1 < max(longer, more) <= _MOST:
         return {}
     option = "draws" if plan["conversations"] is None else "conversations"
-    value = math.ceil(times * plan[option])
-    return {
-        option: value,
-        "questions": math.ceil(times * calibration.questions),
-        "count": count * value // plan[option],
-    }
+    value = math.ceil(longer * plan[option])
+    larger = count * value // plan[option]
+    return {option: value, "questions": max(math.ceil(more * questions), larger), "count": larger}
 
 
 def next_step(calibration: Calibration, chosen: Pick) -> str:
@@ -190,8 +191,10 @@ def signed_to(value: Estimate, digits: int = 2) -> str:
     return with_interval(value, lambda number: f"{round(number, digits) + 0.0:+.{digits}f}")
 
 
-def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> str:
-    """The HTML of the page of a calibration whose figures and summary are in `folder`."""
+def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step: str) -> str:
+    """The HTML of the page of a calibration whose figures and summary are in `folder`; `step` is
+    the next step, whose commands have a line each.
+    """
     runs = {name: read_run(folder / name) for name in FOLDERS}
     headline, _, more = answer(calibration, chosen).partition(". ")
     chance = chance_line(calibration)
@@ -204,7 +207,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path) -> st
             f"{len(calibration.candidates)} settings",
             calibration.about["capability"],
         ),
-        lines=(more, chance and f"{chance}."),
+        lines=(more, chance and f"{chance}.", f"Next: {step}"),
         calibration=calibration,
         chosen=chosen,
         notes=[*detail_lines(calibration), *_health_lines(calibration)],

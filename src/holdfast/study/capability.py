@@ -60,13 +60,15 @@ class Capability:
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capability:
+def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> Capability:
     """Loads a capability test: at most `questions` questions or 64-word passages, drawn by seed.
 
     Args:
         spec: one of `KINDS`.
+        questions: all of `facts` by default, and 200 of the others.
     """
-    ranges.whole_number("calibrate", "questions", questions, 4)
+    if questions is not None:
+        ranges.whole_number("calibrate", "questions", questions, 4)
     kind, _, where = spec.partition(":")
     if spec == "facts":
         items = _facts()
@@ -86,7 +88,8 @@ def load_capability(spec: str, questions: int = 200, seed: int = 0) -> Capabilit
             f"The capability {spec!r} has {len(items)} questions or passages, and at least 4 are"
             " needed; give a larger source."
         )
-    rng, count = random.Random(seed_of("capability", seed)), min(questions, len(items))
+    rng = random.Random(seed_of("capability", seed))
+    count = min(questions or (len(items) if spec == "facts" else 200), len(items))
     drawn = tuple(items[index] for index in rng.sample(range(len(items)), count))
     return Capability(spec, drawn, lettered=kind in ("knowledge", "mmlu"))
 
