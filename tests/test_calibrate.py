@@ -568,6 +568,8 @@ def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
     with pytest.raises(ModelError, match=r"scripted does not report the prob.*--reading=written"):
         repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
+    with pytest.raises(UsageError, match="replies to facts name no letter that --reading=written"):
+        calibrate(Endpoint(), SUITE, load_capability("facts"), tmp_path, Plan(reading="written"))
     remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
         calibrate(remote, SUITE, ITEMS, tmp_path / "b", Plan(reading="written"))

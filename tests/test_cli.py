@@ -185,7 +185,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("serve --prefix-memory lots", "--prefix-memory needs a number of bytes, such as 2G"),
         ("fit seka", "`holdfast fit` needs --out; see `holdfast fit --help`."),
         ("profile --task json --task json", "are called 'json', which names their folders"),
-        ("generate --user a --method boost:factor=2", "boost:factor=2 holds on to the sys"),
+        ("generate --user a --method boost:factor=2", "boost:factor=2 works on the system"),
         ("generate --user 'a b' --emphasis b", "there is no method; add --method, such as"),
         ("generate --method hold --method adacad", "join them: --method hold+adacad"),
         ("generate --messages chat.json --user b", "leave out --system and --user."),

@@ -47,6 +47,7 @@ def test_the_body_contains_the_options(options, body):
         ),
         ({"emphasis": "in JSON"}, ["emphasis=['like this']"]),
         ({"emphasis": [""]}, ["(text, occurrence from 1)", "''"]),
+        ({"emphasis": [3]}, ["(text, occurrence from 1)", "not 3"]),
         ({"trace": "all"}, ["'heads'", "'all'"]),
         ({"server": "vlm"}, ["'vlm'", "'vllm'"]),
         ({"server": "vllm", "trace": "heads"}, ["trace=True"]),

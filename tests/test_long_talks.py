@@ -85,6 +85,7 @@ def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
     summaries = [summary for summary in record["summaries"] if summary["view"] == "agent"]
     assert [summary["rounds"] for summary in summaries][:2] == [[1, 2], [3, 4]]
     asked = [r.messages[0]["content"] for r in scripted.requests if len(r.messages) == 1]
+    assert len(asked) == len(record["summaries"]), "all probes of a round wait for one"
     first = next(text for text in asked if "Assistant: " in text)
     said = [turn["text"] for turn in record["turns"]]
     told = ["User", "Assistant", "User", "Assistant"]

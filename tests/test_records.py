@@ -55,8 +55,7 @@ def test_what_is_appended_is_read_back(tmp_path):
     data = read_run(tmp_path / "deep" / "run")
     assert data.records[2] == record(1, text="naïve \u2028 \n \x85 🪸 \ud83c")
     assert data.manifest["identity"] == IDENTITY
-    assert data.manifest["argv"] == ABOUT["argv"]
-    assert data.manifest["created"]
+    assert data.manifest["argv"] == ABOUT["argv"] and data.manifest["created"]
     assert len((tmp_path / "deep" / "run" / "records.jsonl").read_bytes().splitlines()) >= 3
 
 
@@ -281,9 +280,11 @@ def test_resuming_keeps_the_first_manifest_and_adds_its_own(tmp_path):
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(RecordsError, match=r"not empty and is not a run \(it holds 'thesis.tex'\)"):
-        open_run(tmp_path, IDENTITY, ABOUT)
+    for name in ("records.jsonl", "thesis.tex"):
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(RecordsError, match=r"not empty and is not a run \(it holds 'records"):
+            open_run(tmp_path, IDENTITY, ABOUT)
+        assert (tmp_path / name).read_text() == "mine"
 
 
 def test_reading_what_is_not_a_run(tmp_path):
@@ -448,9 +449,8 @@ def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
         run.append(record(1))
         run.append(record(1))
     monkeypatch.undo()
-    assert len(calls) == 2
+    assert len(calls) == 2 and run.keys() == {("none", 0)}
     assert (tmp_path / "records.jsonl").read_bytes() == before
-    assert run.keys() == {("none", 0)}
     run.append(record(1))
     run.close()
     assert len(read_run(tmp_path).records) == 2

@@ -423,7 +423,7 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     assert found.drifts and found.helps and not found.is_steady
     alone = finding_of(run, read_series(run)[:1])
     assert alone.drifts and not alone.fix
-    searched = "calibrate --model 'a b' --suite x.yaml --top-p 1 --sweep split-softmax:"
+    searched = "--suite x.yaml --top-p 1 --rounds 2 --ask-at 3 --sweep split-softmax:"
     assert searched in next_step(alone)
 
 

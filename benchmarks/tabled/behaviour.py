@@ -6,6 +6,7 @@ import re
 
 from tabled.reading import FIX, ROOT, interval, markdown, read
 
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.drift import load_suite
 
 # the rows shown on the pages; the records have more
@@ -259,7 +260,15 @@ def demo_caption(name: str = "demo") -> str:
             overall, last = (there["against"][key] for key in ("over_all_rounds", "last_round"))
             doubt = unclear if last["verdict"] == "cannot tell" else ""
             runs.append(f"{two_digits(overall)} and {two_digits(last)}{doubt} on an {machine}")
-        more += f" Elsewhere rounding leads to other replies: gains were {'; '.join(runs)}."
+        collapsed = [row["collapsed"] for row in record["methods"]]
+        left = record["conversations"] - max(collapsed)
+        assert left < MIN_SAMPLES  # as the sentence says
+        more = (
+            f" So small a model ends up repeating itself in {collapsed[0]} of these conversations"
+            f" without the fix and in {collapsed[1]} with it; the {left} others alone are too few"
+            f" for a verdict.{more} Other processors round differently, which changes the replies:"
+            f" gains were {'; '.join(runs)}."
+        )
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]
     page = f", [report](RESULTS/{name}/report.html)" if name == "demo_real" else ""
@@ -291,7 +300,6 @@ def quoted_dialog() -> str:
         rows.append(
             [f"round {number}", *("“{}”".format(cell.replace("|", "\\|")) for cell in cells)]
         )
-    plain_row, fixed_row = read("demo_real")["methods"]
     return "\n".join(
         [
             f"One of these dialogs. The system prompt is “{quoted['system_prompt']}”; the user says"
@@ -302,10 +310,7 @@ def quoted_dialog() -> str:
             "",
             "We picked it: of the conversations in which only the fixed model still passes the test"
             " and no reply loops, it has the largest gain. Even here, the fixed reply goes on:"
-            f" “{' '.join(_sentences(fixed[-1])[2:4])}” So small a model does not hold long"
-            f" conversations: it ends up repeating itself in {plain_row['collapsed']} of"
-            f" {read('demo_real')['conversations']} without the fix, and in"
-            f" {fixed_row['collapsed']} with it.",
+            f" “{' '.join(_sentences(fixed[-1])[2:4])}”",
         ]
     )
 

@@ -15,7 +15,7 @@ plug-in reads.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.chat.emphasis import Part
+from holdfast.chat.emphasis import Part, check_parts
 from holdfast.chat.messages import Message, Messages, check_message
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods, spell
@@ -63,7 +63,8 @@ def steer(
         )
     if unknown := next((m.name for m in methods if BY_NAME.get(m.name) is not type(m)), None):
         raise UnknownName("method that servers know, named", unknown, BY_NAME)
-    return WIRE_FORMATS[server](spell(methods), _checked(emphasis), trace)
+    check_parts(emphasis)
+    return WIRE_FORMATS[server](spell(methods), emphasis, trace)
 
 
 def edit(
@@ -88,20 +89,6 @@ def edit(
             " beside the messages."
         )
     return list(edit_messages(messages, methods, seed))
-
-
-def _checked(emphasis: Sequence[Part]) -> tuple[Part, ...]:
-    if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
-        cure = "put it into one, as in emphasis=['like this']."
-        raise UsageError(f"Emphasis is a list of parts, not {shortened(emphasis)}; {cure}")
-    for part in emphasis:
-        kinds = () if isinstance(part, str) else tuple(map(type, part))
-        if kinds not in ((), (str, int), (int, int, int)) or not part:
-            raise UsageError(
-                "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
-                f" {shortened(part)}."
-            )
-    return tuple(emphasis)
 
 
 def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:

@@ -113,7 +113,8 @@ def adherence(
 
     Args:
         min_adherence: the mean that a rule must reach; None sets no bar.
-        error: upper bound on the probability that any verdict is wrong, over all rules together.
+        error: upper bound on the probability of any false alarm, and of any pass of a bar that is
+            not reached, over all rules together. A fall since `before` may still go unnoticed.
     """
     rules = read_scores(run, by_category)
     # a rule may fail its bar, and its comparison too
@@ -241,14 +242,14 @@ def _survival(scores: RuleScores) -> Survival:
     turns = curve.quantiles[events].astype(int)
     half = np.flatnonzero(shares <= 0.5)
 
-    def ends(side: Any) -> tuple[float, ...]:
-        return tuple(map(float, np.nan_to_num(side.probabilities[events], nan=0.0)))
-
+    low, high = (side.probabilities[events] for side in (interval.low, interval.high))
+    undefined = np.isnan(high)  # once no dialog is left; the last bound still holds
+    high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
     return Survival(
         tuple(map(int, turns)),
         tuple(map(float, shares)),
-        ends(interval.low),
-        tuple(max(s, h) for s, h in zip(map(float, shares), ends(interval.high), strict=True)),
+        tuple(map(float, np.nan_to_num(low, nan=0.0))),
+        tuple(map(float, np.maximum(shares, high))),
         len(broken_at),
         median := int(turns[half[0]]) if len(half) else None,
         median is not None and any(turn < median for turn in ended_at),

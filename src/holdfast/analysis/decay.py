@@ -56,6 +56,11 @@ def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
         )
     rounds = max(number for dialog in dialogs for number in dialog)
     whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
+    if not whole:
+        raise UsageError(
+            f"None of the {len(dialogs)} dialogs has a mass in each of {rounds} rounds; use more"
+            " conversations."
+        )
     first, last = (  # [layer, head]
         np.mean([np.asarray(dialog[number].mass).mean(2) for dialog in whole], 0)
         for number in (1, rounds)
@@ -152,7 +157,7 @@ def _uniform_mass(turn: TurnTrace) -> np.ndarray:
 def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
-    every = np.concatenate(dialogs)
+    every = np.concatenate([np.empty((0, 3)), *dialogs])
     round_means = {number: every[every[:, 0] == number, 1:].mean(0) for number in set(every[:, 0])}
     values = [probes[:, 1:] for probes in dialogs]
     in_rounds = [
@@ -180,9 +185,10 @@ def _probes(record: dict[str, Any]) -> np.ndarray:
 
 def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> dict[str, Any]:
     """Pearson's r of [n, 2] with a 95% bootstrap interval over groups."""
-    every = np.concatenate(groups)
-    if len(groups) < 2 or (every.std(0) < 1e-12).any():
+    why = "fewer than two groups of probes have a mass" if len(groups) < 2 else ""
+    if not why and (np.concatenate(groups).std(0) < 1e-12).any():
         why = "mass or score is the same everywhere"
+    if why:
         return {"n": len(groups), "r": None, "low": None, "high": None, "why": why}
     sums = np.array([_sums(group) for group in groups])
     shares = np.full(len(groups), 1 / len(groups))

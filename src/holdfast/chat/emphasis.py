@@ -8,6 +8,7 @@ chat is edited and rendered, private-use characters mark where they begin and en
 import difflib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.chat.messages import Message, Messages
 from holdfast.errors import PromptError, UsageError, shortened
@@ -32,11 +33,7 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
         UsageError: a text occurs more than once and its occurrence is not given; a range is outside
             its message; a part is only white space.
     """
-    if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
-        raise UsageError(
-            f"Emphasis is a list of parts, not {shortened(emphasis)}; put it into one, as in"
-            " emphasis=['like this']."
-        )
+    check_parts(emphasis)
     ranges = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
     apart: list[Range] = []
     for number, first, last in ranges:
@@ -116,23 +113,31 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
     return best
 
 
-def _find(messages: Messages, part: Part) -> Range:
+def check_parts(emphasis: Sequence[Part]) -> None:
+    """Raises a `UsageError` unless this is a list of parts; whether a chat has them is not seen."""
+    if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
+        raise UsageError(
+            f"Emphasis is a list of parts, not {shortened(emphasis)}; put it into one, as in"
+            " emphasis=['like this']."
+        )
+    for part in emphasis:
+        kinds = tuple(map(type, part)) if isinstance(part, (list, tuple)) else (type(part),)
+        is_part = kinds in ((str,), (str, int), (int, int, int))
+        text, occurrence = part if len(kinds) == 2 else (part, 1)
+        if not is_part or not str(text).strip() or occurrence < 1:
+            raise UsageError(
+                "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
+                f" {shortened(part)}."
+            )
+
+
+def _find(messages: Messages, part: Any) -> Range:
+    """The range of a part that `check_parts` allows."""
     if isinstance(part, str):
         return _find_text(messages, part, None)
-    if isinstance(part, (list, tuple)):
-        if len(part) == 3 and all(type(number) is int for number in part):
-            number, first, last = part
-            return _checked_range(messages, (int(number), int(first), int(last)))
-        if len(part) == 2 and isinstance(part[0], str) and type(part[1]) is int and part[1] > 0:
-            return _find_text(messages, part[0], part[1])
-    raise _no_part(part)
-
-
-def _no_part(part: object) -> UsageError:
-    return UsageError(
-        "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
-        f" {shortened(part)}."
-    )
+    if len(part) == 2:
+        return _find_text(messages, *part)
+    return _checked_range(messages, tuple(part))
 
 
 def _checked_range(messages: Messages, given: Range) -> Range:
@@ -150,8 +155,6 @@ def _checked_range(messages: Messages, given: Range) -> Range:
 
 
 def _find_text(messages: Messages, text: str, occurrence: int | None) -> Range:
-    if not text.strip():
-        raise _no_part(text if occurrence is None else (text, occurrence))
     places = [
         (number, start, start + len(text))
         for number, message in enumerate(messages)

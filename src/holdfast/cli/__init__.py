@@ -160,6 +160,8 @@ class _Parser(argparse.ArgumentParser):
         if misspelt:
             if near := difflib.get_close_matches(misspelt[0].lstrip("-"), known, n=1):
                 hint = f"did you mean --{near[0]}?"
+            if (name := misspelt[0].lstrip("-")) in (action.dest for action in self._actions):
+                hint = f"give the {name} alone, as in `{self.prog} {name.upper()}`."
             raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
         text = " ".join(words)
         likely = "suite" if text.endswith((".yaml", ".yml")) else "user"

@@ -14,6 +14,7 @@ from holdfast.analysis import checks as analysis
 from holdfast.analysis import sequential
 from holdfast.analysis.checks import PromptCheck, Terms
 from holdfast.analysis.series import read_series
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.dry_run import check_prices, estimate_run
@@ -172,7 +173,9 @@ def _next_step(
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
         out = data.folder
-        later = command_with(against=str(out), out=f"{out}-next")
+        path = arguments.junit
+        junit = {"junit": path.with_stem(f"{path.stem}-next")} if path is not None else {}
+        later = command_with(against=str(out), out=f"{out}-next", **junit)
         return f"to compare a later version of the prompt with this one:\n{later}"
     if code == FAILED:
         lost = [checked for checked in checks if checked.let_go is not None]
@@ -185,10 +188,15 @@ def _next_step(
     undecided = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
     if (closest := analysis.closest_mean(undecided, terms)) is None:
         return f"see in the report why nothing could be decided: {page}"
+    if (count := min(len(checked.records) for checked in undecided)) < MIN_SAMPLES:
+        return (
+            f"run more conversations; {count} are too few to say how many will settle it:"
+            f"\n{command_with(budget=50)}"
+        )
     if (needed := analysis.budget_needed(undecided, terms)) is None:
         return (
-            f"give a --min-stability further from {closest:.2f}, the mean of a round: so close to"
-            f" it, {analysis.MOST_NEEDED:,} conversations would not decide."
+            f"give a --min-stability further from {closest:.2f}, the mean of a round: if scores"
+            f" stay so close to it, {analysis.MOST_NEEDED:,} conversations will not decide."
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (

@@ -101,14 +101,14 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
     """Refuses options that would have no effect."""
     if request.emphasis and not request.methods:
         raise UsageError(
-            "Emphasis says what a method holds on to, and there is no method; add --method, such as"
-            " boost:factor=4."
+            "Emphasis says what a method should stress, and there is no method; add --method, such"
+            " as boost:factor=4."
         )
     system = any(message["role"] == "system" for message in request.messages)
     needs_prompt = any(methods.kind_of(m) is not methods.Kind.RESIDUAL for m in request.methods)
     if needs_prompt and not (request.emphasis or system):
         raise UsageError(
-            f"--method {arguments.method[0]} holds on to the system prompt, and this chat has none;"
+            f"--method {arguments.method[0]} works on the system prompt, and this chat has none;"
             " give --system, or --emphasis with a text of the chat."
         )
     if not arguments.marks and _marked(request.messages):

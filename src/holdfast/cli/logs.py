@@ -49,7 +49,7 @@ class _LogsTerms(Options):
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05
-    """the highest probability that any verdict is wrong"""
+    """the highest probability of any false alarm"""
     against: Annotated[Path | None, Arg("RUN")] = None
     """fail if a rule is certainly kept less than in these earlier logs"""
     junit: Annotated[Path | None, Arg("FILE")] = None

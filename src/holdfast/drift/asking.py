@@ -1,7 +1,7 @@
 """Makes the requests of one conversation, fits them into the context, and counts open ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.chat.messages import Message
@@ -46,8 +46,12 @@ class Asking:
     open: int = 0  # questions not answered yet
     rounds: int = 0  # reported to `on_round` so far
     tokens: int = 0
+    # questions, each with its room, that wait for the summary with this key
+    waiting: dict[tuple[str, int, int], list[tuple[PendingReply, int]]] = field(
+        default_factory=dict
+    )
 
-    def ask(self, question: PendingReply) -> Job:
+    def ask(self, question: PendingReply) -> list[Job]:
         self.open += 1
         shown = self.dialog.shown.get(question.view, Shown())
         stop = self.settings.context == "stop"
@@ -57,26 +61,26 @@ class Asking:
             shown = replace(shown, first=first)
         return self._within_window(question, shown, room)
 
-    def _within_window(self, question: PendingReply, shown: Shown, room: int) -> Job:
+    def _within_window(self, question: PendingReply, shown: Shown, room: int) -> list[Job]:
         """The request, once no more rounds are shown than the window allows."""
         window = self.settings.window
         if window is not None and question.rounds - shown.first >= window:
             return self._summary(question, shown, room)
-        return self._request(question, shown, room)
+        return [self._request(question, shown, room)]
 
     def _request(self, question: PendingReply, shown: Shown, room: int) -> Job:
         def answered(reply: Reply) -> list[Job]:
-            if reply.stop_reason == "context" and (again := self._again(question, shown, room)):
-                return [again]
+            again = self._again(question, shown, room) if reply.stop_reason == "context" else None
+            if again is not None:
+                return again
             self.failures.answered(request)
             self.dialog.count(question.view, reply)
             return self._close(question.then(reply, shown))
 
         def failed(error: RequestFailed) -> list[Job]:
             # the server knows how much room it needs
-            if error.why == "context" and (again := self._again(question, shown, room=1)):
-                return [again]
-            return self._fail(question, error)
+            again = self._again(question, shown, room=1) if error.why == "context" else None
+            return self._fail(question, error) if again is None else again
 
         settings, view, number = self.settings, question.view, self.dialog.pairing.number
         request = Request(
@@ -94,37 +98,45 @@ class Asking:
         )
         return Job(request, answered, failed, self._name(question))
 
-    def _again(self, question: PendingReply, shown: Shown, room: int) -> Job | None:
-        """The request with fewer rounds, or for as long a reply as there is room for."""
+    def _again(self, question: PendingReply, shown: Shown, room: int) -> list[Job] | None:
+        """The request with fewer rounds, or for as long a reply as there is room for; None if
+        neither is possible, and [] if it waits for a summary.
+        """
         if self.settings.context == "stop":
             return None
         if shown.first < question.rounds:
             if self.settings.summarises:
                 return self._summary(question, shown, room)
-            return self._request(question, replace(shown, first=shown.first + 1), room)
-        return self._request(question, shown, room=1) if room > 1 else None
+            return [self._request(question, replace(shown, first=shown.first + 1), room)]
+        return [self._request(question, shown, room=1)] if room > 1 else None
 
-    def _summary(self, question: PendingReply, shown: Shown, room: int) -> Job:
-        """Summarises the older half of the rounds unless already done, then asks the question."""
+    def _summary(self, question: PendingReply, shown: Shown, room: int) -> list[Job]:
+        """Summarises the older half of the rounds, once for all questions, then asks them."""
         before = (shown.first + question.rounds + 1) // 2
         key = (question.view, shown.first, before)
         compacts = self.settings.context == "compact" and question.view == AGENT_VIEW
 
-        def go_on(text: str) -> Job:
+        def go_on(text: str) -> list[Job]:
             summary = self.dialog.summaries.setdefault(key, text)
             shorter = Shown(before, summary, compacts and bool(summary))
-            return self._within_window(question, shorter, room)
+            pairs = self.waiting.pop(key)
+            return [job for pair in pairs for job in self._within_window(pair[0], shorter, pair[1])]
 
         def answered(reply: Reply) -> list[Job]:
             self.failures.answered(request)
             self.dialog.count(f"{question.view} summary", reply)
-            return [go_on(reply.text)]  # empty if even half of them leave no room
+            return go_on(reply.text)  # empty if even half of them leave no room
 
         def failed(error: RequestFailed) -> list[Job]:
-            return [go_on("")] if error.why == "context" else self._fail(question, error)
+            if error.why == "context":
+                return go_on("")
+            return [job for pair in self.waiting.pop(key) for job in self._fail(pair[0], error)]
 
+        self.waiting.setdefault(key, []).append((question, room))
         if key in self.dialog.summaries:
             return go_on("")
+        if len(self.waiting[key]) > 1:
+            return []
         settings, number = self.settings, self.dialog.pairing.number
         prompt = str(settings.summary_prompt)
         system = system_of(self.dialog.pairing) if compacts else ""
@@ -135,7 +147,7 @@ class Asking:
             thread=(question.view, number),
             system_as=settings.system_as,
         )
-        return Job(request, answered, failed, f"{self._name(question)}, summary")
+        return [Job(request, answered, failed, f"{self._name(question)}, summary")]
 
     def _name(self, question: PendingReply) -> str:
         number, speaker, *_ = question.draw

@@ -8,7 +8,6 @@ A recorded dialog is replayed: it stays as it was recorded, and the model answer
 each in a copy of the dialog up to that round.
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -53,15 +52,12 @@ def converse(
         listener: receives the record of each finished conversation by number, without its method's
             name, with the masses of its turns; and the progress in rounds.
     """
-    last = time.monotonic()
 
     def over(dialog: Dialog) -> None:
-        nonlocal last
-        now = time.monotonic()
-        record = record_of(dialog, now - last)
+        record = record_of(dialog, seconds=0)  # the recorder sets them
         if (rows := getattr(session, "rows_at_most", None)) is not None:
             record["rows_at_most"] = rows
-        last, number = now, dialog.pairing.number
+        number = dialog.pairing.number
         listener.outcome(number, (record, dialog.traces))
         listener.over(number)
         for view in (AGENT_VIEW, USER_VIEW):
@@ -80,7 +76,7 @@ def converse(
             asking = Asking(
                 Dialog(pairing), tuple(methods), settings, failures, listener.progress, begin
             )
-            begun.append(_first(asking))
+            begun += _first(asking)
             running += 1
         return begun
 
@@ -97,12 +93,13 @@ def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Jo
                 " is asked only by `holdfast drift`; take a suite without judges here."
             )
     failures = Failures(lambda dialog: None, "conversation")
-    return _first(
+    [job] = _first(
         Asking(dialog, tuple(methods), settings, failures, lambda *progress: None, lambda ended: [])
     )
+    return job
 
 
-def _first(asking: Asking) -> Job:
+def _first(asking: Asking) -> list[Job]:
     """The first request of a conversation: of a recorded dialog, or of a self-chat."""
     recorded = asking.dialog.pairing.dialog
     return SelfChat(asking).begin() if recorded is None else Replay(asking, recorded).begin()
@@ -122,7 +119,7 @@ class SelfChat:
     def settings(self) -> Settings:
         return self.asking.settings
 
-    def begin(self) -> Job:
+    def begin(self) -> list[Job]:
         """Round 1 starts with a_1, which is given."""
         if self.dialog.pairing.script is not None:
             return self._user_turn(1)
@@ -130,13 +127,13 @@ class SelfChat:
         self.dialog.turns.append(turn_of(1, "user", starter))
         return self._agent_turn(1)
 
-    def _agent_turn(self, number: int) -> Job:
+    def _agent_turn(self, number: int) -> list[Job]:
         """Asks for b_i; then for the next round, and for the probes that need no more than b_i."""
 
         def then(reply: Reply, shown: Shown) -> list[Job]:
-            following = []
+            following: list[Job] = []
             if self._say(number, "agent", reply, shown) and number < self.settings.rounds:
-                following.append(self._user_turn(number + 1))
+                following += self._user_turn(number + 1)
             if self.settings.probe_at == "after-round":
                 following += self._probes(number, number + 1)
             else:  # the probes of round 1 wait for b_1, which computes the system prompt for them
@@ -147,7 +144,7 @@ class SelfChat:
 
         return self._turn(AGENT_VIEW, number, number, then)
 
-    def _user_turn(self, number: int) -> Job:
+    def _user_turn(self, number: int) -> list[Job]:
         """Asks for a_i and then b_i; a script already has a_i."""
         if (script := self.dialog.pairing.script) is not None:
             scripted = Reply(script.messages[number - 1], None, SCRIPTED)
@@ -155,13 +152,13 @@ class SelfChat:
             return self._agent_turn(number)
 
         def then(reply: Reply, shown: Shown) -> list[Job]:
-            return [self._agent_turn(number)] if self._say(number, "user", reply, shown) else []
+            return self._agent_turn(number) if self._say(number, "user", reply, shown) else []
 
         return self._turn(USER_VIEW, number, number - 1, then)
 
     def _turn(
         self, speaker: str, number: int, rounds: int, then: Callable[[Reply, Shown], list[Job]]
-    ) -> Job:
+    ) -> list[Job]:
         """Asks for a turn that sees the dialog up to round `rounds`; a failure ends the dialog."""
 
         def messages(shown: Shown) -> list[Message]:
@@ -198,8 +195,9 @@ class SelfChat:
     def _probes(self, number: int, before: int) -> list[Job]:
         """The probes of a round, each after all turns of the rounds before `before`."""
         return [
-            self.asking.ask(probe_question(self.dialog, number, probe, before))
+            job
             for probe in self.dialog.pairing.every_probe
+            for job in self.asking.ask(probe_question(self.dialog, number, probe, before))
         ]
 
 
@@ -219,7 +217,7 @@ class Replay:
     asking: Asking
     dialog: RecordedDialog
 
-    def begin(self) -> Job:
+    def begin(self) -> list[Job]:
         """The first probe of the last round."""
         settings = self.asking.settings
         for number, recorded in enumerate(self.dialog.rounds[: settings.rounds], start=1):
@@ -231,7 +229,7 @@ class Replay:
             self.asking.dialog.turns.append(turn)
         return self._first(probed_rounds(self.dialog, settings))
 
-    def _first(self, number: int) -> Job:
+    def _first(self, number: int) -> list[Job]:
         """Asks a round's first probe, then all others; without room, that of the round before."""
         first, *more = self.asking.dialog.pairing.every_probe
 
@@ -240,11 +238,11 @@ class Replay:
                 questions = [self._probe(number, probe) for probe in more]
                 for earlier in range(1, number):
                     questions += [self._probe(earlier, probe) for probe in (first, *more)]
-                return list(map(self.asking.ask, questions))
+                return [job for question in questions for job in self.asking.ask(question)]
             if number == 1:
                 raise _prompt_too_long(self.asking.dialog)
             self.asking.dialog.ended = {"round": number, "why": "context"}
-            return [self._first(number - 1)]
+            return self._first(number - 1)
 
         return self.asking.ask(replace(self._probe(number, first, then), keep=True))
 

@@ -57,7 +57,7 @@ class Logs:
 
     Args:
         problems: a sentence for each line that was skipped.
-        fingerprint: SHA-256 of the files, in hexadecimal.
+        fingerprint: SHA-256 of the files and their formats, in hexadecimal.
     """
 
     dialogs: tuple[LoggedDialog, ...]
@@ -66,7 +66,7 @@ class Logs:
     fingerprint: str
 
 
-def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
+def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None) -> Logs:
     """Reads log files, including those in folders.
 
     Args:
@@ -81,8 +81,11 @@ def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
     problems: list[str] = []
     formats: dict[str, int] = {}
     digest = hashlib.sha256()
+    paths = [paths] if isinstance(paths, (Path, str)) else paths
     for path in _files(paths):
         text = read_text(path)
+        if not text.strip():
+            problems.append(f"{path} is empty")
         digest.update(text.encode("utf-8", "surrogatepass"))
         by_format: dict[str, Values] = {}
         unknown: Values = []
@@ -106,6 +109,7 @@ def read_logs(paths: Sequence[Path | str], form: str | None = None) -> Logs:
             " in the documentation shows what is read, and --format names one of the formats."
         )
     counted = {name: count for name, count in formats.items() if count}
+    digest.update(json.dumps(counted).encode())  # another format reads other dialogs
     return Logs(tuple(dialogs), tuple(problems), counted, digest.hexdigest())
 
 

@@ -64,7 +64,9 @@ def score_logs(
         judges.check(judging)
         for batch in resume(run, METHOD, batches(range(len(scored)), 1)):
             for number in batch.again:
-                batch.keep(judges.resolve(_record(number, *scored[number])))
+                record = judges.resolve(_record(number, *scored[number]))
+                shown = [{**p, "reply": cut(p["reply"], _SHOWN)} for p in record["probes"]]
+                batch.keep({**record, "probes": shown})
     return read_run(out)
 
 
@@ -107,7 +109,7 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
             judge = rule.measure.arguments["model"]
             yield {**probe, "reply": turn.done.text, "score": None, "reason": "", "judge": judge}
         elif not rule.measure.judged and (score := rule.measure.score_turn(turn.done)):
-            reply = cut(turn.done.text, _SHOWN)
+            reply = turn.done.text
             yield {**probe, "reply": reply, "score": score.value, "reason": score.reason}
 
 

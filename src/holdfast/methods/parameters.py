@@ -62,7 +62,7 @@ def whole(low: int) -> Values:
 
 def word(*choices: str) -> Values:
     """Any of several words."""
-    words = " or ".join(choices)
+    words = f"{', '.join(choices[:-1])} or {choices[-1]}"
 
     def check(owner: str, name: str, value: Any) -> str:
         if value not in choices:

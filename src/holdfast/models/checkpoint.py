@@ -132,7 +132,9 @@ def _check_hub_name(name: str) -> None:
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     if "://" in name:
-        raise NoSuchModel(f"{cut(name, 100)} is a URL; connect to it with holdfast.connect.")
+        raise NoSuchModel(
+            f"{cut(name, 100)} is a URL of another scheme than http or https; give one of those."
+        )
     if name.startswith((".", "/", "~")):
         raise NoSuchModel(
             f"There is no folder {name!r}; give a folder, a hub name, a URL, or 'default'."

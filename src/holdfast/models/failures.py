@@ -41,13 +41,14 @@ class Failures:
         if error.why != "failure":  # a filter or a limit counts as an answer
             self._end_row()
             return
-        self._failed.add(name)
+        # a name may be a conversation, or a question with its conversation
+        self._failed.add(name[-1] if isinstance(name, tuple) else name)
         self._last = error
         if len(self._failed) >= MOST_IN_A_ROW:
             raise self._stopped(error)
 
     def over(self, name: Hashable, outcome: Any) -> None:
-        if name in self._failed:
+        if (name[-1] if isinstance(name, tuple) else name) in self._failed:
             self._waiting.append(outcome)
         else:
             self.on_over(outcome)

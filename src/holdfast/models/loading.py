@@ -79,10 +79,7 @@ class Placement:
             return replace(self, dtype="auto")
         dtype, why = torch.float32, "has no bfloat16 instructions, so that would be slower"
         if multiplies_bfloat16():
-            dtype, why = (
-                torch.bfloat16,
-                "has bfloat16 instructions; float32 is larger but more exact",
-            )
+            dtype, why = torch.bfloat16, "has bfloat16 instructions; --dtype float32 is more exact"
         chosen = str(dtype).removeprefix("torch.")
         size = f"{parameters / 1e6:,.0f} million parameters"
         warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=5)
@@ -265,10 +262,10 @@ def _usual_batch_size(model: PreTrainedModel) -> int:
 def _name_of(name_or_path: object) -> str:
     if isinstance(name_or_path, (str, Path)):
         return str(name_or_path)
-    kind = f"{type(name_or_path).__module__}.{type(name_or_path).__name__}"
+    kind = type(name_or_path)
     raise UsageError(
-        f"A model is loaded by the name or path of its folder, not from {kind}; to steer a model"
-        " that is loaded already, use holdfast.steering."
+        f"Give the name of a model or the path of its folder, not {kind.__module__}."
+        f"{kind.__name__}; to steer a model that is loaded already, use holdfast.steering."
     )
 
 

@@ -45,7 +45,7 @@ Key = tuple[str, int]
 
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
-_OURS = (LOCK, MANIFEST, MANIFEST + ".new")
+_OURS = (LOCK, MANIFEST)
 
 
 class Run:
@@ -146,6 +146,8 @@ def open_run(
     except OSError as error:
         raise _unwritable(folder, error, 0) from error
     try:
+        if not (folder / MANIFEST).exists():
+            _refuse_foreign(folder)  # before anything in it is touched
         for name in (RECORDS, FAILURES):
             cut_torn_line(folder / name)
         facts = {"created": created, **about}
@@ -243,12 +245,12 @@ def _start_or_resume(
     """Writes the manifest: a new one, or the existing run's, extended by this command."""
     new_manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if not (folder / MANIFEST).exists():
-        _refuse_foreign(folder)
         manifest = new_manifest
     else:
         lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
         manifest = read_manifest(folder)
         if not lines and manifest["identity"] != identity:
+            (folder / FAILURES).unlink(missing_ok=True)  # they are of the other run
             manifest = new_manifest
         else:
             both = joined(folder, manifest, identity, compatibility, about)

@@ -126,9 +126,12 @@ def table(calibration: Calibration) -> str:
         word = verdict.partition(":")[0]
         short.append((star, method, stability, against, word, capability, *others))
     count = len(calibration.none.stability)
+    is_drawn = calibration.about["plan"]["conversations"] is not None
+    scope = "" if is_drawn else " for these prompts only"
     note = (
-        f"{count} conversations per setting, 95% intervals. * no setting is both more stable and"
-        f" cheaper. Points are {calibration.unit} on {calibration.about['capability']}."
+        f"{count} conversations per setting, 95% intervals{scope}. * no setting is both more"
+        f" stable and cheaper. Points are {calibration.unit} on"
+        f" {calibration.about['capability']}."
     )
     return "\n".join([*aligned(short), note, *_health_lines(calibration)])
 
@@ -138,7 +141,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
     if calibration.none.broken is None:
         return []
     lines = [
-        "Broken: replies that are empty, loop, or have no words in them. Perplexity: of replies,"
+        "Broken: replies that are empty, loop, or are gibberish. Perplexity: of replies,"
         " under the model without a method."
     ]
     wrecked = [

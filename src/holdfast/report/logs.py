@@ -46,10 +46,14 @@ def table(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
         if compared:
             line.append(signed(row.earlier.difference) if row.earlier else "–")
         if _judged(rows):
-            low, high = row.bounds
-            line.append(row.verdict + (f" [{low:.2f}, {high:.2f}]" if bar is not None else ""))
+            line.append(_verdict(row, bar))
         cells.append(line)
     return "\n".join([headline(run, rows), *lines(run, rows, bar), "", *aligned(cells)])
+
+
+def _verdict(row: Adherence, bar: float | None) -> str:
+    low, high = row.bounds
+    return row.verdict + (f" [{low:.2f}, {high:.2f}]" if bar is not None else "")
 
 
 def _verdict_head(bar: float | None) -> str:
@@ -94,12 +98,15 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
         least = _least(rows)
         total = least.overall.n
         if least.survival.broken:
+            verb = "breaks" if least.survival.broken == 1 else "break"
             sentences.append(
-                f"{least.survival.broken} of {count_of(total, 'dialog')} break it at least once; "
+                f"{least.survival.broken} of {count_of(total, 'dialog')} {verb} it at least once; "
                 + _half_by(least)
             )
         if total < MIN_SAMPLES:
-            sentences.append(f"Fewer than {MIN_SAMPLES} dialogs say little about others like them.")
+            sentences.append(
+                f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
+            )
         seen, names = {row.rule for row in rows}, list(run.manifest.get("rules", ()))
         rare = [name for name in names if name not in seen]
         if rare:
@@ -125,8 +132,8 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
         )
     if others := manifest.get("other_prompts"):
         sentences.append(
-            f"{count_of(others, 'dialog')} with another system prompt were scored by the suite's"
-            " only one."
+            f"{count_of(others, 'dialog')} with another system prompt:"
+            " scored by the rules of the suite's only prompt."
         )
     if problems := manifest.get("problems"):
         were = "was" if len(problems) == 1 else "were"
@@ -290,14 +297,14 @@ def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
         "turns it applies to",
         "first to last turn",
         "first broken",
-        "verdict",
+        _verdict_head(bar),
     )
     overview = [head]
     for row in dict.fromkeys([*shown, *rows]):
         broken = f"{row.survival.broken} of {row.overall.n} dialogs"
         about = " (estimated)" if row.survival.estimated else ""
         broken += f"; half by {_median(row)}{about}" if row.survival.median else ""
-        overview.append((*_cells(row), broken, row.verdict or "–"))
+        overview.append((*_cells(row), broken, _verdict(row, bar) if row.verdict else "–"))
     against = [("rule", "before", "now", "difference")]
     against += [
         (row.rule, plain(row.earlier.before), plain(row.overall), signed(row.earlier.difference))

@@ -71,6 +71,8 @@ def next_step(finding: Finding) -> str:
             " documentation)."
         )
     measures = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
+    measures += f" --rounds {finding.rounds}" if finding.rounds != Finding.rounds else ""
+    measures += f" --ask-at {finding.rounds + 1}" if finding.rounds < 3 else ""
     search = measures + _sweeps(finding)
     if finding.helps:
         fix = shlex.quote(finding.fix)

@@ -33,7 +33,11 @@ def lines(trace: dict[str, Any]) -> list[str]:
     ]
     sentences = [
         _decay_line(trace, "average", "all heads"),
-        _decay_line(trace, "head", f"head {layer}.{head}, whose mass falls most in these dialogs"),
+        _decay_line(
+            trace,
+            "head",
+            f"head {layer}.{head}, chosen because its mass falls most here (so no intervals)",
+        ),
         f"Mass and score of the probes: {'; '.join(parts)}.",
     ]
     if trace["whole_dialogs"] < MIN_SAMPLES:
@@ -47,12 +51,17 @@ def lines(trace: dict[str, Any]) -> list[str]:
 def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
     row = trace[name]
     masses = (_estimate(row["mass"][at]) for at in (0, -1))
-    first, last = (with_interval(mass, lambda value: f"{value:.3f}") for mass in masses)
-    changes = [
-        f"{where} turns {_judged(row[f'{where}_turns']['real'], 'rises', 'falls')} (even attention"
-        f" {_text(row[f'{where}_turns']['uniform'])})"
-        for where in ("between", "within")
-    ]
+    if name == "head":
+        first, last = (f"{mass.mean:.3f}" for mass in masses)
+        words: tuple[str, ...] = ()
+    else:
+        first, last = (with_interval(mass, lambda value: f"{value:.3f}") for mass in masses)
+        words = "rises", "falls"
+    changes = []
+    for where in ("between", "within"):
+        change = row[f"{where}_turns"]
+        measured = _judged(change["real"], *words) if words else _bare(change["real"])
+        changes.append(f"{where} turns {measured} (even attention {_text(change['uniform'])})")
     return (
         f"{trace['model']}, {title}: mass {first} in round 1, {last} in round {trace['rounds']}."
         f" Log of the mass {'; '.join(changes)}."
@@ -64,6 +73,11 @@ def _text(change: dict[str, Any]) -> str:
     if change.get("low") is None:
         return "not measurable"
     return with_interval(_estimate(change), lambda value: f"{value:+.3f}")
+
+
+def _bare(change: dict[str, Any]) -> str:
+    """+0.123, of a head that was chosen for its fall in the same dialogs."""
+    return "not measurable" if change.get("mean") is None else f"{change['mean']:+.3f}"
 
 
 def _judged(change: dict[str, Any], above: str, below: str) -> str:
@@ -119,7 +133,8 @@ def _changes(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
         for name, title in {"average": "all heads", "head": f"head {layer}.{head}"}.items():
             for key, words in _CHANGES.items():
                 change = trace[name][key]
-                cells = (_text(change[kind]) for kind in ("real", "uniform", "difference"))
+                text = _bare if name == "head" else _text
+                cells = text(change["real"]), _text(change["uniform"]), text(change["difference"])
                 rows.append((f"{trace['model']}, {title}", words, *cells))
     return rows
 

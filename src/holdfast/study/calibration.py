@@ -18,7 +18,7 @@ from holdfast.analysis.summary import refuse_other_command
 from holdfast.drift.benchmark import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.pairing import settled
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
 from holdfast.models.protocol import ChatModel, facts_about
@@ -150,6 +150,11 @@ def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
 def _check_reading(
     model: ChatModel, setting: Sequence[Method], capability: Capability, reading: str
 ) -> None:
+    if reading == "written" and not (capability.lettered or capability.is_text):
+        raise UsageError(
+            f"The replies to {capability.name} name no letter that --reading=written could read;"
+            " use questions with letters (knowledge, mmlu), or leave --reading out."
+        )
     if supports(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
     cure = (
