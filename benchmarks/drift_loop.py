@@ -87,9 +87,9 @@ def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> 
         started_by = [talk.pairing.starter for talk in talks]
         said = started_by if number == 1 else ask([user_view(talk) for talk in talks])
         probes = [
-            [*agent_view(talk), {"role": "user", "content": question}]
+            [*agent_view(talk), {"role": "user", "content": probe.question}]
             for talk in talks
-            for question in talk.pairing.probes + talk.pairing.adoption_probes
+            for probe in talk.pairing.every_probe
         ]
         for talk, text in zip(talks, said, strict=True):
             talk.turns.append(turn_of(number, "user", holdfast.Reply(text, None, "stop")))

@@ -83,7 +83,7 @@ def test_views_and_probes_match_the_paper(tmp_path):
     s_b, s_a = pairing.agent.system_prompt, pairing.user.system_prompt
     views = [[message["content"] for message in request.messages] for request in scripted.requests]
     a1, b1, a2 = (turn["text"] for turn in record["turns"][:3])
-    (p_b,), (p_a,) = pairing.probes, pairing.adoption_probes
+    p_b, p_a = (probe.question for probe in pairing.every_probe)
     assert views == [
         [s_b, a1],
         [s_a, f"You asked: {a1}\nI answered: {b1}"],

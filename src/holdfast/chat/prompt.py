@@ -35,6 +35,7 @@ class Prompt:
 
     Args:
         text: the rendered text, up to where the reply begins.
+        token_ids: its tokens; starts: the character in `text` at which each of them begins.
         span_mask: True on the tokens to emphasise: the words of every system prompt, or the
             emphasis.
         spans: the same as ranges of characters.

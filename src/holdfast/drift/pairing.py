@@ -62,11 +62,6 @@ class Pairing:
         """p_B, asked at every round."""
         return tuple(probe.question for probe in self.every_probe if probe.kind == "stability")
 
-    @property
-    def adoption_probes(self) -> tuple[str, ...]:
-        """p_A; empty if the user model has no prompt that is measured."""
-        return tuple(probe.question for probe in self.every_probe if probe.kind == "adoption")
-
 
 def user_prompt_of(suite: Suite, settings: Settings) -> str:
     """Where the user model gets its prompt; "auto" is resolved by what the suite contains."""

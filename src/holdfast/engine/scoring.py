@@ -28,6 +28,8 @@ class Scored:
     Args:
         log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
             1; the end of the reply is not included.
+        tokens: one per reply, how many tokens it has.
+        forwarded: how many tokens the model read for all of them, with the chat.
         greedy: whether each token of a reply is the likeliest, so that it would be generated at
             temperature 0.
     """
