@@ -101,7 +101,8 @@ def run(
     judged = load_judges(suite, model, cast.judging)
     identity = identity_of(model, suite, chosen, dataclasses.asdict(settings), given, user_model)
     if judged:
-        identity["judges"] = {name: judge.fingerprint for (name, _), judge in judged.items()}
+        named = ((" ".join(filter(None, name)), judge) for name, judge in judged.items())
+        identity["judges"] = {name: judge.fingerprint for name, judge in named}
     about = {
         "command": "drift",
         "argv": running.command,
