@@ -41,14 +41,13 @@ class Failures:
         if error.why != "failure":  # a filter or a limit counts as an answer
             self._end_row()
             return
-        # a name may be a conversation, or a question with its conversation
-        self._failed.add(name[-1] if isinstance(name, tuple) else name)
+        self._failed.add(name)
         self._last = error
         if len(self._failed) >= MOST_IN_A_ROW:
             raise self._stopped(error)
 
     def over(self, name: Hashable, outcome: Any) -> None:
-        if (name[-1] if isinstance(name, tuple) else name) in self._failed:
+        if name in self._failed:
             self._waiting.append(outcome)
         else:
             self.on_over(outcome)
@@ -96,8 +95,9 @@ def answer_each(
             return ()
 
         def failed(error: RequestFailed) -> tuple[Job, ...]:
-            failures.failed(name, error)
-            failures.over(name, Unanswered(name, error.why, str(error)))
+            _, number = name  # several questions of one conversation count once
+            failures.failed(number, error)
+            failures.over(number, Unanswered(name, error.why, str(error)))
             return ()
 
         return Job(request, answered, failed, f"{failures.unit.capitalize()} {name[1]} ({name[0]})")
