@@ -45,7 +45,6 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python benchmarks/house.py --check
 
 # The site, with warnings as errors; then its links as built, and the example notebook.
 .venv-docs/ready: pyproject.toml constraints.txt

@@ -1,6 +1,7 @@
 """The order of the layers, and that importing is cheap and has no side effects."""
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -33,9 +34,12 @@ def layer_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
-def imports_of(source: str) -> set[str]:
-    """Every layer that `source` imports, including inside functions and for type checking."""
-    found = set()
+def imported_names(source: str) -> set[str]:
+    """The dotted names, without the package's, that `source` imports from it.
+
+    Imports inside functions and for type checking count too.
+    """
+    imported = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: relative import; write it from holdfast"
@@ -47,9 +51,21 @@ def imports_of(source: str) -> set[str]:
         for name in names:
             package, _, rest = name.partition(".")
             if package == "holdfast":
-                first = rest.partition(".")[0]
-                found.add(first if exists(first) else "__init__")
-    return found
+                imported.add(rest)
+    return imported
+
+
+def imports_of(source: str) -> set[str]:
+    """Every layer that `source` imports."""
+    layers = (name.partition(".")[0] for name in imported_names(source))
+    return {layer if exists(layer) else "__init__" for layer in layers}
+
+
+def module_of(name: str) -> str:
+    """The module that defines a dotted name: `drift.run` is in `drift`, `drift.judges` in itself."""
+    while name and not exists(name.replace(".", "/")):
+        name = name.rpartition(".")[0]
+    return name or "__init__"
 
 
 def exists(layer: str) -> bool:
@@ -63,6 +79,21 @@ def test_a_module_imports_no_later_layer(path):
     assert not unknown, "give these a place in the order of LAYERS"
     below = {name for name in imported if LAYERS.index(name) > LAYERS.index(layer)}
     assert not below, f"{layer} imports what stands below it"
+
+
+def test_no_modules_import_one_another_in_a_circle():
+    """Neither directly nor through others."""
+    graph = {}
+    for path in MODULES:
+        name = path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+        name = name.removesuffix(".__init__")
+        imported = imported_names(path.read_text(encoding="utf-8"))
+        graph[name] = {module_of(other) for other in imported} - {name}
+    assert len(graph) > 200, "modules were not found"
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
 
 
 def test_every_form_of_import_is_found():
