@@ -14,12 +14,16 @@ from holdfast.attention.extent import Starts
 from holdfast.attention.layers import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.patching import install
 from holdfast.attention.reaching import check_methods, layers_with_attention
+from holdfast.attention.rotary import EVERY_LENGTH, SAME_FACTORS, RotaryLengths
 from holdfast.attention.steering import AttentionTrace, PassState, SteeringSpec, steered
 
 __all__ = [
+    "EVERY_LENGTH",
     "IMPLEMENTATION",
+    "SAME_FACTORS",
     "AttentionTrace",
     "PassState",
+    "RotaryLengths",
     "Starts",
     "SteeringSpec",
     "cache_of",

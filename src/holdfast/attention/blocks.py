@@ -25,6 +25,7 @@ from transformers import PreTrainedModel
 from holdfast.attention.checks import (
     CacheOrigin,
     cache_of,
+    check_lengths,
     check_padding,
     check_pass,
     claim_cache,
@@ -32,6 +33,7 @@ from holdfast.attention.checks import (
     refuse_checkpointing,
 )
 from holdfast.attention.reaching import check_reached
+from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steering import PASS, AttentionTrace, Pass, PassState, SteeringSpec
 from holdfast.errors import UsageError
 from holdfast.states.edits import BlockStates, EditGroup, edits_of_pass
@@ -217,6 +219,7 @@ class OpenModel:
             return []
         config = model.config.get_text_config()
         before = check_pass(state, given, config, continues=continues, first=begun.first)
+        check_lengths(RotaryLengths.of(config), given, self.name)
         refuse_checkpointing(model)
         return [] if block.states is None else edits_of_pass(block.states, given, before)
 

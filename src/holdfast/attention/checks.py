@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steering import PassState
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.protocols import InPass
@@ -137,7 +138,9 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
         raise UsageError(
             f"{sees}, {before} of them cached before the block; give a mask of all of them."
         )
-    if seen > width and (caches or first):
+    # a later pass of a `generate` without a cache has the reply after the prompt: Phi-3's computes
+    # all keys anew where its rotary factors change
+    if seen > width and (first or (caches and first is None)):
         cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
         raise UsageError(
             f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
@@ -159,6 +162,23 @@ def check_padding(state: PassState, mask: Tensor | None) -> None:
         raise UsageError(
             f"The span mask is True in row {row} at token {column}, which attention_mask hides as "
             "padding; pad both on the same side, as holdfast.encode_chats does."
+        )
+
+
+def check_lengths(rotary: RotaryLengths, given: Mapping[str, Any], name: str) -> None:
+    """Refuses a pass whose rows need different rotary factors, since they would all get those of
+    the longest.
+    """
+    mask = given.get("attention_mask")
+    if rotary.switch is None or not isinstance(mask, Tensor) or mask.ndim != 2 or len(mask) == 1:
+        return
+    lengths = sorted((mask != 0).sum(1).tolist())
+    if lengths[-1] not in rotary.like(lengths[0]):
+        raise ModelError(
+            f"The rows of this pass have {lengths[0]} to {lengths[-1]} tokens, and the rotary"
+            f" factors of {name} ({rotary.name}) change beyond {rotary.switch}, where transformers"
+            " gives every row those of the longest; run these rows one at a time, or together"
+            " with generate_batch of a holdfast model."
         )
 
 

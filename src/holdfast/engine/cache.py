@@ -12,12 +12,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.attention import Starts
+from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.slot_layers import (
     CacheLayer,
@@ -46,21 +47,31 @@ class Slots(Cache):
 
     Args:
         layers: those of the cache that the model would make, each of a kind in `HELD`.
+        device: where keys, values and states are.
+        rotary: which lengths of text have the same rotary factors.
 
     Attributes:
         lengths: tokens computed, by slot.
+        rotary_lengths: the lengths of text that are read with the rotary factors of the computed
+            keys, by slot.
         seq_length_read: whether a layer asked for the length of the cache during a pass; there is
             only one for all rows.
     """
 
-    def __init__(self, layers: Sequence[CacheLayer], device: torch.device):
+    def __init__(
+        self,
+        layers: Sequence[CacheLayer],
+        device: torch.device,
+        rotary: RotaryLengths = SAME_FACTORS,
+    ):
         self._shared = Shared()
         self._layers = layers_like(layers, self._shared)
         self._recurrent = [layer for layer in self._layers if isinstance(layer, StateLayer)]
         self._windowed = [layer for layer in self._layers if isinstance(layer, WindowLayer)]
         super().__init__(layers=list(self._layers))
-        self.device = device
+        self.device, self._rotary = device, rotary
         self.lengths = self._shared.lengths
+        self.rotary_lengths: list[range] = []
         self.seq_length_read = False
         self._made: list[_Made] = []
 
@@ -79,6 +90,7 @@ class Slots(Cache):
         for layer, tensor_pair, state in zip(self._layers, tensors, states, strict=True):
             layer.open(slot, tensor_pair, state)
         self.lengths.append(0 if computed is None else computed.tokens)
+        self.rotary_lengths.append(EVERY_LENGTH if computed is None else computed.rotary_lengths)
         self._shared.window.firsts.append(0 if computed is None else computed.cut)
         self._shared.window.reusable_lens.append(
             sys.maxsize if reusable_len is None else reusable_len
@@ -90,6 +102,10 @@ class Slots(Cache):
         for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
             layer.open(slot, tensor_pair, {}, computed.start)
         self.lengths[slot] = computed.tokens
+
+    def restart(self, slot: int) -> None:
+        """Counts nothing of a row as computed, so that its next pass computes all of it."""
+        self.lengths[slot] = self._shared.window.firsts[slot] = 0
 
     @contextmanager
     def writing(
@@ -137,7 +153,7 @@ class Slots(Cache):
             self._move_windows(dict(zip(slots, ends, strict=True)))
         self.drop()
         for slot, end in zip(slots, ends, strict=True):
-            self.lengths[slot] = end
+            self.lengths[slot], self.rotary_lengths[slot] = end, self._rotary.like(end)
 
     def drop(self) -> None:
         """Discards what passes made since the last commit."""
@@ -195,6 +211,7 @@ class Slots(Cache):
             cut,
             length if self._recurrent else self._shared.window.least(cut),
             start,
+            self.rotary_lengths[slot],
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
@@ -205,7 +222,9 @@ class Slots(Cache):
                 layer.wipe(slot)
             if slot != last:
                 layer.move(last, slot, self.lengths[last])
-        for known in (self.lengths, self._shared.window.firsts, self._shared.window.reusable_lens):
+        window = self._shared.window
+        by_slot: list[list[Any]] = [self.lengths, self.rotary_lengths]
+        for known in (*by_slot, window.firsts, window.reusable_lens):
             known[slot] = known[last]
             known.pop()
 

@@ -95,7 +95,8 @@ class Decoder:
         for number, slot in enumerate(self._slots_of(row)):
             count = row.row.reusable_len(number) or self.slots.lengths[slot]
             read = partial(self.slots.computed, slot, count)
-            self.shared.keep(row.row.streams[number], tuple(row.generated), count, read)
+            length = self.slots.lengths[slot]
+            self.shared.keep(row.row.streams[number], tuple(row.generated), count, read, length)
 
     def _advance(self, first: int) -> list[ActiveRow]:
         """Forwards the pending tokens of the slots from `first` on, and draws for their rows."""
@@ -142,7 +143,10 @@ class Decoder:
         span = self._span  # the same tensor while the rows stay, so that their steering is reused
         if len(slots) < len(self._owners):
             span = span[list(slots)]
+        known = [self.slots.lengths[slot] for slot in slots]
         output = self.runner.forward_slots(self.slots, slots, readings, span)
+        for (row, _), slot, count in zip(owners, slots, known, strict=True):
+            row.forwarded += count - self.slots.lengths[slot]  # what was computed anew
         if commit:
             self.slots.commit(slots, [len(reading) for reading in readings])
         return output
@@ -212,9 +216,11 @@ class Decoder:
         outputs = []
         try:
             for index, reading in enumerate(row.readings):
-                computed = len(reading) - 1 if caches[index] is not None else 0
+                cache, computed = caches[index], len(reading) - 1
+                if cache is None or len(reading) not in self.runner.rotary.like(computed):
+                    cache, computed = None, 0
                 span = spans_of([reading], self.runner.device)
-                batch = batch_of([reading], [computed], span, self.runner.device, caches[index])
+                batch = batch_of([reading], [computed], span, self.runner.device, cache)
                 outputs.append(self.runner.forward(batch))
                 caches[index] = outputs[-1].cache
                 row.forwarded += batch.ids.shape[1]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from holdfast.attention import EVERY_LENGTH
 from holdfast.methods.kinds import affects_pre_span
 from holdfast.methods.protocols import InPass
 
@@ -32,6 +33,8 @@ class KeysValues:
     # enough tokens that the window is kept
     least: int = 0
     start: int = 0  # the first token included, in layers that keep all tokens
+    # the lengths of text that are read with the rotary factors of these keys
+    rotary_lengths: range = EVERY_LENGTH
 
     @property
     def size(self) -> int:
@@ -71,9 +74,9 @@ class Prefix:
 
         Under other methods, only those before the span: from there on, what a token has read was
         steered. States serve only prompts that begin with all their tokens; windows serve prompts
-        that diverge near the end.
+        that diverge near the end. Keys serve only prompts with the same rotary factors.
         """
-        if self.keys_values is None:
+        if self.keys_values is None or len(token_ids) not in self.keys_values.rotary_lengths:
             return 0
         shared = min(common_length(self.token_ids, token_ids), common_length(self.span, span))
         shared = min(shared, len(token_ids) - 1)

@@ -15,7 +15,13 @@ import transformers
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, LinearAttentionLayer
 
-from holdfast.attention import IMPLEMENTATION, SteeringSpec, cache_of, steered
+from holdfast.attention import (
+    IMPLEMENTATION,
+    RotaryLengths,
+    SteeringSpec,
+    cache_of,
+    steered,
+)
 from holdfast.common.threads import is_small
 from holdfast.engine.batch import Batch, StreamState, batch_of, spans_of
 from holdfast.engine.cache import Slots
@@ -61,6 +67,7 @@ class Runner:
     Attributes:
         sees_all: whether every layer attends to all previous tokens.
         recurrent: whether layers keep states.
+        rotary: which lengths of text have the same rotary factors.
     """
 
     def __init__(self, hf_model: PreTrainedModel, *, batched: bool = True, name: str = ""):
@@ -69,6 +76,7 @@ class Runner:
         self.layers: int = config.num_hidden_layers
         self.heads: int = getattr(config, "num_attention_heads", 0)
         self.context: int | None = getattr(config, "max_position_embeddings", None)
+        self.rotary = RotaryLengths.of(config)
         self.accepts = frozenset(inspect.signature(hf_model.forward).parameters)
         kinds = {type(layer) for layer in self._cache().layers}
         self.recurrent = bool(kinds & RECURRENT)
@@ -90,18 +98,19 @@ class Runner:
 
     def slots(self) -> Slots:
         """Slots for rows, none of which are taken yet."""
-        return Slots(self._cache().layers, self.device)
+        return Slots(self._cache().layers, self.device, self.rotary)
 
     def _cache(self) -> DynamicCache:
         return DynamicCache(config=self.hf_model.config)
 
     def batch_key(self, start: int, end: int) -> Hashable:
         """A key that is equal for rows that may share a pass; a row forwards its tokens `start` to
-        `end`. States would read padding, and some layers take positions from the cache's length.
+        `end`. States would read padding, some layers take positions from the cache's length, and a
+        pass has the rotary factors of its longest row.
         """
         states = (start > 0, end - start) if self.recurrent else None
         alike = self._alike_from is not None and end >= self._alike_from
-        return states, (start, end) if alike else None
+        return states, (start, end) if alike else None, self.rotary.like(end)
 
     def require_equal_positions(self) -> bool:
         """Notes that layers take positions from the cache's length; False if that was known."""
@@ -199,14 +208,19 @@ class Runner:
         logits: int = 1,
     ) -> Output:
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
-        Rows that may not share a pass get separate passes.
+        Rows that may not share a pass get separate passes. A row that has become too long for the
+        rotary factors of its keys is computed anew, in a pass of its own.
         """
         slots.drop()
         ends = [len(reading) for reading in readings]
-        starts = [slots.lengths[slot] for slot in which]
         together: dict[Hashable, list[int]] = {}
-        for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            together.setdefault(self.batch_key(start, end), []).append(index)
+        for index, (slot, end) in enumerate(zip(which, ends, strict=True)):
+            anew = slots.lengths[slot] > 0 and end not in slots.rotary_lengths[slot]
+            if anew:
+                slots.restart(slot)
+            key = slot if anew else None, self.batch_key(slots.lengths[slot], end)
+            together.setdefault(key, []).append(index)
+        starts = [slots.lengths[slot] for slot in which]
         groups, outputs = list(together.values()), []
         for places in groups:
             whole = len(groups) == 1

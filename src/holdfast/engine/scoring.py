@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holdfast.attention import RotaryLengths
 from holdfast.engine.batch import StreamState, spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.prefixes import KeysValues, Prefix
@@ -98,18 +99,22 @@ def _score_some(
         for number, reply in enumerate(wanted)
         if len(reply) > 1
     ]
-    continued = [
-        StreamState(_behind_prompt(stream, computed), list(reply[:-1]))
+    # per reply and stream, its passes
+    passes = [
+        [
+            _passes(runner.rotary, _behind_prompt(stream, computed), reply, 1)
+            for stream, (_, computed) in zip(rows[index].streams, heads[index], strict=True)
+        ]
         for index, _, reply in behind
-        for stream, (_, computed) in zip(rows[index].streams, heads[index], strict=True)
     ]
+    continued = [each.state for of_reply in passes for some in of_reply for each in some]
     later = _forward_all(runner, continued, batch_size, _WHOLE, keep=False)
-    for index, number, reply in behind:
-        logits = [next(later)[0] for _ in rows[index].streams]
+    for (index, number, reply), of_reply in zip(behind, passes, strict=True):
+        logits = [_joined([next(later)[0][-each.wanted :] for each in some]) for some in of_reply]
         total, is_greedy = _score(distribution(logits, rows[index]), reply[1:])
         totals[index][number] += total
         greedy[index][number] &= is_greedy
-        forwarded[index] += (len(reply) - 1) * len(logits)
+        forwarded[index] += sum(each.forwarded for some in of_reply for each in some)
     scored = [
         Scored(tuple(values), tuple(map(len, wanted)), count, tuple(likeliest))
         for values, wanted, count, likeliest in zip(totals, replies, forwarded, greedy, strict=True)
@@ -123,12 +128,45 @@ def _behind_prompt(stream: Stream, computed: KeysValues | None) -> Stream:
     return Stream(stream.token_ids, stream.span, stream.methods, prefix, len(stream.token_ids))
 
 
+@dataclass(frozen=True)
+class _ReplyPass:
+    """A pass over a chat and the beginning of a reply, whose last logits are wanted."""
+
+    state: StreamState
+    wanted: int  # how many last tokens' logits are read
+    forwarded: int  # how many tokens the pass forwards
+
+
+def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) -> list[_ReplyPass]:
+    """The passes that read a reply, from the logits of its token `first` - 1 on (0: those of the
+    last token of the chat). There is one, unless the reply crosses a length at which the rotary
+    factors change: then each pass reads the logits that have its factors.
+    """
+    chat, passes = len(stream.token_ids), list[_ReplyPass]()
+    start, last = chat + first, chat + len(reply) - 1
+    while start <= last:
+        end = min(last, rotary.like(start)[-1])
+        known = stream.cached if end in rotary.like(chat) else 0
+        state = StreamState(stream, list(reply[: end - chat]))
+        passes.append(_ReplyPass(state, end - start + 1, end - known))
+        start = end + 1
+    return passes
+
+
+def _joined(logits: Sequence[Tensor]) -> Tensor:
+    """The logits of successive passes; those of one pass are not copied."""
+    return logits[0] if len(logits) == 1 else torch.cat(list(logits))
+
+
 def _score_alone(runner: Runner, row: Row, wanted: Sequence[TokenIds]) -> Scored:
     scores, forwarded = [], 0
     for reply in wanted:
-        states = [StreamState(stream, list(reply[:-1])) for stream in row.streams]
-        logits = [forward_alone(runner, state, len(reply)) for state in states]
-        forwarded += sum(map(len, states))
+        every = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
+        logits = [
+            _joined([forward_alone(runner, each.state, each.wanted) for each in passes])
+            for passes in every
+        ]
+        forwarded += sum(len(each.state) for passes in every for each in passes)
         scores.append(_score(distribution(logits, row), reply))
     totals, greedy = zip(*scores, strict=True)
     return Scored(totals, tuple(map(len, wanted)), forwarded, greedy)

@@ -1,5 +1,5 @@
 """Keys and values of prompts and replies, shared by all prompts that begin with the same tokens
-under the same steering.
+under the same steering and with the same rotary factors.
 
 A radix tree over tokens: each segment keeps the keys and values of its own tokens, and others can
 branch off at any of them. If layers keep states or windows, which are usable only at the end of a
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from holdfast.attention import SAME_FACTORS, RotaryLengths
 from holdfast.engine.prefixes import KeysValues, common_length
 from holdfast.engine.rows import Stream
 
@@ -48,8 +49,9 @@ class _Segment:
 class SharedPrefixes:
     """Keys and values of prompts within `limit` bytes; evicts the least recently used first."""
 
-    def __init__(self, limit: int, *, pieces: bool):
+    def __init__(self, limit: int, *, pieces: bool, rotary: RotaryLengths = SAME_FACTORS):
         self.limit, self.pieces, self.size = limit, pieces, 0
+        self._rotary = rotary
         self._roots: dict[Hashable, _Segment] = {}
         self._used: OrderedDict[_Segment, None] = OrderedDict()  # by last use, oldest first
 
@@ -58,7 +60,7 @@ class SharedPrefixes:
 
     def find(self, stream: Stream) -> tuple[KeysValues, ...]:
         """Keys and values of a stream's first tokens, in consecutive pieces; not of the last."""
-        root = self._roots.get(stream.methods)
+        root = self._roots.get(self._key(stream, len(stream.token_ids)))
         if root is None:
             return ()
         for segment, end in reversed(_walk(root, _tokens(stream))):
@@ -77,11 +79,15 @@ class SharedPrefixes:
         generated: tuple[int, ...],
         count: int,
         read: Callable[[int], KeysValues | None],
+        length: int,
     ) -> None:
-        """Keeps the new part of a stream's first `count` tokens; `read(start)` copies it."""
+        """Keeps the new part of a stream's first `count` tokens, computed in a text of `length`
+        tokens; `read(start)` copies it.
+        """
         if not self.limit:
             return
-        root = self._roots.setdefault(stream.methods, _Segment(None, 0, _tokens(None), None))
+        key = self._key(stream, length)
+        root = self._roots.setdefault(key, _Segment(None, 0, _tokens(None), None))
         tokens = _tokens(stream, generated)[:count]
         path = _walk(root, tokens)
         parent, depth = path[-1] if path else (root, 0)
@@ -98,13 +104,18 @@ class SharedPrefixes:
 
     def gain(self, stream: Stream, other: Stream) -> int:
         """How many more first tokens of a stream are available once `other` is computed."""
-        if stream.methods != other.methods:
+        keys = [self._key(each, len(each.token_ids)) for each in (stream, other)]
+        if keys[0] != keys[1]:
             return 0
         common = min(common_length(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
         if not self.pieces and common < len(other.token_ids):
             return 0
         known = self.find(stream)
         return max(0, common - (known[-1].tokens if known else 0))
+
+    def _key(self, stream: Stream, length: int) -> Hashable:
+        """What prompts must have in common to share keys and values, apart from their tokens."""
+        return stream.methods, self._rotary.like(length)
 
     def clear(self) -> None:
         self.size = 0

@@ -129,7 +129,10 @@ class LocalSession:
     def _new_scheduler(self) -> Scheduler:
         if not self.long_lived:
             return self.model.scheduler()
-        shared = SharedPrefixes(self.model.prefix_bytes, pieces=self.model.runner.sees_all)
+        runner = self.model.runner
+        shared = SharedPrefixes(
+            self.model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
+        )
         return self.model.scheduler(Serving(shared))
 
     def _give_up(self, error: BaseException) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast.attention import SAME_FACTORS
 from holdfast.engine.batch import StreamState
 from holdfast.engine.runner import Output
 from holdfast_llama.native import NativeContext, NativeModel
@@ -195,6 +196,7 @@ class LlamaRunner:
 
     batched = supports_chunked_prefill = True
     recurrent = sees_all = small = False  # saved streams are whole, so they are not combined
+    rotary = SAME_FACTORS  # llama.cpp chooses its factors by the size of the context
     scored_layers: tuple[int, ...] = ()
     device = torch.device("cpu")
 

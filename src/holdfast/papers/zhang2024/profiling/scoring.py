@@ -86,7 +86,7 @@ class PlainPasses:
 def _find_passes(material: Material) -> HeadPasses | None:
     """Head passes if they give this model's scores of the shortest sample; otherwise None."""
     model = material.model
-    if not (model.reuses_cache and model.runner.sees_all):
+    if not (model.reuses_cache and model.runner.sees_all and _have_same_factors(material)):
         return None
     heads = [(0, 0), (model.shape.layers - 1, 0)]
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
@@ -108,6 +108,14 @@ def _find_passes(material: Material) -> HeadPasses | None:
         for value, other in zip(shared[head][0], plain[head][0], strict=True)
     )
     return passes if apart <= limit else None
+
+
+def _have_same_factors(material: Material) -> bool:
+    """Whether the prompts, and all that is scored after them, have the same rotary factors."""
+    lengths = [len(prompt.token_ids) for prompt in material.prompts]
+    behind = [max(map(len, prompt.continuations)) for prompt in material.prompts]
+    longest = max(map(int.__add__, lengths, behind)) - 1  # the last token predicts nothing
+    return longest in material.model.runner.rotary.like(min(lengths))
 
 
 def _plain_scores(
