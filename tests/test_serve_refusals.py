@@ -16,6 +16,8 @@ from tiny import LOOK, model
 
 from holdfast.methods import parse
 from holdfast.serve.access import AccessRules
+from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, read_body
+from holdfast.serve.refusals import Refusal
 from holdfast.serve.service import Limits
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
@@ -95,6 +97,10 @@ def error_of(answer: httpx2.Response) -> dict:
         ("emphasis", [["music", 2]], "occurs 1 times"),
         ("emphasis", [[0, 3, 99]], "characters"),
         ("emphasis", [7], "emphasis[0]"),
+        ("emphasis", [["music"]], "a list of 1"),
+        ("emphasis", [[]], "a list of 0"),
+        ("emphasis", ["music", [0, 1, 2, 3]], "emphasis[1]"),
+        ("emphasis", [["music", None]], "emphasis[0][1]"),
         ("emphasis", ["music"] * 65, "64"),
         ("trace", "all", "'all'"),
         ("system_as", "tool", "first-user"),
@@ -126,6 +132,7 @@ WRONG = [
     ({"role": "user", "content": None}, ".content"),
     ({"role": "user", "content": "a\ud800"}, ".content"),
     ({"role": "user", "content": "a", "mood": "b"}, ".mood"),
+    ({"role": "user", "content": "a", "name": "Ann"}, ".name"),
     ({"role": "user", "content": IMAGE}, ".content[0].type"),
 ]
 
@@ -135,6 +142,74 @@ def test_an_invalid_message_is_refused_by_its_position(url, message, param):
     answer = post(url, messages=[message])
     assert answer.status_code == 400 and error_of(answer)["param"] == f"messages[0]{param}"
     assert len(error_of(answer)["message"]) < 610
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "param"),
+    [
+        ("/v1/completions", {"prompt": ""}, "prompt"),
+        ("/v1/completions", {"prompt": "bread and cheese " * 400}, "prompt"),
+        ("/v1/completions", {"prompt": "hello", "emphasis": [["hello"]]}, "emphasis[0]"),
+        ("/v1/completions", {"prompt": [[1, [2]]]}, "prompt[0][1]"),
+        ("/tokenize", {"prompt": ""}, "prompt"),
+        ("/tokenize", {"prompt": "hello", "emphasis": [[]]}, "emphasis[0]"),
+        ("/tokenize", {"messages": [{"role": "tool", "content": "a"}]}, "messages"),
+    ],
+)
+def test_a_refusal_names_the_field_on_every_path(url, path, given, param):
+    answer = post(url, path, **given)
+    assert answer.status_code == 400
+    error = error_of(answer)
+    assert error["param"] == param
+    assert "another value" not in error["message"]
+
+
+ANY_JSON = hypothesis.strategies.recursive(
+    hypothesis.strategies.sampled_from(
+        [None, True, False, 0, 1, -1, 2**64, 0.5, "", " ", "music", "user", "text", "function"]
+    ),
+    lambda inner: (
+        hypothesis.strategies.lists(inner, max_size=4)
+        | hypothesis.strategies.dictionaries(
+            hypothesis.strategies.sampled_from(
+                ["role", "content", "type", "text", "function", "name", "arguments", "id", "str"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+FIELDS = [
+    (body, base, name)
+    for body, base in (
+        (ChatBody, {"messages": BRIEF}),
+        (CompletionBody, {"prompt": "music"}),
+        (TokenizeBody, {"messages": BRIEF}),
+    )
+    for name in body.model_fields
+]
+# what is wrong with the first may be said of the second
+RELATED = {
+    "top_logprobs": "logprobs",
+    "max_completion_tokens": "max_tokens",
+    "parallel_tool_calls": "tools",
+}
+
+
+@pytest.mark.parametrize(("body", "base", "name"), FIELDS)
+def test_a_field_of_any_json_is_read_or_refused_by_name(body, base, name):
+    @hypothesis.given(value=ANY_JSON)
+    @hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
+    def check(value):
+        try:
+            read_body(body, {**base, name: value})
+        except Refusal as refusal:
+            refused = (refusal.param or "").split("[")[0].split(".")[0]
+            assert refused in (name, RELATED.get(name)), refusal
+            assert refusal.message.endswith((".", "?"))
+
+    check()
 
 
 def test_fields_that_change_nothing_are_accepted(url):

@@ -59,7 +59,9 @@ def problem_of(
     # a misspelt name explains why a field is missing
     first = next((entry for entry in listed if entry["type"] == "extra_forbidden"), listed[0])
     # every branch of a union reports errors; the deepest ones belong to the branch that was meant
-    related = [entry for entry in listed if entry["loc"][:1] == first["loc"][:1]]
+    related = _without_entries_of_wrong_lists(
+        [entry for entry in listed if entry["loc"][:1] == first["loc"][:1]]
+    )
     # a value of the right type identifies its branch
     typed = ("missing", "_type")
     entry = max(related, key=lambda e: (len(_path(e, value)), not e["type"].endswith(typed)))
@@ -67,8 +69,34 @@ def problem_of(
     return Problem(path, entry["type"], _sentence(entry, path, model, value, name))
 
 
+def _without_entries_of_wrong_lists(
+    errors: Sequence[Mapping[str, Any]],
+) -> list[Mapping[str, Any]]:
+    """Leaves out what is wrong inside a list that is too short or too long for its tuple."""
+    wrong_lists = {
+        error["loc"][:-1] if error["type"] == "missing" else error["loc"]
+        for error in errors
+        if error["type"] == "too_long" or _lacks_entry(error)
+    }
+    return [
+        error
+        for error in errors
+        if _lacks_entry(error)
+        or not any(
+            len(error["loc"]) > len(place) and error["loc"][: len(place)] == place
+            for place in wrong_lists
+        )
+    ]
+
+
+def _lacks_entry(error: Mapping[str, Any]) -> bool:
+    """Whether a list is too short for its tuple; Pydantic reports the entries as missing."""
+    return error["type"] == "missing" and isinstance(error["loc"][-1], int)
+
+
 def _path(entry: Mapping[str, Any], value: Any) -> Path:
-    """The location of an error without the names of union branches."""
+    """The location of an error without the names of union branches; a list that is too short is
+    itself the location."""
     path: list[str | int] = []
     for part in entry["loc"]:
         if (isinstance(value, dict) and part in value) or (
@@ -76,21 +104,26 @@ def _path(entry: Mapping[str, Any], value: Any) -> Path:
         ):
             value = value[part]
             path.append(part)
-    if entry["type"] == "missing":
+    if entry["type"] == "missing" and not _lacks_entry(entry):
         path.append(entry["loc"][-1])
     return tuple(path)
+
+
+@functools.cache
+def _schema_of(model: Any) -> Schema:
+    return TypeAdapter(model).json_schema()
 
 
 def _sentence(
     entry: Mapping[str, Any], path: Path, model: Any, value: Any, name: Callable[[Path], str]
 ) -> str:
-    schema = TypeAdapter(model).json_schema()
+    schema = _schema_of(model)
     match entry["type"]:
         case "extra_forbidden":
             known = _schema_at(schema, path[:-1], value).get("properties", ())
             cure = nearest(str(path[-1]), known)
             return f"{name(path[:-1])} has an unknown field {shortened(path[-1])}; {cure}"
-        case "missing":
+        case "missing" if not _lacks_entry(entry):
             taken = expected(_schema_at(schema, path, value), schema)
             return f"{name(path)} is missing; give {taken}."
         case "value_error":
@@ -98,9 +131,17 @@ def _sentence(
         case "unsupported" | "half_character":
             return str(entry["msg"])
     given = functools.reduce(operator.getitem, path, value)
-    seen = f"a list of {len(given)}" if isinstance(given, list) else shortened(given)
     taken = expected(_schema_at(schema, path, value), schema)
-    return f"{name(path)} has to be {taken}, not {seen}."
+    return f"{name(path)} has to be {taken}, not {_seen(given)}."
+
+
+def _seen(value: Any) -> str:
+    """A value of the wrong kind; null and booleans are written as in JSON and YAML."""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return shortened(value)
 
 
 def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
@@ -115,7 +156,8 @@ def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
     root, branches = schema, _branches(schema, value, schema)
     parts: list[Schema] = []
     for part in path:
-        parts = [_child(branch, part) for branch in branches]
+        children = [_child(branch, part) for branch in branches]
+        parts = [child for child in children if child] or [{}]
         value = value.get(part) if isinstance(value, dict) else value[part]
         branches = [branch for child in parts for branch in _branches(child, value, root)]
     if stated := [part for part in parts if "expected" in part]:

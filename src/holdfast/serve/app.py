@@ -21,11 +21,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from holdfast.common.validation import problem_of
+from holdfast.errors import PromptError
 from holdfast.serve import about
 from holdfast.serve.access import AccessControl, AccessRules
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
 from holdfast.serve.generating import Exchange
-from holdfast.serve.refusals import refusal_of_problem
+from holdfast.serve.refusals import refusal_of, refusal_of_problem
 from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
 from holdfast.serve.responses import (
     ChatAnswer,
@@ -170,7 +171,10 @@ def _add_generating(app: FastAPI, service: Service) -> None:
     async def tokens(body: TokenizeBody, arrived: float) -> Response:
         check_model(body.model, service.name)
         request = read_tokens(body, limits, parser)
-        return Json(await asyncio.to_thread(about.tokens, service, request))
+        try:
+            return Json(await asyncio.to_thread(about.tokens, service, request))
+        except PromptError as error:
+            raise refusal_of(error, body.text_field) from None
 
     for path, body, answer, summary, model in (
         ("/v1/chat/completions", ChatBody, chat, "Answers a chat.", ChatAnswer),

@@ -6,7 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from annotated_types import Le, MaxLen
 from pydantic import (
@@ -212,10 +212,10 @@ class ChatMessage(Body):
     content: str | Annotated[list[TextPart], Field(min_length=1)] = Field(
         description="May be null beside `tool_calls`."
     )
-    name: Any = _unsupported([])
-    refusal: Any = _unsupported([])
-    audio: Any = _unsupported([])
-    function_call: Any = _unsupported([])
+    name: Any = _unsupported()
+    refusal: Any = _unsupported()
+    audio: Any = _unsupported()
+    function_call: Any = _unsupported()
     tool_calls: list[MessageToolCall] = Field([], description="Of an earlier answer.")
     tool_call_id: Name | None = Field(None, description="The call that this is the result of.")
     annotations: Any = _unsupported([])
@@ -270,6 +270,11 @@ class TokenizeBody(SpanFields):
     tools: list[FunctionTool] = Field([], max_length=_MAX_TOOLS, description="Declared in it.")
     prompt: str | None = Field(None, description="A text, without a chat template.")
 
+    @property
+    def text_field(self) -> str:
+        """The field with what the model reads."""
+        return "messages" if self.prompt is None else "prompt"
+
 
 class StreamOptions(Body):
     """Options of a stream."""
@@ -315,6 +320,9 @@ class GeneratingBody(SpanFields):
     presence_penalty: Any = _unsupported(0)
     logit_bias: Any = _unsupported({})
 
+    # the field with what the model reads
+    text_field: ClassVar[str]
+
     @property
     def token_limit(self) -> int | None:
         """The most new tokens, if the body sets a limit."""
@@ -355,6 +363,7 @@ class GeneratingBody(SpanFields):
 class ChatBody(GeneratingBody):
     """The body of `/v1/chat/completions`."""
 
+    text_field: ClassVar[str] = "messages"
     messages: list[ChatMessage] = Field(
         min_length=1, description="The chat so far; `developer` is read as `system`."
     )
@@ -438,6 +447,7 @@ class ChatBody(GeneratingBody):
 class CompletionBody(GeneratingBody):
     """The body of `/v1/completions`."""
 
+    text_field: ClassVar[str] = "prompt"
     prompt: str | Ids | Annotated[list[str | Ids], Field(min_length=1)] = Field(
         description="A text, a list of token ids, or a list of either; no chat template."
     )

@@ -71,7 +71,7 @@ class Exchange:
         except (Busy, Draining):
             raise
         except PromptError as error:
-            raise refusal_of(error, "messages") from None
+            raise refusal_of(error, self.submission.body.text_field) from None
         except HoldfastError as error:
             if self.service.engine.error is not None:
                 raise Refusal(

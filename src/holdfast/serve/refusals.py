@@ -68,7 +68,7 @@ def refusal_of_problem(problem: Problem) -> Refusal:
 def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
     """The refusal that reports an error of Holdfast."""
     if isinstance(error, PromptTooLong):
-        return Refusal(str(error), "messages", "context_length_exceeded")
+        return Refusal(str(error), param, "context_length_exceeded")
     code = "unknown_name" if isinstance(error, UnknownName) else _INVALID
     return Refusal(str(error), param, code)
 
