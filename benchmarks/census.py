@@ -5,6 +5,11 @@ A model that uses transformers' attention interface is steered twice, by `holdfa
 the paper's formula on the attention matrix that the model's own eager function returns, in a full
 forward pass and when decoding. Equal logits are "exact"; anything else is listed with its reason.
 
+Then the engine, which generates for drift runs and the server, answers three prompts of different
+length, unsteered and steered. Each reply has to be the one that transformers' `generate` makes of
+that prompt alone, inside `holdfast.steering` if it is steered; or, where `generate` gives the model
+other inputs, the one made by forwarding the whole text at every step.
+
     python benchmarks/census.py --out benchmarks/results/census.json
     python benchmarks/census.py llama gemma2          # only these
 """
@@ -18,22 +23,28 @@ import json
 import time
 import warnings
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
 import transformers
 from stamp import measured_on
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 import holdfast
-from holdfast.errors import HoldfastError
+from holdfast.attention import install
+from holdfast.engine.rows import Row, Stream
+from holdfast.engine.runner import Runner
+from holdfast.engine.scheduler import Scheduler
+from holdfast.errors import HoldfastError, ModelError
+from holdfast.models.loading import reuses_cache
 
 # for float32 logits of a few layers, relative to the largest; a wrong mask or a missing sink
 # changes them by 1e-2 or more
 TOLERANCE = 1e-4
 EXPONENT, TOKENS, SPAN, LARGEST = 0.3, 12, slice(2, 6), 2e7
+PROMPTS, REPLY = (12, 7, 10), 6  # tokens of each prompt to the engine, and of each reply
 SMALL = {
     "vocab_size": 99,
     "hidden_size": 32,
@@ -116,6 +127,12 @@ SMALL = {
     "attn_layer_period": 2,
     "attn_layer_offset": 1,
 }
+# layers of each kind that a default configuration of this size would not have
+MIXED = {
+    "bamba": {"attn_layer_indices": [1]},
+    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
+    "falcon_h1": {"mamba_d_ssm": 64},
+}
 ALWAYS = (
     "head_dim",
     "num_key_value_heads",
@@ -155,7 +172,9 @@ def build(kind: str):
         for name in ("num_hidden_layers", "num_layers", "n_layer"):
             if name in options:
                 options[name] = layers
-    small = type(text)(**options)
+    if getattr(text, "is_decoder", True) is False:  # an encoder, unless it is told otherwise
+        options["is_decoder"] = True
+    small = type(text)(**{**options, **MIXED.get(kind, {})})
     if small.get_text_config() is not config and type(small) is not type(config):
         name = next(name for name in config.sub_configs if getattr(config, name, None) is text)
         small = type(config)(**{name: small})
@@ -168,6 +187,7 @@ def build(kind: str):
             f"{size / 1e6:.0f} M parameters: its configuration does not shrink by the usual names"
         )
     model = AutoModelForCausalLM.from_config(small, attn_implementation="eager").eval()
+    model.generation_config = GenerationConfig()  # of some, `generate` forces the last token
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim > 1:
@@ -262,8 +282,111 @@ def _counted(model):
 @torch.inference_mode()
 def examine(kind: str) -> dict:
     """One row of the census."""
-    row = {"type": kind, "class": MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind]}
     started = time.perf_counter()
+    row = {"type": kind, "class": MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind]}
+    row |= examine_block(kind)
+    if row["outcome"] != "not built":
+        row |= examine_engine(build(kind))
+    return {**row, "seconds": round(time.perf_counter() - started, 2)}
+
+
+def examine_engine(model) -> dict:
+    """What the engine makes of a model: `engine` is "exact", "unsteered" (exact, but it refuses to
+    steer), "refused", "wrong", or "not run" if transformers itself cannot generate; `engine_alone`
+    is whether rows run one by one.
+    """
+    try:
+        steers, batched = install(model), reuses_cache(model)
+    except HoldfastError as error:
+        return {"engine": "refused", "engine_because": str(error)}
+    row = {"engine_alone": not batched} | _examine_replies(model, batched, ())
+    if steers and row["engine"] == "exact":
+        steered = _examine_replies(model, batched, (holdfast.SplitSoftmax(EXPONENT),))
+        if steered["engine"] == "refused":
+            return row | {"engine": "unsteered", "engine_because": steered["engine_because"]}
+        return row | steered
+    return row | ({"engine": "unsteered"} if row["engine"] == "exact" else {})
+
+
+def _examine_replies(model, batched: bool, methods) -> dict:
+    """The engine's replies to three prompts at once, against transformers' to each alone."""
+    torch.manual_seed(1)
+    prompts = [torch.randint(3, 60, (1, count)) for count in PROMPTS]
+    spans = [torch.zeros_like(ids, dtype=torch.bool) for ids in prompts]
+    wanted, because = [], ""
+    try:
+        for ids, span in zip(prompts, spans, strict=True):
+            span[:, SPAN] = True
+            with holdfast.steering(model, span, methods) if methods else nullcontext():
+                wanted.append((_generate(model, ids), _generate_plainly(model, ids)))
+    except HoldfastError as error:
+        return {"engine": "refused", "engine_because": str(error)}
+    except Exception as error:
+        return {"engine": "not run", "engine_because": _in_short(error)}
+    try:
+        replies = _answer(Runner(model, batched=batched), prompts, spans, methods)
+    except HoldfastError as error:
+        return {"engine": "refused", "engine_because": str(error)}
+    except Exception as error:
+        return {"engine": "wrong", "engine_because": _in_short(error)}
+    for reply, (generated, plainly) in zip(replies, wanted, strict=True):
+        if reply not in (generated, plainly):
+            because = f"a reply is {reply}, and transformers' is {generated}"
+            return {"engine": "wrong", "engine_because": because}
+        if reply != generated:
+            because = "as the whole text at every step, from which `generate` differs"
+    return {"engine": "exact", "engine_because": because}
+
+
+def _answer(runner: Runner, prompts, spans, methods) -> list[list[int]]:
+    """The engine's greedy replies to prompts that share their passes."""
+    scheduler = Scheduler(runner, frozenset(), batch_size=8)
+    sampling = holdfast.Sampling(temperature=0, max_new_tokens=REPLY)
+    handles = []
+    for ids, span in zip(prompts, spans, strict=True):
+        stream = Stream(tuple(ids[0].tolist()), tuple(span[0].tolist()), methods)
+        handles.append(scheduler.submit(Row((stream,), sampling=sampling)))
+    while len(scheduler):
+        scheduler.step()
+    done = [handle.result() for handle in handles]
+    if any(made.stop_reason == "context" for made in done):
+        raise ModelError(f"a context of {runner.context} tokens leaves no room for a reply")
+    return [list(made.token_ids) for made in done]
+
+
+def _in_short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+
+
+def _generate(model, ids: torch.Tensor) -> list[int]:
+    """The greedy reply of transformers' `generate`, if the class has one that works."""
+    try:
+        made = model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=REPLY,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
+        )
+    except Exception:  # some classes can be called, but do not generate
+        return _generate_plainly(model, ids)
+    return made[0, ids.shape[1] :].tolist()
+
+
+def _generate_plainly(model, ids: torch.Tensor) -> list[int]:
+    """The greedy reply if every step forwards the whole text."""
+    made = ids
+    for _ in range(REPLY):
+        logits = model(input_ids=made, use_cache=False).logits
+        made = torch.cat([made, logits[:, -1:].argmax(-1)], 1)
+    return made[0, ids.shape[1] :].tolist()
+
+
+@torch.inference_mode()
+def examine_block(kind: str) -> dict:
+    """What `holdfast.steering` makes of a type."""
+    row = {}
     try:
         model = build(kind)
         ids = torch.randint(3, 99, (2, TOKENS))
@@ -272,7 +395,7 @@ def examine(kind: str) -> dict:
         return {
             **row,
             "outcome": "not built",
-            "because": f"{type(error).__name__}: {' '.join(str(error).split())[:120]}",
+            "because": _in_short(error),
         }
     span = torch.zeros(2, TOKENS, dtype=torch.bool)
     span[:, SPAN] = True
@@ -308,11 +431,8 @@ def examine(kind: str) -> dict:
     except HoldfastError as error:
         row |= {"reaches": bool(calls), "outcome": "refused", "because": str(error)}
     except Exception as error:
-        row |= {
-            "outcome": "wrong",
-            "because": f"{type(error).__name__}: {' '.join(str(error).split())[:160]}",
-        }
-    return {**row, "seconds": round(time.perf_counter() - started, 2)}
+        row |= {"outcome": "wrong", "because": _in_short(error)}
+    return row
 
 
 def _unsteered(model, ids):
@@ -403,12 +523,15 @@ def main() -> None:
     started, rows = time.perf_counter(), []
     for kind in arguments.kinds or sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
         rows.append(examine(kind))
-        print(f"{kind:28} {rows[-1]['outcome']:10} {rows[-1]['because']}", flush=True)
+        engine = rows[-1].get("engine", ""), rows[-1].get("engine_because", "")
+        print(f"{kind:28} {rows[-1]['outcome']:10} {rows[-1]['because'][:60]}", *engine, flush=True)
     reaching = [row for row in rows if row.get("reaches")]
     exact = sum(row["outcome"] == "exact" for row in reaching)
     counts = dict(Counter(row["outcome"] for row in rows))
+    in_engine = dict(Counter(row["engine"] for row in rows if "engine" in row))
     print(
-        f"{counts}; of {len(reaching)} that reach the interface {exact} are exact;"
+        f"{counts}; of {len(reaching)} that reach the interface {exact} are exact; in the engine"
+        f" {in_engine};"
         f" {time.perf_counter() - started:.0f} s"
     )
     if arguments.out:
@@ -416,6 +539,7 @@ def main() -> None:
             "benchmark": "census",
             "measured_on": measured_on(),
             "counts": counts,
+            "engine_counts": in_engine,
             "reaching": len(reaching),
             "exact": exact,
             "rows": rows,

@@ -18,8 +18,13 @@ TABLE = json.loads((BENCHMARKS / "results" / "census.json").read_text())
 SAMPLE = (
     "llama qwen3 gpt2 gpt_neox gpt_bigcode phi3 gemma2 gemma3_text gpt_oss granite_swa "
     "deepseek_v3 deepseek_v32 qwen3_next jamba llama4_text gptj codegen bart bloom mamba "
-    "deepseek_v4 bigbird_pegasus"
+    "deepseek_v4 bigbird_pegasus glm_moe_dsa granitemoehybrid cpmant recurrent_gemma xlstm"
 ).split()
+
+
+def outcomes_of(row):
+    """What came of a type in a block and in the engine."""
+    return row["outcome"], row.get("engine"), row.get("engine_alone")
 
 
 def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exact():
@@ -28,6 +33,7 @@ def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exac
         pytest.skip(f"the table is of transformers {measured_with}; run benchmarks/census.py again")
     assert {row["type"] for row in TABLE["rows"]} == set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     assert not [row["type"] for row in TABLE["rows"] if row["outcome"] == "wrong"]
+    assert not [row["type"] for row in TABLE["rows"] if row.get("engine") == "wrong"]
     without = [row for row in TABLE["rows"] if row["outcome"] in ("refused", "not built")]
     assert all(row["because"] for row in without)
     reaching = [row for row in TABLE["rows"] if row.get("reaches")]
@@ -39,14 +45,14 @@ def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exac
 def test_a_sample_of_the_table_is_reproduced(capsys):
     from census import examine
 
-    wanted = {row["type"]: row["outcome"] for row in TABLE["rows"]}
+    wanted = {row["type"]: outcomes_of(row) for row in TABLE["rows"]}
     verbosity = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity(50)
     started = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = {kind: examine(kind)["outcome"] for kind in SAMPLE if kind in wanted}
+            found = {kind: outcomes_of(examine(kind)) for kind in SAMPLE if kind in wanted}
     finally:
         transformers.utils.logging.set_verbosity(verbosity)
     seconds = time.perf_counter() - started

@@ -1,4 +1,6 @@
-"""Classes of the census whose rows share a pass, against each row alone without a cache."""
+"""Classes of the census whose rows share a pass, against each row alone without a cache; and those
+whose rows run one by one, against transformers' `generate`.
+"""
 
 import sys
 from pathlib import Path
@@ -6,10 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from holdfast import Boost, Sampling, steering
 from holdfast.attention import install
 from holdfast.engine.batch import StreamState, spans_of
-from holdfast.engine.rows import Stream
+from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
+from holdfast.engine.scheduler import Scheduler
+from holdfast.engine.slot_layers import Shared
+from holdfast.engine.state_layers import layers_like
+from holdfast.errors import ModelError
 from holdfast.models.loading import reuses_cache
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -79,3 +86,46 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
 @pytest.mark.parametrize("kind", ALONE)
 def test_models_whose_rows_cannot_share_a_pass_are_recognised(kind):
     assert not reuses_cache(build(kind))
+
+
+# cache layers that have no slots: sparse attention with an index of its keys
+@pytest.mark.parametrize("kind", ["deepseek_v32", "glm_moe_dsa"])
+@torch.inference_mode()
+def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
+    model = build(kind)
+    assert not reuses_cache(model)
+    with pytest.raises(ModelError, match="DynamicIndexedLayer"):
+        layers_like(Runner(model)._cache().layers, Shared())
+    rows = [torch.randint(3, 60, (1, length)) for length in LENGTHS]
+    span = torch.zeros(1, max(LENGTHS), dtype=torch.bool)
+    span[:, 2:5] = True
+    for methods in ((), (Boost(3),)):
+        scheduler = Scheduler(Runner(model, batched=False), frozenset(), batch_size=8)
+        handles = []
+        for ids in rows:
+            mask = tuple(span[0, : ids.shape[1]].tolist())
+            stream = Stream(tuple(ids[0].tolist()), mask, methods)
+            handles.append(scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 6))))
+        while len(scheduler):
+            scheduler.step()
+        for handle, ids in zip(handles, rows, strict=True):
+            with steering(model, span[:, : ids.shape[1]], [Boost(3 if methods else 1)]):
+                made = model.generate(
+                    ids, max_new_tokens=6, do_sample=False, eos_token_id=None, pad_token_id=0
+                )
+            assert list(handle.result().token_ids) == made[0, ids.shape[1] :].tolist()
+
+
+@torch.inference_mode()
+def test_a_class_that_cannot_continue_after_its_cache_reads_the_whole_text_at_every_step():
+    model = build("cpmant")
+    ids = torch.randint(3, 60, (1, 9))
+    runner = Runner(model, batched=False)
+    scheduler = Scheduler(runner, frozenset(), batch_size=8)
+    stream = Stream(tuple(ids[0].tolist()), (False,) * 9)
+    handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 4)))
+    while len(scheduler):
+        scheduler.step()
+    made = model.generate(ids, max_new_tokens=4, do_sample=False, eos_token_id=None, pad_token_id=0)
+    assert list(handle.result().token_ids) == made[0, 9:].tolist()
+    assert handle.result().forwarded == 9 + 10 + 11 + 12

@@ -481,11 +481,8 @@ def profiling_table() -> str:
 def census_page() -> str:
     """The classes of transformers, and which of them can be steered."""
     record = read("census")
-    outcomes = {
-        "exact": "steered exactly",
-        "refused": "refused by name",
-        "not built": "not built small, so not examined",
-    }
+    counts, in_engine = record["counts"], record["engine_counts"]
+    alone = sum(row["engine"] != "not run" for row in record["rows"] if row.get("engine_alone"))
     return "\n".join(
         [
             "# Which classes of transformers are steered",
@@ -493,34 +490,65 @@ def census_page() -> str:
             (
                 "Written by `python benchmarks/tables.py` from the record of `python"
                 f" benchmarks/census.py`, transformers {versions(record)['transformers']}, torch"
-                f" {versions(record)['torch']}: of {len(record['rows'])} causal model types"
-                f" {record['counts']['exact']} are steered exactly, {record['counts']['refused']}"
-                f" refused by name, {record['counts']['not built']} could not be built small."
-                f" {record['reaching']} reach transformers' attention interface; {record['exact']}"
-                " of these are exact. Exact means: logits of a steered pass and of a steered"
-                " decoding step equal those of the paper's formula on the attention matrix that"
-                " the class's own eager function returns."
+                f" {versions(record)['torch']}: {len(record['rows'])} causal model types, of which"
+                f" {counts['not built']} could not be built small."
             ),
             "",
-            "| type | class | outcome | because |",
-            "| --- | --- | --- | --- |",
-            *(
-                f"| {row['type']} | {row.get('class', '')} | {outcomes[row['outcome']]} |"
-                f" {row['because'].replace('|', '/')} |"
-                for row in record["rows"]
+            (
+                f"In blocks of `holdfast.steering`, {counts['exact']} are steered exactly and"
+                f" {counts['refused']} refused by name. {record['reaching']} reach transformers'"
+                f" attention interface; {record['exact']} of these are exact. Exact means: logits"
+                " of a steered pass and of a steered decoding step equal those of the paper's"
+                " formula on the attention matrix that the class's own eager function returns."
             ),
+            "",
+            (
+                "In the engine, which runs `generate`, drift runs and the server,"
+                f" {in_engine['exact']} are steered exactly, and {in_engine['unsteered']} generate"
+                " exactly but refuse to be steered. Exact means: three prompts of different length"
+                " get the replies that transformers makes of each alone, inside a block if steered."
+                f" Of {alone} types, the engine cannot separate what is computed by row, so it runs"
+                " their rows one at a time and encodes the history again at every turn."
+            ),
+            "",
+            "| type | class | in a block | in the engine | because |",
+            "| --- | --- | --- | --- | --- |",
+            *map(_census_row, record["rows"]),
             "",
         ]
     )
 
 
+def _census_row(row: dict) -> str:
+    blocks = {
+        "exact": "steered exactly",
+        "refused": "refused by name",
+        "not built": "not built small, so not examined",
+    }
+    engine = {
+        "exact": "steered exactly",
+        "unsteered": "unsteered only",
+        "refused": "refused by name",
+        "not run": "not run",
+    }
+    there = engine[row["engine"]] if "engine" in row else "not examined"
+    if row.get("engine_alone") and row["engine"] in ("exact", "unsteered"):
+        there += ", one row at a time"
+    reasons = dict.fromkeys(filter(None, (row["because"], row.get("engine_because"))))
+    because = "; ".join(reasons).replace("|", "/")
+    outcome = blocks[row["outcome"]]
+    return f"| {row['type']} | {row.get('class', '')} | {outcome} | {there} | {because} |"
+
+
 def census_line() -> str:
     """How many classes of transformers can be steered."""
-    counts = read("census")["counts"]
+    record = read("census")
+    counts, in_engine = record["counts"], record["engine_counts"]
     return (
         f"Of the {counts['exact'] + counts['refused']} causal classes in transformers that can be"
-        f" built small, {counts['exact']} can be steered, each checked against the paper's formula"
-        " on its own attention matrix; the others are refused by name"
+        f" built small, {counts['exact']} can be steered in a block, each checked against the"
+        f" paper's formula on its own attention matrix, and {in_engine['exact']} in the engine"
+        " behind `generate`, drift runs and the server; the others are refused by name"
         " ([the list](RESULTS/census.md))."
     )
 

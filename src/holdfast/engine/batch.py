@@ -63,6 +63,7 @@ class Batch:
     # where the keys of windowed layers begin, if rows differ
     starts: Starts | None = None
     edits: Sequence[EditGroup] = ()  # of keys and hidden states
+    use_cache: bool = True  # whether the model is to keep what it computes
 
 
 def batch_of(

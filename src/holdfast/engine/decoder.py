@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.common.threads import one_thread
-from holdfast.engine.batch import ActiveRow, batch_of, spans_of
+from holdfast.engine.batch import ActiveRow, spans_of
 from holdfast.engine.drawing import Token, choose, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import KeysValues
@@ -216,14 +216,9 @@ class Decoder:
         outputs = []
         try:
             for index, reading in enumerate(row.readings):
-                cache, computed = caches[index], len(reading) - 1
-                if cache is None or len(reading) not in self.runner.rotary.like(computed):
-                    cache, computed = None, 0
-                span = spans_of([reading], self.runner.device)
-                batch = batch_of([reading], [computed], span, self.runner.device, cache)
-                outputs.append(self.runner.forward(batch))
+                outputs.append(self.runner.forward_next(reading, caches[index]))
                 caches[index] = outputs[-1].cache
-                row.forwarded += batch.ids.shape[1]
+                row.forwarded += outputs[-1].tokens
         except Exception as error:
             if ran_out_of_memory(error):
                 raise

@@ -25,9 +25,10 @@ from holdfast.attention import (
 from holdfast.common.threads import is_small
 from holdfast.engine.batch import Batch, StreamState, batch_of, spans_of
 from holdfast.engine.cache import Slots
+from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.slot_layers import DummyLayer
 from holdfast.engine.state_layers import RECURRENT
-from holdfast.errors import ModelError
+from holdfast.errors import HoldfastError, ModelError
 from holdfast.states import edited
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Output:
     cache: Cache | None  # what is computed after the pass
     # the mass if each layer attended evenly, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
+    tokens: int = 0  # tokens forwarded of each row, padding included
 
 
 class _Latest(threading.local):
@@ -83,6 +85,7 @@ class Runner:
         self.sees_all = kinds == {DynamicLayer}
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
         self._alike_from: int | None = None
+        self._continues_alone = True
         self._latest = _Latest()
         self._interface = config._attn_implementation == IMPLEMENTATION
         self._additive = config._attn_implementation == "eager"
@@ -97,8 +100,9 @@ class Runner:
         return self.hf_model.device
 
     def slots(self) -> Slots:
-        """Slots for rows, none of which are taken yet."""
-        return Slots(self._cache().layers, self.device, self.rotary)
+        """Slots for rows, none of which are taken yet; without layers if rows run one by one."""
+        layers = self._cache().layers if self.batched else []
+        return Slots(layers, self.device, self.rotary)
 
     def _cache(self) -> DynamicCache:
         return DynamicCache(config=self.hf_model.config)
@@ -153,13 +157,15 @@ class Runner:
         positions = None if alike or not self._interface else batch.positions
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
         with steered(spec, positions, batch.starts) as state, edited(self.hf_model, batch.edits):
-            output = self.call(read, batch.positions, self._mask(batch), batch.cache, kept)
+            given = batch.positions, self._mask(batch), batch.cache, kept
+            output = self.call(read, *given, use_cache=batch.use_cache)
         mass = uniform = None
         if state is not None and batch.trace:
             mass = torch.stack([layer.float() for layer in state.seen], 1)
             uniform = torch.stack(list(state.uniform.values()), 1)
         cache = cache_of(output)
-        return Output(output.logits[:, -batch.logits :], mass, cache, uniform)
+        logits = output.logits[:, -batch.logits :]
+        return Output(logits, mass, cache, uniform, batch.ids.shape[1])
 
     def call(
         self,
@@ -168,6 +174,8 @@ class Runner:
         mask: Tensor | None,
         cache: Cache | None,
         logits: int | Tensor,
+        *,
+        use_cache: bool = True,
         **wanted: bool,
     ) -> Any:
         """Calls the model, in a pass that the caller may steer; returns its output.
@@ -178,6 +186,7 @@ class Runner:
             mask: as the model takes it; None for a causal one.
             cache: what is already computed; extended by the pass.
             logits: how many last columns, or which ones, get logits, if the model can omit others.
+            use_cache: whether the model is to keep what it computes.
             wanted: further outputs, such as `output_hidden_states`.
         """
         options = {
@@ -193,11 +202,34 @@ class Runner:
             )
         return self.hf_model(
             attention_mask=mask,
-            use_cache=True,
+            use_cache=use_cache,
             **read,
             **wanted,
             **{name: value for name, value in options.items() if name in self.accepts},
         )
+
+    def forward_next(self, reading: StreamState, cache: Cache | None) -> Output:
+        """Forwards the pending tokens of a row that runs alone: its last token after the cache that
+        the model made of those before, or all of them. Some classes cannot continue after their
+        cache; of these, the whole text is read at every step.
+        """
+        if self._continues_alone:
+            computed = len(reading) - 1
+            if cache is None or len(reading) not in self.rotary.like(computed):
+                cache, computed = None, 0
+            try:
+                return self.forward(self._batch_alone(reading, computed, cache))
+            except HoldfastError:
+                raise
+            except Exception as error:
+                if ran_out_of_memory(error):
+                    raise
+                self._continues_alone = False
+        return self.forward(replace(self._batch_alone(reading, 0, None), use_cache=False))
+
+    def _batch_alone(self, reading: StreamState, computed: int, cache: Cache | None) -> Batch:
+        span = spans_of([reading], self.device)
+        return batch_of([reading], [computed], span, self.device, cache)
 
     def forward_slots(
         self,

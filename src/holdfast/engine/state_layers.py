@@ -30,6 +30,7 @@ from holdfast.engine.slot_layers import (
     Window,
     WindowLayer,
 )
+from holdfast.errors import ModelError
 
 _CONV, _RECURRENT = "conv", "recurrent"
 
@@ -151,8 +152,14 @@ ATTENDING = frozenset(HELD) - {LinearAttentionLayer, DummyLayer}
 
 def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]:
     """The layers that replace those of transformers. If windowed layers have a recurrence, all
-    layers keep every token, since masks are made for one number of keys per kind.
+    layers keep every token, since masks are made for one number of keys per kind. A `ModelError`
+    names the kinds that have no replacement.
     """
+    if unknown := sorted({type(like).__name__ for like in layers if type(like) not in HELD}):
+        raise ModelError(
+            f"The cache has layers of the kind {' and '.join(unknown)}, which cannot be laid out in"
+            " slots; forward each row alone, with the cache that the model makes."
+        )
     kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**HELD}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):
         kinds[DynamicSlidingWindowLayer] = KeyLayer
