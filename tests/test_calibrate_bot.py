@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_lines import changed
 from test_baseline import asked
 from test_calibrate import SMALL, SUITE, run, sampled, synthetic
 
@@ -162,7 +163,7 @@ def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, m
         (["--sweep", "boost:factor=0.5"], "factor from 1 upwards, not 0.5"),
         (["--draws", "1"], "1 draw of 1 prompt makes 2 conversations"),
     ):
-        assert cli.main([*calibrated, "--out", str(tmp_path / "new"), *more]) == 2
+        assert cli.main(changed([*calibrated, "--out", str(tmp_path / "new")], *more)) == 2
         assert told in capsys.readouterr().err
     assert everything(tmp_path) == before
 

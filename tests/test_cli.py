@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from command_lines import changed
 from refusals import refusal_in
 
 from holdfast import measures, methods
-from holdfast.cli import main, parser
+from holdfast.cli import _collects, _parsers, main, parser
 from holdfast.cli.catalogue import measure_example, method_lines
+from holdfast.errors import UsageError
 from holdfast.measures.registry import REGISTRY
 from holdfast.records import read_run
 
@@ -43,7 +45,8 @@ def suite(tmp_path) -> Path:
 
 def drift(folder, suite, out, *more: str) -> list[str]:
     words = f"drift --model {folder} --suite {suite} --rounds 2 --conversations 2"
-    return [*words.split(), "--max-new-tokens", "8", "--out", str(out), *more]
+    command = [*words.split(), "--max-new-tokens", "8", "--out", str(out)]
+    return changed(command, *more)
 
 
 def says(capsys, argv: list[str], code: int) -> str:
@@ -79,7 +82,7 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
 
 
 def test_dialogs_that_fill_the_context_are_reported(folder, suite, tmp_path, capsys):
-    assert main([*drift(folder, suite, tmp_path / "run"), "--max-new-tokens", "600"]) == 0
+    assert main(drift(folder, suite, tmp_path / "run", "--max-new-tokens", "600")) == 0
     assert "filled the model's context)" in capsys.readouterr().out
 
 
@@ -171,6 +174,12 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
     (
         ("--verison", "There is no option '--verison'; did you mean '--version'?"),
         ("drfit", "There is no command 'drfit'; did you mean 'drift'?"),
+        ("drift --suite bot --suite=starter", "--suite is given twice, with bot and starter;"),
+        ("drift --rounds 2 --rounds 2", "--rounds is given twice, with 2; give it once."),
+        ("check bot --out a --out b", "--out is given twice, with a and b; give it once."),
+        ("report a --out b --out c", "--out is given twice, with b and c; give it once."),
+        ("serve --port 1 --port 2", "--port is given twice, with 1 and 2; give it once."),
+        ("drift --ray --ray auto", "--ray is given twice, with no value and auto; give it once."),
         ("drift luna.yaml", "take 'luna.yaml' by itself; did you mean --suite luna.yaml?"),
         ("generate Hola", "take 'Hola' by itself; did you mean --user Hola?"),
         ("generate --user Hi there", "'there' by itself; put quotes around --user 'Hi there'."),
@@ -203,6 +212,17 @@ def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, li
     monkeypatch.chdir(tmp_path)
     printed = says(capsys, shlex.split(line), 2)
     assert expected in printed and printed.count("\n") == 1
+
+
+def test_no_option_with_one_value_can_be_given_twice():
+    _, commands = _parsers()
+    for made in commands.values():
+        for action in made._actions:
+            if not action.option_strings or action.nargs == 0 or _collects(action):
+                continue
+            option, value = action.option_strings[0], str((action.choices or ["1"])[0])
+            with pytest.raises(UsageError, match=f"^{option} is given twice, with {value}; "):
+                made.parse_args([option, value, option, value])
 
 
 def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, capsys):
@@ -284,12 +304,12 @@ def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_
 
 
 def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsys):
-    command = drift(folder, suite, tmp_path / "run", "--pairs", "all", "--conversations")
-    assert main([*command, "3"]) == 0
+    command = drift(folder, suite, tmp_path / "run", "--pairs", "all")
+    assert main(changed(command, "--conversations", "3")) == 0
     told = "--pairs all goes through 2 pairs prompt after prompt, and --conversations 3"
     assert told in capsys.readouterr().err
-    command[command.index("--out") + 1] = str(tmp_path / "whole")
-    assert main([*command, "4"]) == 0
+    whole = ("--conversations", "4", "--out", str(tmp_path / "whole"))
+    assert main(changed(command, *whole)) == 0
     assert "--pairs all" not in capsys.readouterr().err
 
 
@@ -358,9 +378,9 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
     command = drift(folder, suite, tmp_path / "run")
     assert main(command) == 0
     capsys.readouterr()
-    for changed, sentence in (
+    for more, sentence in (
         (["--dtype", "bfloat16"], 'dtype is "float32" there and "bfloat16" here; choose'),
         (["--temperature", "0.5"], "temperature is 1.0 there and 0.5 here; choose"),
         (["--system-as", "first-user"], 'system_as is "role" there and "first-user" here'),
     ):
-        assert sentence in says(capsys, [*command, *changed], 2)
+        assert sentence in says(capsys, [*command, *more], 2)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from chat_server import KEY, completion, refusal
+from command_lines import changed
 
 from holdfast import drift, report
 from holdfast.cli import main
@@ -260,7 +261,7 @@ def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
 
 def command(server, *more):
     sizes = ["--suite", "core", "--rounds", "1", "--conversations", "1"]
-    return ["drift", "--model", server.url, *sizes, *more]
+    return changed(["drift", "--model", server.url, *sizes], *more)
 
 
 def listing():

@@ -140,11 +140,22 @@ _REWORDED = (  # argparse's messages
 )
 
 
+def _collects(action: argparse.Action) -> bool:
+    """Whether an option may be repeated, and keeps every value."""
+    return isinstance(action, argparse._AppendAction)
+
+
 class _Parser(argparse.ArgumentParser):
-    """Reports errors in one sentence, and accepts no abbreviated option names."""
+    """Reports errors in one sentence, accepts no abbreviated option names, and no second value of
+    an option that takes one, where argparse would silently keep the last."""
 
     def __init__(self, **named):
         super().__init__(**{**named, "allow_abbrev": False})
+        self._given: dict[str, list[str]] = {}  # options of one command, with their words
+
+    def parse_known_args(self, args=None, namespace=None):
+        self._given = {}
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Raises argparse's message as a `UsageError`."""
@@ -171,6 +182,19 @@ class _Parser(argparse.ArgumentParser):
         elif likely in known:
             hint = f"put quotes around --{likely} {shlex.quote(f'{given} {text}')}."
         raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
+
+    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
+        if action.option_strings and action.nargs != 0 and not _collects(action):
+            self._refuse_second(action.option_strings[0], words)
+        return super()._get_values(action, words)
+
+    def _refuse_second(self, option: str, words: list[str]) -> None:
+        earlier = self._given.setdefault(option, words)
+        if earlier is not words:
+            values = " and ".join(
+                dict.fromkeys(" ".join(given) or "no value" for given in (earlier, words))
+            )
+            raise UsageError(f"{option} is given twice, with {values}; give it once.")
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         try:
