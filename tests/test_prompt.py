@@ -1,9 +1,10 @@
 """Where the system prompt is in a rendered chat, and templates that read the clock."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from tiny import LOOK, TEMPLATE, TOOLED, chat, looked_up, tokenizer
+from tiny import LOOK, TEMPLATE, TOOLED, chat, looked_up, model, tokenizer
 
 import holdfast
 from holdfast.chat.prompt import render, render_with_spans, tokenize
@@ -16,7 +17,7 @@ TRIMMED = ROLES.replace("BODY", "|trim")
 PREAMBLE = "You are kind.\n" + PLAIN
 MERGED = (
     "{% set system = messages[0]['content'] if messages[0]['role'] == 'system' else '' %}{% for m"
-    " in messages if m['role'] == 'user' %}[{{ system ~ '\n' if loop.last }}{{ m['content'] }}]{%"
+    " in messages if m['role'] != 'system' %}[{{ system ~ '\n' if loop.last }}{{ m['content'] }}]{%"
     " endfor %}"
 )
 DROPPED = "{% for m in messages if m['role'] != 'system' %}{{ m['content'] }}{% endfor %}"
@@ -55,7 +56,7 @@ PRIVATE = "\U000f0100x\U000f0101"
         (TRIMMED, chat(" Be kind.\n", "Be kind."), "<system>⟦Be kind.⟧<user>Be kind."),
         (PREAMBLE, chat("You are kind.", "a"), "You are kind.\n<system>⟦You are kind.⟧<user>a"),
         (PLAIN, chat("system", "user"), "<system>⟦system⟧<user>user"),
-        (MERGED, chat("Be kind.", "Be kind.", "no", "Go."), "[Be kind.][⟦Be kind.⟧\nGo.]"),
+        (MERGED, chat("Be kind.", "Be kind.", "no", "Go."), "[Be kind.][no][⟦Be kind.⟧\nGo.]"),
         (TWICE, KIND, "⟦Be kind.⟧|⟦Be kind.⟧|hello|"),
         (PLAIN, two("Be kind.", "Rhyme.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Rhyme.⟧"),
         (PLAIN, two("Be kind.", "Be kind.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Be kind.⟧"),
@@ -100,6 +101,129 @@ def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, me
         render(messages, tokenizer(template))
     told = str(caught.value)
     assert f"rewrites the system prompt {named};" in told and "--system-as=first-user" in told
+
+
+# as Qwen 2.5 does: a system prompt of its own, unless the chat begins with one
+BRANDED = (
+    "{% if messages[0]['role'] != 'system' %}<system>You are Quill, made by Acme.{% endif %}"
+    + PLAIN
+)
+
+
+def test_a_given_system_prompt_replaces_the_templates_own_and_alone_is_the_span():
+    assert held(BRANDED, KIND)[0] == "<system>⟦Be kind.⟧<user>hello"
+    text, starts = held(BRANDED, chat("", "hello"))
+    assert text == "<system>You are Quill, made by Acme.<user>hello" and not starts
+    named = chat("You are Quill, made by Acme.", "hello")
+    assert held(BRANDED, named)[0] == "<system>⟦You are Quill, made by Acme.⟧<user>hello"
+    tiny = replace(model(), tokenizer=tokenizer(BRANDED))
+    with pytest.raises(UsageError, match="needs a system prompt or emphasis"):
+        tiny.generate(chat("", "hello"), "boost:factor=2")
+
+
+# as those of vision models do: the content of a message is a list of parts
+PARTS = (
+    "{% for m in messages %}<{{ m['role'] }}>{% for part in m['content'] %}{% if part['type'] =="
+    " 'text' %}{{ part['text'] }}{% endif %}{% endfor %}{% endfor %}"
+)
+USER_PARTS = (
+    "{% for m in messages %}<{{ m['role'] }}>{% if m['role'] == 'user' %}{{ m['content']"
+    " | selectattr('type', 'equalto', 'text') | map(attribute='text') | join }}{% else %}"
+    "{{ m['content'] }}{% endif %}{% endfor %}"
+)
+TALK = chat("Be kind.", "hello", "hi", "hello")
+REASONING = (
+    "{% for m in messages %}<{{ m['role'] }}>{% set text = m['content'] %}{% if m['role'] =="
+    " 'assistant' %}{% set text = text.split('END')[-1].strip() %}{% endif %}{{ text }}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("template", (PARTS, USER_PARTS))
+def test_content_is_given_in_parts_where_a_template_drops_a_string(template):
+    shown = "<system>⟦Be kind.⟧<user>hello<assistant>hi<user>hello"
+    assert held(template, TALK)[0] == shown
+    text, starts = held(template, TALK, emphasis=["hi"])
+    assert text == "<system>Be kind.<user>hello<assistant>⟦hi⟧<user>hello" and len(starts) == 1
+    moved, _ = held(template, TALK, system_as="first-user")
+    assert moved == "<user>⟦Be kind.⟧\n\nhello<assistant>hi<user>hello"
+
+
+def test_a_tools_result_is_given_in_parts_as_a_users_message_is():
+    calls = "{% for m in messages %}{{ m['tool_calls'] | tojson if m['tool_calls'] }}{% endfor %}"
+    text, _ = held(PARTS + calls, looked_up("Be kind."), tools=())
+    assert "<tool>nine" in text
+
+
+@pytest.mark.parametrize(
+    ("keeps", "named"),
+    (
+        ("m['role'] != 'user'", "user message 1 ('hello')"),
+        ("m['role'] != 'assistant'", "assistant message 1 ('hi')"),
+        ("loop.index0 != 1", "user message 1 ('hello')"),
+        ("loop.first or loop.index0 > messages | length - 3", "user message 1 ('hello')"),
+        ("not loop.last", "user message 2 ('hello')"),
+        ("m['content'] != 'hi'", "assistant message 1 ('hi')"),
+    ),
+)
+def test_a_message_that_the_template_leaves_out_is_refused(keeps, named):
+    template = PLAIN.replace(SAID, "{{ m['content'] if KEEPS }}").replace("KEEPS", keeps)
+    with pytest.raises(PromptError) as caught:
+        render(TALK, tokenizer(template))
+    told = str(caught.value)
+    assert f"rewrites {named};" in told and "another chat template" in told
+    with pytest.raises(PromptError, match=r"message [12]"):
+        render(TALK, tokenizer(template), emphasis=["Be kind"])
+
+
+@pytest.mark.parametrize("body", ("[:9]", "|upper", "|replace('garden', 'house')"))
+def test_a_users_message_that_the_template_rewrites_is_refused(body):
+    template = PLAIN.replace(
+        SAID, "{{ m['content'] if m['role'] != 'user' else m['content']BODY }}"
+    )
+    long = chat("Be kind.", "Do you like the garden?")
+    with pytest.raises(PromptError, match="rewrites user message 1 \\('Do you like the garden"):
+        render(long, tokenizer(template.replace("BODY", body)))
+
+
+def test_a_message_that_the_template_leaves_out_is_refused_with_tools_too():
+    for role in ("user", "assistant", "tool"):
+        said = f"m['content'] if m['role'] != '{role}'"
+        template = BESIDE.replace("m['content']", f"({said} else '')")
+        with pytest.raises(PromptError, match="leaves out the"):
+            render(looked_up("Be kind."), tokenizer(template), tools=[LOOK])
+
+
+@pytest.mark.parametrize("end", ("</think>", "[/THINK]", "<channel|>", "</reasoning>", "◁/think▷"))
+def test_white_space_and_the_reasoning_of_earlier_replies_may_be_left_out(end):
+    reply = f"<think> hello is a greeting {end} \n Good   day. "
+    messages = chat("Be kind.", " hello \n", reply, "bye")
+    template = REASONING.replace("END", end)
+    text, _ = held(template, messages)
+    assert text == "<system>⟦Be kind.⟧<user> hello \n<assistant>Good   day.<user>bye"
+    assert "Good   day." in held(template.replace("{{ text }}", "{{ text | trim }}"), messages)[0]
+    squeezed = template.replace("{{ text }}", "{{ text.split() | join(' ') }}")
+    assert "Good day." in held(squeezed, messages)[0]
+    nothing = chat("Be kind.", "hello", f"<think> never mind {end}", "bye")
+    assert held(template, nothing)[0].endswith("<assistant><user>bye")
+    with pytest.raises(PromptError, match="rewrites assistant message 1"):
+        held(template.replace("[-1]", "[0]"), messages)
+
+
+def test_checking_a_dialog_renders_it_once_more_per_sequence_of_roles(monkeypatch):
+    made = tokenizer(PLAIN.replace("<{{", "<<{{"))
+    rendered, apply = [], type(made).apply_chat_template
+
+    def counted(self, messages, *args, **kwargs):
+        rendered.append(messages)
+        return apply(self, messages, *args, **kwargs)
+
+    monkeypatch.setattr(type(made), "apply_chat_template", counted)
+    for name in ("Ann", "Bob"):
+        for turns in (1, 3, 5):
+            said = [f"{name} has message {number}" for number in range(turns)]
+            render(chat("Be kind to everyone.", *said), made)
+    # the template itself, then each chat, and each sequence of roles once
+    assert len(rendered) == 1 + 6 + 3
 
 
 # as Mistral does: the tools before the last user message; a tool's result with its name

@@ -12,7 +12,7 @@ import pytest
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from served import Served, served
-from tiny import LOOK, model
+from tiny import LOOK, TEMPLATE, model, tokenizer
 
 from holdfast.methods import parse
 from holdfast.serve.access import AccessRules
@@ -55,6 +55,33 @@ def error_of(answer: httpx2.Response) -> dict:
     assert error.keys() == {"message", "type", "param", "code"}
     assert error["message"].endswith(".") or "?" in error["message"], error
     return error
+
+
+NO_SYSTEM_ROLE = (
+    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
+    "{% endif %}" + TEMPLATE
+)
+DROPS_SYSTEM = TEMPLATE.replace("in messages", "in messages if m['role'] != 'system'")
+DROPS_USER = TEMPLATE.replace("in messages", "in messages if m['role'] != 'user'")
+
+
+@pytest.mark.parametrize("template", [NO_SYSTEM_ROLE, DROPS_SYSTEM], ids=["raises", "drops"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_template_without_a_system_role_is_refused_with_the_field_that_moves_it(template, stream):
+    tiny = replace(model(), tokenizer=tokenizer(template))
+    with served(tiny, LIMITS) as running:
+        body = {"messages": BRIEF, "steering": "boost:factor=2", "max_tokens": 4, "stream": stream}
+        answer = post(running.url, **body)
+        error = error_of(answer)
+        assert answer.status_code == 400 and error["param"] == "system_as"
+        assert '"system_as": "first-user"' in error["message"] and "--" not in error["message"]
+        assert post(running.url, **body, system_as="first-user").status_code == 200
+
+
+def test_a_template_that_drops_a_users_message_is_refused():
+    with served(replace(model(), tokenizer=tokenizer(DROPS_USER)), LIMITS) as running:
+        answer = post(running.url, messages=BRIEF, max_tokens=4)
+        assert answer.status_code == 400 and "user message 1 ('hello" in error_of(answer)["message"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@
     │   ├── Busy                   a server has as many requests as it can take
     │   └── Draining               a server finishes running requests and takes no new ones
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
-    │   └── PromptTooLong          a chat leaves no room in the model's context
+    │   ├── PromptTooLong          a chat leaves no room in the model's context
+    │   └── NoSystemRole           a template has no place for the system prompt
     └── RecordsError               a run folder cannot be read or written
         └── AnotherRun             it is no run, or another one (a UsageError too)
 
@@ -88,6 +89,14 @@ class PromptError(HoldfastError):
 
 class PromptTooLong(PromptError):
     """A chat that leaves no room in the model's context."""
+
+
+class NoSystemRole(PromptError):
+    """A chat template that has no place for the system prompt, which `FIRST_USER` moves."""
+
+
+# the cure that a `NoSystemRole` names, as an option; a request of the server has a field for it
+FIRST_USER = "(--system-as=first-user)"
 
 
 class RecordsError(HoldfastError):

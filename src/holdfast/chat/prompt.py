@@ -18,8 +18,9 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
+from holdfast.chat.kept import check_kept
 from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, uses_tools
-from holdfast.errors import PromptError, UsageError, shortened
+from holdfast.errors import FIRST_USER, NoSystemRole, PromptError, UsageError, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -78,8 +79,8 @@ def render_with_spans(
         tools: declared by the chat; the declarations are never part of a span.
 
     Raises:
-        PromptError: the chat cannot be rendered, or the template leaves out or rewrites a system
-            prompt, emphasised text, or part of the tools.
+        PromptError: the chat cannot be rendered, or the template leaves out or rewrites a message,
+            emphasised text, or part of the tools.
         UsageError: an unknown `system_as`.
     """
     placed, words = _with_system(messages, system_as)
@@ -90,22 +91,27 @@ def render_with_spans(
     text = write(placed, tokenizer, tools)
     if with_tools := bool(tools) or uses_tools(placed):
         templates.check_tools(placed, tokenizer, tools)
-    if emphasis is not None:
-        ranges = resolve(messages, emphasis)
-        mark = unused_character([text, *(message["content"] for message in messages)])
-        placed = place_system(put_marks(messages, ranges, mark), system_as)
-        pieces = write(placed, tokenizer, tools).split(mark)
-        return text, _find_emphasis(text, messages, ranges, pieces)
 
     def rewrite(marked: Messages) -> str:
         return templates.render_text(marked, tokenizer, tools)
 
+    template = str(tokenizer.chat_template)
+    if emphasis is not None:
+        ranges = resolve(messages, emphasis)
+        mark = unused_character([text, *(message["content"] for message in messages)])
+        with_marks = place_system(put_marks(messages, ranges, mark), system_as)
+        pieces = write(with_marks, tokenizer, tools).split(mark)
+        emphasised = _find_emphasis(text, messages, ranges, pieces)
+        check_kept(text, placed, template, rewrite, marked=with_tools)
+        return text, emphasised
+
     if with_tools and words:  # the words may occur in a tool as well
         spans = _find_marked(text, placed, words, rewrite)
     else:
-        spans = _find(text, placed, words, str(tokenizer.chat_template), rewrite)
+        spans = _find(text, placed, words, template, rewrite)
     if spans is None:
-        raise PromptError(_lost(words, system_as))
+        raise _lost(words, system_as)
+    check_kept(text, placed, template, rewrite, marked=with_tools)
     return text, spans
 
 
@@ -122,7 +128,7 @@ def system_spans(
     placed, words = _with_system(messages, "role")
     spans = _find(text, placed, words, template, write)
     if spans is None:
-        raise PromptError(_lost(words, "role"))
+        raise _lost(words, "role")
     return spans
 
 
@@ -281,15 +287,15 @@ def _find_emphasis(
     )
 
 
-def _lost(words: dict[int, str], system_as: str) -> str:
-    cure = (
-        "this model may lack a system role: put it before the first user message"
-        " (--system-as=first-user)"
-        if system_as == "role"
-        else "use a model whose template leaves messages as they are"
-    )
+def _lost(words: dict[int, str], system_as: str) -> PromptError:
     prompts = " or ".join(dict.fromkeys(shortened(prompt) for prompt in words.values()))
-    return f"The chat template leaves out or rewrites the system prompt {prompts}; {cure}."
+    lost = f"The chat template leaves out or rewrites the system prompt {prompts};"
+    if system_as == "role":
+        return NoSystemRole(
+            f"{lost} this model may lack a system role: put it before the first user message"
+            f" {FIRST_USER}."
+        )
+    return PromptError(f"{lost} use a model whose template leaves messages as they are.")
 
 
 _UNFINISHED = "�"  # what a tokenizer decodes from an incomplete character

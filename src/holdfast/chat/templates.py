@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import unused_character
 from holdfast.chat.messages import Message, Messages, Tool, uses_tools
-from holdfast.errors import PromptError, UsageError, reason_of, shortened
+from holdfast.errors import (
+    FIRST_USER,
+    NoSystemRole,
+    PromptError,
+    UsageError,
+    reason_of,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -77,14 +85,8 @@ def render_text(
         template = tokenizer.get_chat_template(tools=declared)
         if "strftime_now" in template:
             template = _CLOCK + template
-        text = tokenizer.apply_chat_template(
-            _with_tool_names(messages),
-            declared,
-            chat_template=template,
-            tokenize=False,
-            add_generation_prompt=True,
-        )
-        return str(text)
+        chat = _as_parts(_with_tool_names(messages), _roles_in_parts(template, tokenizer))
+        return _apply(chat, tokenizer, template, declared)
     except RecursionError:
         raise PromptError(
             f"The chat template of {tokenizer.name_or_path or 'this model'} calls itself without "
@@ -98,7 +100,69 @@ def render_text(
                 f"The chat template refuses this chat with tools ({reason}); use a model whose"
                 " template renders them."
             ) from error
-        raise PromptError(_template_refusal(messages, reason)) from error
+        raise _template_refusal(messages, reason) from error
+
+
+def _apply(
+    messages: Messages, tokenizer: PreTrainedTokenizerFast, template: str, tools: Any = None
+) -> str:
+    text = tokenizer.apply_chat_template(
+        list(messages), tools, chat_template=template, tokenize=False, add_generation_prompt=True
+    )
+    return str(text)
+
+
+def _as_parts(messages: Sequence[Message], roles: frozenset[str]) -> list[Message]:
+    """The messages, with the content of some roles as a list of one part."""
+    return [
+        {**message, "content": [{"type": "text", "text": message["content"]}]}
+        if message["role"] in roles
+        else message
+        for message in messages
+    ]
+
+
+# By template: the roles whose content it reads as a list of parts, and drops as a string.
+_IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
+_REMEMBERED = 100  # templates
+_PRINTED_PARTS = ("'type': 'text'", '"type": "text"')  # a template that prints the list itself
+
+
+def _roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
+    """The roles whose messages this template keeps only if their content is a list of parts."""
+    if template not in _IN_PARTS:
+        _IN_PARTS[template] = _find_roles_in_parts(template, tokenizer)
+        while len(_IN_PARTS) > _REMEMBERED:
+            _IN_PARTS.popitem(last=False)
+    return _IN_PARTS[template]
+
+
+def _find_roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
+    roles = ("system", "user", "assistant", "user")
+    marks = [f"h7f3d{number}x" for number in range(len(roles))]
+    every = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
+    for chat in (every, every[1:], every[1:2]):  # a template may refuse a role
+
+        def kept(in_parts: frozenset[str], chat: list[Message] = chat) -> frozenset[str]:
+            """The roles whose messages are all rendered; a template that fails keeps none."""
+            try:
+                text = _apply(_as_parts(chat, in_parts), tokenizer, template)
+            except Exception:  # a template is a program
+                return frozenset()
+            if any(quote in text for quote in _PRINTED_PARTS):
+                return frozenset()
+            lost = {message["role"] for message in chat if message["content"] not in text}
+            return frozenset(message["role"] for message in chat) - lost
+
+        asked = frozenset(message["role"] for message in chat)
+        whole = kept(frozenset())
+        if whole == asked:
+            return frozenset()
+        for in_parts in (asked - whole, asked):
+            if kept(in_parts) == asked:
+                # a tool's result is read as a user's message is
+                return in_parts | ({"tool"} if "user" in in_parts else set())
+    return frozenset()
 
 
 def _with_tool_names(messages: Messages) -> list[Message]:
@@ -141,6 +205,8 @@ def check_tools(
             text += marked(f"the tool's result {shortened(text)}")
         elif calls and text.strip():
             text += marked(f"the text {shortened(text)} beside a tool call")
+        elif message["role"] != "system" and text.strip():
+            text += marked(f"the {message['role']} message {shortened(text)}")
         chat.append({**message, "content": text, **({"tool_calls": calls} if calls else {})})
     rendered = render_text(chat, tokenizer, declared)
     for number, part in enumerate(parts, start=1):
@@ -230,13 +296,13 @@ def common_length(first: Sequence[object], other: Sequence[object]) -> int:
     return next(apart, min(len(first), len(other)))
 
 
-def _template_refusal(messages: Messages, reason: str) -> str:
+def _template_refusal(messages: Messages, reason: str) -> PromptError:
     if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
-        return (
+        return NoSystemRole(
             f"The chat template has no system role ({reason}); put the system prompt before the"
-            " first user message (--system-as=first-user)."
+            f" first user message {FIRST_USER}."
         )
-    return (
+    return PromptError(
         f"The chat template refuses this chat ({reason}); check that its roles alternate, beginning"
         " with the user."
     )

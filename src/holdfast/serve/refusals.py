@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.common.validation import Problem
-from holdfast.errors import HoldfastError, PromptTooLong, UnknownName
+from holdfast.errors import FIRST_USER, HoldfastError, NoSystemRole, PromptTooLong, UnknownName
 from holdfast.serve.responses import ErrorResponse
 
 _LONGEST = 600  # characters of a message: it quotes client input, which may be long
@@ -69,6 +69,9 @@ def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
     """The refusal that reports an error of Holdfast."""
     if isinstance(error, PromptTooLong):
         return Refusal(str(error), param, "context_length_exceeded")
+    if isinstance(error, NoSystemRole):  # a request has a field where the command has an option
+        field_of_request = '("system_as": "first-user")'
+        return Refusal(str(error).replace(FIRST_USER, field_of_request), "system_as", _INVALID)
     code = "unknown_name" if isinstance(error, UnknownName) else _INVALID
     return Refusal(str(error), param, code)
 

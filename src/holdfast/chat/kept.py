@@ -1,0 +1,106 @@
+"""Whether a chat template keeps the text of every message.
+
+A template is a program and may leave out what it does not expect, such as a role, the first
+message, or a long text. Two things that templates do on purpose are not a loss: they trim or change
+white space, and leave out the reasoning of earlier replies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+
+from holdfast.chat.messages import Message, Messages
+from holdfast.errors import PromptError, shortened
+
+_REMEMBERED = 1_000  # sequences of roles; a dialog has as many as it has turns
+# By template and roles: the messages that the template leaves out, whatever they say.
+_LEFT_OUT: OrderedDict[tuple[str, tuple[str, ...]], frozenset[int]] = OrderedDict()
+# How reasoning in the text of a reply ends: </think>, [/THINK], <channel|>, ◁/think▷ and the like.
+_REASONING_ENDS = re.compile(
+    r"(?:<|\[|◁)[/|]*\w*(?:think|thought|reason|reflect|channel)\w*\|?(?:>|\]|▷)", re.IGNORECASE
+)
+_MARK = "h7f3d"  # begins the texts of the messages that are rendered to see which are left out
+
+
+def check_kept(
+    text: str,
+    messages: Messages,
+    template: str,
+    write: Callable[[Messages], str],
+    *,
+    marked: bool = False,
+) -> None:
+    """Raises a `PromptError` if a rendered chat lacks the text of a message.
+
+    System prompts are not looked at, since finding their spans does that, nor are results of tools,
+    which a template may write in another notation (`check_tools` looks for a mark in them).
+
+    Args:
+        text: the rendered chat.
+        messages: the chat.
+        template: the source of the template.
+        write: renders other messages the same way.
+        marked: whether `check_tools` has looked for a mark in every message already.
+    """
+    left_out = frozenset[int]()
+    if not marked:
+        left_out = _left_out(tuple(message["role"] for message in messages), template, write)
+    packed = ""
+    for number, message in enumerate(messages):
+        if message["role"] in ("system", "tool") or not message["content"].strip():
+            continue
+        kept = number not in left_out
+        if kept and message["content"].strip() not in text:
+            packed = packed or _packed(text)
+            kept = _is_kept(message, packed)
+        if not kept:
+            raise PromptError(lost_message(messages, number))
+
+
+def lost_message(messages: Messages, number: int) -> str:
+    """The sentence about a message that the template does not keep."""
+    role = messages[number]["role"]
+    count = Counter(message["role"] for message in messages[: number + 1])[role]
+    return (
+        f"The chat template leaves out or rewrites {role} message {count}"
+        f" ({shortened(messages[number]['content'])}); use a model whose template keeps every"
+        " message, or load it with another chat template."
+    )
+
+
+def _is_kept(message: Message, packed: str) -> bool:
+    """Whether a text without white space has that of a message; of a reply, at least what follows
+    its reasoning.
+    """
+    content = message["content"]
+    if _packed(content) in packed:
+        return True
+    if message["role"] != "assistant":
+        return False
+    ends = (match.end() for match in _REASONING_ENDS.finditer(content))
+    return any(_packed(content[end:]) in packed for end in ends)
+
+
+def _left_out(
+    roles: tuple[str, ...], template: str, write: Callable[[Messages], str]
+) -> frozenset[int]:
+    """The messages that the template leaves out of every chat with these roles."""
+    key = template, roles
+    if key not in _LEFT_OUT:
+        marks = [f"{_MARK}{number}x" for number in range(len(roles))]
+        chat = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
+        try:
+            text = write(chat)
+            _LEFT_OUT[key] = frozenset(n for n, mark in enumerate(marks) if mark not in text)
+        except PromptError:  # it needs more of a message than its role and text
+            _LEFT_OUT[key] = frozenset()
+        while len(_LEFT_OUT) > _REMEMBERED:
+            _LEFT_OUT.popitem(last=False)
+    return _LEFT_OUT[key]
+
+
+def _packed(text: str) -> str:
+    """A text without white space."""
+    return "".join(text.split())

@@ -1,0 +1,36 @@
+"""Blocks around `generate`: padded batches, and kinds of cache, against each row alone."""
+
+import pytest
+from test_modern import KINDS
+from tiny import chat, model
+
+import holdfast
+
+CACHES = {
+    "padded": {},
+    "static": {"cache_implementation": "static", "disable_compile": True},
+    "none": {"use_cache": False},
+}
+
+
+@pytest.mark.parametrize("method", ["boost:factor=4", "split-softmax:exponent=0.5"])
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "gpt_oss", "qwen3"])
+def test_rows_of_a_padded_batch_are_steered_as_each_alone_whatever_the_cache(kind, method):
+    tiny = model(kind, dtype="float64", **KINDS.get(kind, {}))
+    greedy = {"max_new_tokens": 10, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+
+    def replies(chats, **options):
+        encoded = holdfast.encode_chats(chats, tiny.tokenizer)
+        with holdfast.steering(tiny.hf_model, encoded.span_mask, method):
+            made = tiny.hf_model.generate(**encoded.inputs, **greedy, **options)
+        return made[:, encoded.inputs["input_ids"].shape[1] :].tolist()
+
+    short = chat("be nice", "hello there how is the town")
+    long = chat("talk about the garden and bread", "the town", "is old", "and people talk of rain")
+    alone = [replies([talk])[0] for talk in (short, long)]
+    for options in CACHES.values():
+        assert replies([short, long], **options) == alone
+    unsteered = tiny.hf_model.generate(
+        **holdfast.encode_chats([short], tiny.tokenizer).inputs, **greedy
+    )
+    assert unsteered[0, -10:].tolist() != alone[0]
