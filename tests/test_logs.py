@@ -45,9 +45,11 @@ cases:
       - id: no-emoji
         measure: {{regex: '\A[^\p{{Extended_Pictographic}}]*\Z'}}
 """
-NAMES = ("openai", "responses", "anthropic", "sharegpt", "langfuse", "phoenix")
-FILES = {name: f"{name}.jsonl" for name in NAMES}
-FILES |= {"claude-code": "claude_code.jsonl", "codex": "codex.jsonl"}
+FORMATS_WITH_FIXTURES = sorted(set(FORMATS) - {"run"})
+FILES = {name: f"{name.replace('-', '_')}.jsonl" for name in FORMATS_WITH_FIXTURES}
+# these files do not have the system prompt, or do not have what the user said
+WITHOUT_PROMPT = {"claude-code", "codex-exec", "gemini-cli", "claude-ai"}
+WITHOUT_USER = {"codex-exec"}
 
 
 def test_a_codex_patch_counts_as_a_file_change():
@@ -57,7 +59,7 @@ def test_a_codex_patch_counts_as_a_file_change():
 
 
 def test_every_format_has_a_fixture():
-    assert {*FILES, "run"} == set(FORMATS)
+    assert {*FILES.values()} == {path.name for path in DATA.glob("*.jsonl")}
 
 
 def test_the_conversations_of_a_run_are_dialogs():
@@ -74,14 +76,15 @@ def test_every_format_gives_the_same_dialog(form, given):
     logs = read_logs([DATA / FILES[form]], form if given else None)
     assert logs.formats == {form: 1} and not logs.problems
     (dialog,) = logs.dialogs  # Codex's continues with a patch
-    system = "" if form == "claude-code" else "Answer in one sentence."
-    assert dialog.system.startswith(system)
+    system = "" if form in WITHOUT_PROMPT else "Answer in one sentence."
+    assert dialog.system.startswith(system) and bool(dialog.system) == bool(system)
     first, second = dialog.turns[:2]
-    assert first.user == "What is in the repository?" and first.role == "tool"
+    asked = ["What is in the repository?", "Thanks! What does it cost to run?"]
+    assert [first.user, second.user] == (["", ""] if form in WITHOUT_USER else asked)
+    assert first.role == "tool" and second.role == ("" if form in WITHOUT_USER else "user")
     assert first.done.text == "I will look.\n\nThere is one file, cart.py."
     (call,) = first.done.calls
     assert "ls src" in json.dumps(dict(call.arguments))
-    assert second.user == "Thanks! What does it cost to run?" and second.role == "user"
     assert second.done.text == "Nothing." and second.done.earlier == (call,)
     assert 0 <= first.tokens < second.tokens
 
@@ -142,8 +145,13 @@ def as_anthropic(transcript):
 
 
 def as_claude_code(transcript):
-    session = {"sessionId": f"s{transcript['id']}", "isSidechain": False, "uuid": "u"}
-    return [{"type": m["role"], **session, "message": m} for m in as_blocks(transcript)]
+    session = {"sessionId": f"s{transcript['id']}", "isSidechain": False}
+    events = []
+    for number, message in enumerate(as_blocks(transcript)):
+        uuid = {"uuid": f"s{transcript['id']}-{number}"}
+        parent = {"parentUuid": events[-1]["uuid"] if events else None}
+        events.append({"type": message["role"], **session, **uuid, **parent, "message": message})
+    return events
 
 
 def as_codex(transcript):

@@ -23,8 +23,10 @@ EXAMPLES = """examples:
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
-Formats: OpenAI messages, OpenAI Responses, Anthropic messages, ShareGPT, Langfuse, Phoenix, Claude\
- Code, Codex and runs of Holdfast; “Logs of real dialogs” in the documentation shows each.
+Formats: messages of OpenAI, Anthropic, Gemini and the AI SDK, OpenAI Responses, ShareGPT, ATIF;\
+ LiteLLM, Langfuse, LangSmith, Phoenix and OpenTelemetry; Claude Code, Codex and Gemini CLI;\
+ exports of ChatGPT, Claude.ai, Open WebUI and LibreChat; runs of Holdfast. “Logs of real dialogs”\
+ in the documentation shows each.
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
@@ -41,8 +43,7 @@ class _LogsFiles(Options):
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
-    """openai, responses, anthropic, sharegpt, langfuse, phoenix, claude-code, codex or run
-    (default: detected)"""
+    """a format of “Logs of real dialogs”, such as openai or claude-code (default: detected)"""
 
 
 class _LogsTerms(Options):
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     shown = adherence(data, by_category=True) if many else rows
     print(table(data, rows, shown, bar))
     for problem in logs.problems[:_NAMED]:
-        print(f"holdfast: left out {problem}.", file=sys.stderr)
+        print(f"holdfast: {problem}.", file=sys.stderr)
     if (more := len(logs.problems) - _NAMED) > 0:
         print(f"holdfast: and {more} more; the page lists all.", file=sys.stderr)
     if arguments.junit is not None:

@@ -1,11 +1,13 @@
 """Reads the messages and tools of several chat APIs into one form.
 
 One reader takes the messages of OpenAI's Chat Completions (with `tool_calls` and `tool` messages),
-the items of its Responses API, Anthropic's messages with content blocks, and ShareGPT's turns:
-their fields do not collide.
+the items of its Responses API, Anthropic's messages with content blocks, messages with `parts`
+(Gemini's API, Vercel's AI SDK, OpenTelemetry), LangChain's, and ShareGPT's turns: their fields do
+not collide.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +16,17 @@ from holdfast.chat.messages import Message, Tool
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 
-ROLES = {  # of OpenAI, Anthropic and ShareGPT
+ROLES = {  # of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("user", "human"), "user"),
-    **dict.fromkeys(("assistant", "model", "gpt", "chatgpt", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("assistant", "model", "ai", "gpt", "chatgpt", "bing", "bard"), "assistant"),
+    **dict.fromkeys(("bot", "chatbot"), "assistant"),
     **dict.fromkeys(("tool", "function", "observation"), "tool"),
     **dict.fromkeys(("function_call", "tool_call"), "call"),
 }
+# LangChain writes its classes, such as AIMessage and HumanMessageChunk, or a `type` without a role
+_LANGCHAIN_CLASS = re.compile(r"(system|human|ai|tool|function)message(?:chunk)?")
+_LANGCHAIN_TYPES = ("system", "human", "ai", "tool", "function")
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
 SAID_TO_NOBODY = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
 
@@ -31,12 +37,23 @@ class Malformed(Exception):
 
 @dataclass(frozen=True)
 class LoggedMessage:
-    """A message of a dialog."""
+    """A message of a dialog.
 
-    role: str  # system, user, assistant or tool
-    text: str  # "" if it has none
-    calls: tuple[ToolCall, ...] = ()  # tool calls by the assistant
-    call_id: str = field(default="", compare=False)  # of the call whose result it is, if logged
+    Args:
+        role: system, user, assistant or tool. Transcripts also have `context`, text that a program
+            put before the model, which nobody said; and `compaction`, the text that replaced the
+            context up to it.
+        text: "" if it has none.
+        calls: tool calls by the assistant.
+        call_id: of the call whose result it is, if logged.
+        event_id: of the event in a transcript that it comes from; a copy of the event has the same.
+    """
+
+    role: str
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = field(default="", compare=False)
+    event_id: str = field(default="", compare=False)
 
 
 def read_messages(items: Any) -> list[LoggedMessage]:
@@ -56,6 +73,7 @@ def _read_item(item: Any) -> Iterator[LoggedMessage]:
         raise Malformed(f"{shortened(item)} is not an object")
     if "role" not in item and isinstance(item.get("message"), Mapping):
         item = item["message"]  # as OpenInference nests them
+    item = _without_langchain(item)
     kind = item.get("type")
     if kind in CALLS:
         yield LoggedMessage("assistant", "", (_read_call(item),))
@@ -69,17 +87,19 @@ def _read_item(item: Any) -> Iterator[LoggedMessage]:
 
 def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     speaker = item.get("role", item.get("from"))
-    role = ROLES.get(speaker) if isinstance(speaker, str) else None
+    role = _role_of(speaker)
     if role is None:
         known = ", ".join(ROLES)
         raise Malformed(f"it has the role {shortened(speaker)}; the known roles are {known}")
-    content = item.get("content", item.get("contents", item.get("value")))
-    if not item.keys() & {"content", "contents", "value", "tool_calls", "function_call", "refusal"}:
+    if not item.keys() & _CONTENTS:
         raise Malformed(f"it has no content, only {', '.join(map(repr, item))}")
+    content = item.get("content", item.get("contents", item.get("value")))
+    if isinstance(item.get("parts"), list):  # of which `content` is the text, if it is there
+        content = item["parts"]
     if role == "call":  # ShareGPT: a call as the text of a message
         yield LoggedMessage("assistant", "", (_call_in_text(content),))
         return
-    blocks = content if isinstance(content, list) else []
+    blocks = list(_as_blocks(content)) if isinstance(content, list) else []
     results = [block for block in blocks if _type_of(block) == "tool_result"]
     for result in results:
         yield LoggedMessage("tool", _text_of(result.get("content")), call_id=_id_of(result))
@@ -88,11 +108,104 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     called = item.get("tool_calls") or []
     if not isinstance(called, list):
         raise Malformed(f"its tool_calls are {shortened(called)}, which is no list")
-    calls += [_read_call(_inner(call)) for call in called]
+    if not calls:  # LangChain repeats the calls of the blocks
+        calls = [_read_call(_inner(call)) for call in called]
     if isinstance(item.get("function_call"), Mapping):
         calls.append(_read_call(item["function_call"]))
     if text or calls or not results:
         yield LoggedMessage(role, text, tuple(calls), _id_of(item))
+
+
+_CONTENTS = {
+    *("content", "contents", "value", "parts", "tool_calls", "function_call", "refusal"),
+}
+
+
+def _role_of(speaker: Any) -> str | None:
+    if not isinstance(speaker, str):
+        return None
+    name = speaker.lower()
+    langchain = _LANGCHAIN_CLASS.fullmatch(name)
+    return ROLES.get(langchain[1] if langchain else name)
+
+
+def is_message(value: Any) -> bool:
+    """Whether a value looks like a message, or an item of the Responses API."""
+    if not isinstance(value, Mapping):
+        return False
+    value = _without_langchain(value)
+    typed = str(value.get("type", "")).startswith(("message", "function_call", "reasoning"))
+    return "role" in value or {"from", "value"} <= value.keys() or typed
+
+
+def _without_langchain(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of LangChain, in one of its three forms, as a message with a role."""
+    kind, path = item.get("type"), item.get("id")
+    if kind == "constructor" and isinstance(item.get("kwargs"), Mapping):
+        name = path[-1] if isinstance(path, list) and path else None
+        message = {**item["kwargs"], "role": name}
+    elif "role" in item or not (isinstance(kind, str) and _is_langchain_type(kind)):
+        return item
+    elif isinstance(item.get("data"), Mapping):
+        message = {**item["data"], "role": kind}
+    elif "content" in item:
+        message = {**item, "role": kind}
+    else:
+        return item
+    more = message.get("additional_kwargs")
+    if isinstance(more, Mapping) and not message.get("tool_calls"):
+        message |= {name: more[name] for name in ("tool_calls", "function_call") if more.get(name)}
+    return {name: value for name, value in message.items() if name != "type"}
+
+
+def _is_langchain_type(kind: str) -> bool:
+    return kind in _LANGCHAIN_TYPES or bool(_LANGCHAIN_CLASS.fullmatch(kind.lower()))
+
+
+def _as_blocks(parts: Sequence[Any]) -> Iterator[Any]:
+    """Parts of a message as content blocks: text, tool_use and tool_result."""
+    for part in parts:
+        kind = _type_of(part)
+        if not isinstance(part, Mapping):
+            yield part
+        elif part.get("thought") is True:
+            continue  # Gemini's reasoning
+        elif isinstance(part.get("functionCall"), Mapping):  # Gemini's API
+            yield {"type": "tool_use", **part["functionCall"]}
+        elif isinstance(part.get("functionResponse"), Mapping):
+            response = part["functionResponse"]
+            yield _result_block(_id_of(response), response.get("response"))
+        elif kind == "tool_call":  # OpenTelemetry, and LangChain's content
+            nested = part.get("tool_call")  # LibreChat, with the result in it
+            call = nested if isinstance(nested, Mapping) else part
+            yield {**call, "type": "tool_use"}
+            if "output" in call:
+                yield _result_block(_id_of(call), call["output"])
+        elif kind == "tool_call_response":
+            yield _result_block(_id_of(part), part.get("response", part.get("result")))
+        elif kind == "text" and "text" not in part and isinstance(part.get("content"), str):
+            yield {"type": "text", "text": part["content"]}
+        elif kind == "tool-invocation" and isinstance(part.get("toolInvocation"), Mapping):
+            yield from _ui_tool(part["toolInvocation"])
+        elif kind == "dynamic-tool" or (isinstance(kind, str) and kind.startswith("tool-")):
+            yield from _ui_tool({"toolName": kind.removeprefix("tool-"), **part})
+        else:
+            yield part
+
+
+def _ui_tool(part: Mapping[str, Any]) -> Iterator[Any]:
+    """A tool's call and result, which are one part in Vercel's AI SDK."""
+    call_id = str(part.get("toolCallId", ""))
+    arguments = part.get("input", part.get("args"))
+    yield {"type": "tool_use", "name": part.get("toolName"), "id": call_id, "input": arguments}
+    result = next((part[key] for key in ("output", "result", "errorText") if key in part), None)
+    if result is not None:
+        yield _result_block(call_id, result)
+
+
+def _result_block(call_id: str, result: Any) -> dict[str, Any]:
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return {"type": "tool_result", "tool_use_id": call_id, "content": text}
 
 
 def _inner(call: Any) -> Any:
@@ -118,13 +231,15 @@ def _read_call(call: Any) -> ToolCall:
     name = call.get("name")
     if not isinstance(name, str):
         raise Malformed(f"the tool call {shortened(dict(call))} has no name")
-    values = (call[key] for key in ("arguments", "input", "parameters") if key in call)
+    values = (call[key] for key in ("arguments", "input", "parameters", "args") if key in call)
     arguments: Any = next(values, {})
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
             arguments = {"input": arguments}  # a free-form tool, or a call that was cut off
+    if arguments is None:
+        arguments = {}
     arguments = arguments if isinstance(arguments, Mapping) else {"input": arguments}
     return ToolCall(name, arguments, _id_of(call))
 

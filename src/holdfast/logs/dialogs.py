@@ -3,20 +3,23 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.chat.reasoning import split_reasoning
 from holdfast.common.files import read_text
 from holdfast.common.validation import nearest
-from holdfast.drift.messages import LoggedMessage
+from holdfast.drift.messages import LoggedMessage, is_message
 from holdfast.errors import UsageError, reason_of, shortened
-from holdfast.logs.formats import EVENTS, FORMATS, Values, format_of, is_message
+from holdfast.logs.formats import EVENTS, FORMATS, format_of, may_be
+from holdfast.logs.reading import Values
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.records import MANIFEST, RECORDS
 
 BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
+_COMPRESSED = (".zst", ".gz", ".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tgz")
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class LoggedTurn:
         number: in its dialog, from 1.
         user: the user's message before it; "" if the assistant began.
         role: of the message that its last text answers: user or tool; "" if it began.
-        tokens: in the dialog before it, estimated from its bytes.
+        tokens: in the model's context before it, estimated from the bytes.
+        reasoning: what its text began with between markers such as `<think>`; it is not scored.
+        events: the ids of its events in a transcript; a copy of the turn has the same.
     """
 
     number: int
@@ -35,6 +40,8 @@ class LoggedTurn:
     role: str
     tokens: int
     done: AssistantTurn
+    reasoning: str = ""
+    events: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Logs:
     """The contents of a set of files.
 
     Args:
-        problems: a sentence for each line that was skipped.
+        problems: a sentence for each line that was skipped, and for each part that was left out.
         fingerprint: SHA-256 of the files and their formats, in hexadecimal.
     """
 
@@ -82,7 +89,7 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     formats: dict[str, int] = {}
     digest = hashlib.sha256()
     paths = [paths] if isinstance(paths, (Path, str)) else paths
-    for path in _files(paths):
+    for path in _files(paths, problems):
         text = read_text(path)
         if not text.strip():
             problems.append(f"{path} is empty")
@@ -91,9 +98,16 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
         unknown: Values = []
         for where, value in _values(path, text, problems):
             name = form or format_of(value)
+            if form is not None and not may_be(value, form):
+                problems.append(f"{where} is in the format {format_of(value)}, not {form}")
+                continue
             (unknown if name is None else by_format.setdefault(name, [])).append((where, value))
-        if not by_format.keys() & EVENTS:  # whose other events are not dialogs
-            problems += [f"{where}: {shortened(v)} is in no known format" for where, v in unknown]
+        has_events = bool(by_format.keys() & EVENTS)
+        problems += [
+            f"{where}: {shortened(value)} is in no known format"
+            for where, value in unknown
+            if not (has_events and _is_other_event(value))
+        ]
         for name, values in by_format.items():
             read = [
                 dialog
@@ -102,6 +116,7 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
             ]
             formats[name] = formats.get(name, 0) + len(read)
             dialogs += read
+    dialogs = _without_copies(dialogs, problems)
     if not dialogs:
         first = f" (the first problem: {problems[0]})" if problems else ""
         raise UsageError(
@@ -109,13 +124,46 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
             " in the documentation shows what is read, and --format names one of the formats."
         )
     counted = {name: count for name, count in formats.items() if count}
-    digest.update(json.dumps(counted).encode())  # another format reads other dialogs
+    read_as = [[d.system, [[t.number, t.user, t.done.text] for t in d.turns]] for d in dialogs]
+    # another format, or another version of its reader, reads other dialogs
+    digest.update(json.dumps([counted, read_as]).encode("utf-8", "surrogatepass"))
     return Logs(tuple(dialogs), tuple(problems), counted, digest.hexdigest())
 
 
-def _files(paths: Sequence[Path | str]) -> Iterator[Path]:
+def _is_other_event(value: Any) -> bool:
+    """Whether a line among the events of sessions is one more, such as a snapshot of files."""
+    typed = isinstance(value, Mapping) and isinstance(value.get("type"), str)
+    return typed and not value.keys() & {"role", "content", "message", "messages"}
+
+
+def _without_copies(dialogs: list[LoggedDialog], problems: list[str]) -> list[LoggedDialog]:
+    """The dialogs with every turn in one of them only: the longest that has it.
+
+    A session that is resumed or forked begins with a copy of another's events.
+    """
+    source_of: dict[str, str] = {}  # of each event that is counted
+    kept: dict[int, LoggedDialog] = {}
+    for number, dialog in sorted(enumerate(dialogs), key=lambda pair: -len(pair[1].turns)):
+        copied = [turn for turn in dialog.turns if turn.events and turn.events <= source_of.keys()]
+        numbers = {turn.number for turn in copied}
+        turns = tuple(turn for turn in dialog.turns if turn.number not in numbers)
+        if copied:
+            other = source_of[min(copied[0].events)]
+            count = f"{len(copied)} of its {len(dialog.turns)} turns"
+            which = "its only turn is" if len(dialog.turns) == 1 else f"{count} are"
+            problems.append(f"{dialog.source}: {which} in {other} too, and counted there")
+        for turn in turns:
+            source_of.update(dict.fromkeys(turn.events, dialog.source))
+        if turns:
+            kept[number] = replace(dialog, turns=turns)
+    return [kept[number] for number in sorted(kept)]
+
+
+def _files(paths: Sequence[Path | str], problems: list[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         if not path.is_dir():
+            if path.suffix in _COMPRESSED:
+                raise UsageError(f"{path} is compressed, which is not read; unpack it first.")
             yield path
             continue
         if (path / MANIFEST).is_file():  # a run
@@ -127,9 +175,13 @@ def _files(paths: Sequence[Path | str]) -> Iterator[Path]:
                 )
             yield records
             continue
-        inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        packed = [f"{f} is compressed, which is not read" for f in files if f.suffix in _COMPRESSED]
+        problems += packed
+        inside = [file for file in files if file.suffix in _SUFFIXES]
         if not inside:
-            raise UsageError(f"{path} holds no file that ends in {', '.join(_SUFFIXES)}.")
+            first = f" ({packed[0]}; unpack it first)" if packed else ""
+            raise UsageError(f"{path} holds no file that ends in {', '.join(_SUFFIXES)}{first}.")
         yield from inside
 
 
@@ -177,28 +229,45 @@ def _dialog(source: str, messages: list[LoggedMessage], problems: list[str]) -> 
     turns: list[LoggedTurn] = []
     earlier: tuple[ToolCall, ...] = ()
     for exchange in _exchanges(messages):
-        messages_said = [message for message in exchange.after if message.role == "assistant"]
-        if messages_said:
-            text = "\n\n".join(message.text for message in messages_said if message.text.strip())
-            calls = tuple(call for message in messages_said for call in message.calls)
-            tokens = exchange.size // BYTES_PER_TOKEN
-            done = AssistantTurn(text, calls, earlier)
-            turns.append(LoggedTurn(len(turns) + 1, exchange.user, exchange.role, tokens, done))
+        replies = [message for message in exchange.after if message.role == "assistant"]
+        if replies:
+            split = [split_reasoning(message.text) for message in replies]
+            text = "\n\n".join(reply for _, reply in split if reply.strip())
+            calls = tuple(call for message in replies for call in message.calls)
+            turns.append(
+                LoggedTurn(
+                    len(turns) + 1,
+                    exchange.user,
+                    exchange.role,
+                    exchange.size // BYTES_PER_TOKEN,
+                    AssistantTurn(text, calls, earlier),
+                    "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
+                    frozenset(message.event_id for message in replies if message.event_id),
+                )
+            )
             earlier += calls
     if not turns:
         problems.append(f"{source}: the assistant says nothing in it")
         return None
+    return LoggedDialog(source, "\n\n".join(_prompts(messages)), tuple(turns))
+
+
+def _prompts(messages: list[LoggedMessage]) -> list[str]:
+    """The system prompts, each once: an agent repeats them after a compaction."""
     prompts = (m.text for m in messages if m.role == "system" and m.text.strip())
-    return LoggedDialog(source, "\n\n".join(prompts), tuple(turns))
+    return list(dict.fromkeys(prompts))
 
 
 def _exchanges(messages: list[LoggedMessage]) -> list[_Exchange]:
-    size = sum(map(_size, (message for message in messages if message.role == "system")))
+    prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(messages))
+    size = prompts
     exchanges = [_Exchange("", size)]
     for message in messages:
         if message.role == "system":
             continue
-        size += _size(message)
+        size = (prompts if message.role == "compaction" else size) + _size(message)
+        if message.role in ("compaction", "context"):
+            continue
         if message.role != "user":
             exchanges[-1].after.append(message)
         elif exchanges[-1].after or not exchanges[-1].user:

@@ -1,57 +1,160 @@
-"""The formats of logs: how each is recognised, and its dialogs as messages.
-A value in a file is a dialog or an event; the events of a session make up a dialog.
+"""The formats of logs: how each is recognised, and its reader.
+
+A value in a file is a dialog, a call of a model, or an event; the events of a session make up a
+dialog.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
-from holdfast.errors import shortened
+from holdfast.drift.messages import is_message
+from holdfast.logs.chats import read_atif, read_gemini, read_listed, read_responses, read_run
+from holdfast.logs.claude_code import read_claude_code
+from holdfast.logs.codex import read_exec, read_rollout
+from holdfast.logs.exports import read_chatgpt, read_claude_ai, read_librechat, read_open_webui
+from holdfast.logs.gemini_cli import read_gemini_cli
+from holdfast.logs.reading import Reader, at, dialog_per_value
+from holdfast.logs.traces import (
+    ANSWERS,
+    is_otel_span,
+    read_langfuse,
+    read_langsmith,
+    read_litellm,
+    read_otel,
+    read_otlp,
+    read_phoenix,
+)
 
-EVENTS = {"claude-code", "codex"}  # formats whose values are events of a session
-Values = list[tuple[str, Any]]  # each with its place
+FORMATS: dict[str, Reader] = {
+    "openai": dialog_per_value(read_listed),
+    "responses": dialog_per_value(read_responses),
+    "anthropic": dialog_per_value(read_listed),
+    "gemini": dialog_per_value(read_gemini),
+    "ai-sdk": dialog_per_value(read_listed),
+    "sharegpt": dialog_per_value(read_listed),
+    "atif": dialog_per_value(read_atif),
+    "litellm": read_litellm,
+    "langfuse": read_langfuse,
+    "langsmith": read_langsmith,
+    "phoenix": read_phoenix,
+    "otel": read_otel,
+    "otlp": read_otlp,
+    "claude-code": read_claude_code,
+    "codex": read_rollout,
+    "codex-exec": read_exec,
+    "gemini-cli": read_gemini_cli,
+    "chatgpt": read_chatgpt,
+    "claude-ai": read_claude_ai,
+    "open-webui": read_open_webui,
+    "librechat": read_librechat,
+    "run": dialog_per_value(read_run),
+}
 
-
-def is_message(value: Any) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    typed = str(value.get("type", "")).startswith(("message", "function_call", "reasoning"))
-    return "role" in value or {"from", "value"} <= value.keys() or typed
-
+# whose values are events of a session, beside lines that are of no dialog and have a `type`
+EVENTS = {"claude-code", "codex", "codex-exec", "gemini-cli"}
 
 _CLAUDE_EVENTS = ("user", "assistant", "system", "summary", "progress", "attachment")
 _CODEX_EVENTS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_CODEX_EXEC_EVENTS = ("thread.", "turn.", "item.")
+_LANGFUSE_TYPES = ("GENERATION", "SPAN", "EVENT")
+_GEMINI_CLI_TYPES = ("user", "gemini", "info", "warning", "error")
 
 
 def format_of(value: Any) -> str | None:
     """The format of a value, recognised by its fields; None if it is in none."""
     if isinstance(value, list):
-        if not value or not is_message(value[0]):
-            return None
-        if "from" in value[0]:
-            return "sharegpt"
-        return "openai" if "role" in value[0] else "responses"
+        return _format_of_messages(value)
     if not isinstance(value, Mapping):
         return None
+    return _format_of_session(value) or _format_of_dialog(value) or _format_of_call(value)
+
+
+def _format_of_messages(messages: list[Any]) -> str | None:
+    first: Any = messages[0] if messages else None
+    if not is_message(first):
+        return None
+    if "from" in first:
+        return "sharegpt"
+    if isinstance(first.get("parts"), list):
+        return "ai-sdk"
+    return "responses" if "type" in first and "role" not in first else "openai"
+
+
+def _format_of_dialog(value: Mapping[str, Any]) -> str | None:
+    """The format of a value that is a dialog, or a request."""
     fields = value.keys()
     if {"method", "conversation", "agent", "turns"} <= fields:
         return "run"
     if "conversations" in fields:
         return "sharegpt"
-    if isinstance(value.get("messages"), list):  # whatever is beside them
-        return "anthropic" if "system" in fields or _has_blocks(value["messages"]) else "openai"
-    if value.get("type") in _CODEX_EVENTS and "payload" in fields:
+    if isinstance(value.get("mapping"), Mapping):
+        return "chatgpt"
+    if isinstance(value.get("chat_messages"), list):
+        return "claude-ai"
+    if {"history", "messages"} & (at(value, "chat") or {}).keys():
+        return "open-webui"
+    if "steps" in fields and str(value.get("schema_version", "ATIF")).startswith("ATIF"):
+        return "atif"
+    if "contents" in fields:
+        return "gemini"
+    messages = value.get("messages")
+    if isinstance(messages, list) and "run_type" not in fields:
+        return _format_with_messages(value, messages)
+    return None
+
+
+def _format_with_messages(value: Mapping[str, Any], messages: list[Any]) -> str:
+    first: Any = messages[0] if messages and isinstance(messages[0], Mapping) else {}
+    if {"messageId", "isCreatedByUser"} <= first.keys():
+        return "librechat"
+    if any(value.get(name) for name in ANSWERS) or "call_type" in value:
+        return "litellm"
+    if isinstance(first.get("parts"), list):
+        return "ai-sdk"
+    if "from" in first:
+        return "sharegpt"
+    return "anthropic" if "system" in value or _has_blocks(messages) else "openai"
+
+
+def _format_of_session(value: Mapping[str, Any]) -> str | None:
+    """The format of a value that is a session of a coding agent, or an event of one."""
+    fields, kind = value.keys(), value.get("type")
+    if "sessionId" in fields and "projectHash" in fields:
+        return "gemini-cli"
+    if {"$set", "$rewindTo"} & fields:
+        return "gemini-cli"
+    if kind in _GEMINI_CLI_TYPES and {"id", "timestamp", "content"} <= fields:
+        return "gemini-cli"
+    if kind in _CODEX_EVENTS and "payload" in fields:
         return "codex"
+    if isinstance(kind, str) and kind.startswith(_CODEX_EXEC_EVENTS):
+        return "codex-exec"
+    if {"traceId", "trace_id", "messages"} & fields or kind in _LANGFUSE_TYPES:
+        return None
     if "sessionId" in fields and ("type" in fields or "message" in fields):
-        return "claude-code" if "traceId" not in fields else "langfuse"
+        return "claude-code"
+    if kind in _CLAUDE_EVENTS and isinstance(value.get("message"), Mapping):
+        return "claude-code"
+    return None
+
+
+def _format_of_call(value: Mapping[str, Any]) -> str | None:
+    """The format of a value that is a call of a model, or a span of a trace."""
+    fields = value.keys()
+    if "resourceSpans" in fields:
+        return "otlp"
+    if "run_type" in fields:
+        return "langsmith"
+    if isinstance(at(value, "request", "messages"), list) and set(ANSWERS) & fields:
+        return "litellm"
+    if is_otel_span(value):
+        return "otel"
     if "context" in fields or "attributes" in fields or "context.trace_id" in fields:
         return "phoenix"
     if {"traceId", "trace_id"} & fields or "observations" in fields:
         return "langfuse"
-    if value.get("type") in _CLAUDE_EVENTS and isinstance(value.get("message"), Mapping):
-        return "claude-code"
+    if value.get("type") in _LANGFUSE_TYPES:
+        return "langfuse"
     if "input" in fields and ("output" in fields or "instructions" in fields):
         return "responses"
     return None
@@ -68,272 +171,22 @@ def _has_blocks(messages: list[Any]) -> bool:
     return any(isinstance(block, Mapping) and block.get("type") in kinds for block in blocks)
 
 
-Dialogs = Iterator[tuple[str, list[LoggedMessage]]]
+def may_be(value: Any, form: str) -> bool:
+    """Whether a value can be read in a format: it is in that one, in none, or in both."""
+    detected = format_of(value)
+    if detected in (form, None):
+        return True
+    # messages of a user and an assistant with nothing else are the same in these APIs
+    return detected == "openai" and form in ("anthropic", "responses") and _is_plain(value, form)
 
 
-def _dialog_per_value(
-    read: Callable[[Any], list[LoggedMessage]],
-) -> Callable[[Values, list[str]], Dialogs]:
-    def dialogs(values: Values, problems: list[str]) -> Dialogs:
-        for where, value in values:
-            try:
-                yield where, read(value)
-            except Malformed as error:
-                problems.append(f"{where}: {error}")
-
-    return dialogs
-
-
-def _field(value: Any, *names: str) -> Any:
-    if isinstance(value, Mapping):
-        for name in names:
-            if name in value:
-                return value[name]
-    raise Malformed(f"{shortened(value)} has no {' or '.join(map(repr, names))}")
-
-
-def _system(text: Any) -> list[LoggedMessage]:
-    return read_messages([{"role": "system", "content": text}]) if text else []
-
-
-def _listed(value: Any) -> list[LoggedMessage]:
-    items = value if isinstance(value, list) else _field(value, "messages", "conversations")
-    beside = value.get("system") if isinstance(value, Mapping) else None
-    return [*_system(beside), *read_messages(items)]
-
-
-def _responses(value: Any) -> list[LoggedMessage]:
-    if isinstance(value, list):
-        return read_messages(value)
-    given = _field(value, "input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    output = value.get("output") or []
-    return [*_system(value.get("instructions")), *read_messages(items), *read_messages(output)]
-
-
-_SPEAKERS = {"user": "user", "agent": "assistant"}
-
-
-def _run(value: Any) -> list[LoggedMessage]:
-    """A conversation of a run, from its `records.jsonl`."""
-    turns = [
-        {"role": _SPEAKERS.get(_field(turn, "speaker")), "content": _field(turn, "text")}
-        for turn in _field(value, "turns")
-    ]
-    return [*_system(_field(_field(value, "agent"), "system_prompt")), *read_messages(turns)]
-
-
-def _claude_code(values: Values, problems: list[str]) -> Dialogs:
-    """Claude Code: `~/.claude/projects/*/SESSION.jsonl`, an event per line."""
-    sessions: dict[str, list[LoggedMessage]] = {}
-    for where, event in _objects(values, problems):
-        kind = event.get("type")
-        if kind not in ("user", "assistant") or event.get("isMeta"):
-            continue  # snapshots, progress, summaries and internal messages
-        agent = event.get("agentId") or ("sidechain" if event.get("isSidechain") else "")
-        key = " ".join(filter(None, (str(event.get("sessionId", "")), agent)))
-        messages = sessions.setdefault(f"{_file_of(where)}, session {key}", [])
-        try:
-            message = _field(event, "message")
-            messages += read_messages([{"role": kind, **message}])
-        except (Malformed, TypeError) as error:
-            problems.append(f"{where}: {error}")
-    yield from sessions.items()
-
-
-_CODEX_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
-
-
-def _codex(values: Values, problems: list[str]) -> Dialogs:
-    """Codex CLI: `~/.codex/sessions/**/rollout-*.jsonl`, an event per line."""
-    messages: list[LoggedMessage] = []
-    for where, event in _objects(values, problems):
-        payload = event.get("payload")
-        try:
-            if event.get("type") == "session_meta" and isinstance(payload, Mapping):
-                base = payload.get("base_instructions") or payload.get("instructions")
-                messages += _system(base.get("text") if isinstance(base, Mapping) else base)
-            if event.get("type") != "response_item":
-                continue  # events for display, which repeat the messages
-            for message in read_messages([payload]):
-                context = message.role == "user" and message.text.startswith(_CODEX_CONTEXT)
-                messages.append(LoggedMessage("system", message.text) if context else message)
-        except Malformed as error:
-            problems.append(f"{where}: {error}")
-    yield _file_of(values[0][0]), messages
-
-
-def _objects(values: Values, problems: list[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for where, value in values:
-        if isinstance(value, Mapping):
-            yield where, value
-        else:
-            problems.append(f"{where}: {shortened(value)} is not an object")
-
-
-def _file_of(where: str) -> str:
-    return where.rpartition(", ")[0]
-
-
-@dataclass(frozen=True)
-class _Span:
-    """A model call in a trace: its whole input, and its answer."""
-
-    where: str
-    session: str
-    start: str
-    messages: tuple[LoggedMessage, ...]
-
-
-def _spans(read: Callable[[str, Any], Iterable[_Span]]) -> Callable[[Values, list[str]], Dialogs]:
-    """A format of traces in which every model call repeats the dialog so far."""
-    # so a call that continues an earlier one of its session replaces it
-
-    def dialogs(values: Values, problems: list[str]) -> Dialogs:
-        spans: list[_Span] = []
-        for where, value in values:
-            try:
-                spans += read(where, value)
-            except Malformed as error:
-                problems.append(f"{where}: {error}")
-        by_session: dict[str, list[_Span]] = {}
-        for span in sorted(spans, key=lambda span: span.start):
-            kept = by_session.setdefault(span.session, [])
-            begun = next((n for n, other in enumerate(kept) if _continues(span, other)), None)
-            if begun is None:
-                kept.append(span)
-            else:
-                kept[begun] = span
-        for session, kept in by_session.items():
-            for span in kept:
-                yield f"{_file_of(span.where)}, session {session}", list(span.messages)
-
-    return dialogs
-
-
-def _continues(span: _Span, other: _Span) -> bool:
-    """Whether a call's input extends that of an earlier call."""
-    before = [message for message in other.messages[:-1] if message.role != "system"]
-    now = [message for message in span.messages if message.role != "system"]
-    return len(now) > len(before) and now[: len(before)] == before
-
-
-def _langfuse(where: str, value: Any) -> Iterator[_Span]:
-    """Langfuse: observations as in its API and exports, or traces that contain them."""
-    if isinstance(value, Mapping) and isinstance(value.get("observations"), list):
-        session = value.get("sessionId") or value.get("session_id") or value.get("id")
-        for observation in value["observations"]:
-            yield from _langfuse(where, {"sessionId": session, **_mapping(observation)})
-        return
-    value = _mapping(value)
-    if value.get("type") != "GENERATION":
-        return
-    trace = _field(value, "traceId", "trace_id", "sessionId")
-    session = value.get("sessionId") or value.get("session_id") or trace
-    given, answer = _decoded(value.get("input")), _decoded(value.get("output"))
-    if isinstance(given, Mapping) and not is_message(given):
-        given = _field(given, "messages", "input", "prompt")
-    messages = _given(given) + _answered(answer)
-    start = str(value.get("startTime") or value.get("start_time") or "")
-    yield _Span(where, str(session), start, tuple(messages))
-
-
-def _phoenix(where: str, value: Any) -> Iterator[_Span]:
-    """Phoenix: spans with OpenInference attributes, nested or with dotted names."""
-    span = _unflattened(_mapping(value))
-    attributes = _mapping(span.get("attributes", {}))
-    kind = span.get("span_kind") or _at(attributes, "openinference", "span", "kind")
-    if kind != "LLM":
-        return
-    given = _at(attributes, "llm", "input_messages") or _decoded(_at(attributes, "input", "value"))
-    if isinstance(given, Mapping) and not is_message(given):
-        given = _field(given, "messages", "input")
-    answer = _at(attributes, "llm", "output_messages") or _at(attributes, "output", "value")
-    trace = _at(span, "context", "trace_id") or span.get("trace_id")
-    session = _at(attributes, "session", "id") or trace
-    messages = _given(given) + _answered(_decoded(answer))
-    yield _Span(where, str(session), str(span.get("start_time", "")), tuple(messages))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise Malformed(f"{shortened(value)} is not an object")
-    return value
-
-
-def _at(value: Any, *path: str) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def _decoded(value: Any) -> Any:
-    """Decodes a value that may be JSON in a string, as exports write it."""
-    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
-def _given(value: Any) -> list[LoggedMessage]:
-    if isinstance(value, str):
-        return [LoggedMessage("user", value)]
-    return read_messages(value if isinstance(value, list) else [value])
-
-
-def _answered(value: Any) -> list[LoggedMessage]:
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return [LoggedMessage("assistant", value)]
-    if isinstance(value, Mapping) and "choices" in value:  # a complete API response
-        value = [_at(choice, "message") for choice in value["choices"][:1]]
-    if isinstance(value, Mapping) and not is_message(value):
-        value = value.get("output") or [{"role": "assistant", **value}]
-    return read_messages(value if isinstance(value, list) else [value])
-
-
-def _unflattened(span: Mapping[str, Any]) -> dict[str, Any]:
-    """Turns dotted names into nested objects, and numbers among them into list positions."""
-    tree: dict[str, Any] = {}
-    for name, value in span.items():
-        value = _unflattened(value) if isinstance(value, Mapping) else value
-        *outer, last = name.split(".")
-        here = tree
-        for part in outer:
-            here = here.setdefault(part, {})
-            if not isinstance(here, dict):
-                raise Malformed(f"the field {name!r} occurs beside a value of {part!r}")
-        if isinstance(here.get(last), dict) and isinstance(value, dict):
-            here[last].update(value)
-        else:
-            here[last] = value
-    return {name: _listified(value) for name, value in tree.items()}
-
-
-def _listified(value: Any) -> Any:
-    if isinstance(value, list):
-        return [
-            _unflattened(entry) if isinstance(entry, Mapping) else _listified(entry)
-            for entry in value
-        ]
-    if not isinstance(value, dict):
-        return value
-    if value and all(name.isdecimal() for name in value):
-        return [_listified(value[name]) for name in sorted(value, key=int)]
-    return {name: _listified(entry) for name, entry in value.items()}
-
-
-FORMATS: dict[str, Callable[[Values, list[str]], Dialogs]] = {
-    "openai": _dialog_per_value(_listed),
-    "responses": _dialog_per_value(_responses),
-    "anthropic": _dialog_per_value(_listed),
-    "sharegpt": _dialog_per_value(_listed),
-    "langfuse": _spans(_langfuse),
-    "phoenix": _spans(_phoenix),
-    "claude-code": _claude_code,
-    "codex": _codex,
-    "run": _dialog_per_value(_run),
-}
+def _is_plain(value: Any, form: str) -> bool:
+    messages = value if isinstance(value, list) else value["messages"]
+    if form == "responses":
+        return isinstance(value, list)
+    return all(
+        isinstance(message, Mapping)
+        and message.get("role") in ("user", "assistant")
+        and not {"tool_calls", "function_call"} & message.keys()
+        for message in messages
+    )

@@ -53,6 +53,9 @@ def score_logs(
             bool(dialog.system.strip()) and case.system_prompt.strip() not in dialog.system
             for dialog, case in scored
         ),
+        "reasoning_turns": sum(
+            bool(turn.reasoning) for dialog, _ in scored for turn in dialog.turns
+        ),
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
         "rules": rules_of([case for case in suite.cases if case in used]),
@@ -86,6 +89,7 @@ def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
                 "stop_reason": RECORDED,
                 "tokens": turn.tokens,
                 "tools": [call.name for call in turn.done.calls],
+                **({"reasoning": cut(turn.reasoning, _SHOWN)} if turn.reasoning else {}),
             }
             for turn in dialog.turns
         ],

@@ -135,10 +135,16 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             f"{count_of(others, 'dialog')} with another system prompt:"
             " scored by the rules of the suite's only prompt."
         )
+    if reasoned := manifest.get("reasoning_turns"):
+        begins = "begins" if reasoned == 1 else "begin"
+        sentences.append(
+            f"{count_of(reasoned, 'turn')} {begins} with reasoning (such as <think>), which is"
+            " recorded and not scored."
+        )
     if problems := manifest.get("problems"):
         were = "was" if len(problems) == 1 else "were"
         sentences.append(
-            f"{count_of(len(problems), 'line')} could not be read and {were} left out."
+            f"{count_of(len(problems), 'part')} of the files {were} not read or {were} left out."
         )
     return sentences
 

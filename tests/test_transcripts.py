@@ -1,0 +1,592 @@
+"""Transcripts of coding agents and exports of chats: who said what, and which branch is active."""
+
+import json
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.logs import read_logs
+
+SESSION = "3f0c9a52-6f0e-4b57-9c0a-1d2e3f405162"
+
+
+def claude(kind, uuid, parent, content, session=SESSION, **fields):
+    """An event of Claude Code; `fields` are the event's, except for `message`, which is updated."""
+    message = {"role": kind, "content": content, **fields.pop("message", {})}
+    event = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": session}
+    return {**event, "isSidechain": False, "message": message, **fields}
+
+
+def user(uuid, parent, text, **fields):
+    return claude("user", uuid, parent, text, **fields)
+
+
+def reply(uuid, parent, *blocks, **fields):
+    listed = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
+    return claude("assistant", uuid, parent, listed, **fields)
+
+
+def bash(call_id, command="ls"):
+    return {"type": "tool_use", "id": call_id, "name": "Bash", "input": {"command": command}}
+
+
+def result(uuid, parent, call_id):
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": "ok"}
+    return claude("user", uuid, parent, [block], toolUseResult={"stdout": "ok"})
+
+
+def boundary(uuid, parent):
+    event = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
+    return {**event, "uuid": uuid, "parentUuid": None, "logicalParentUuid": parent} | {
+        "sessionId": SESSION
+    }
+
+
+def summary(uuid, parent, text):
+    return user(uuid, parent, text, isCompactSummary=True, isVisibleInTranscriptOnly=True)
+
+
+def codex(kind, **payload):
+    return {"timestamp": "2026-05-01T10:00:00Z", "type": kind, "payload": payload}
+
+
+def codex_says(role, text):
+    kind = "output_text" if role == "assistant" else "input_text"
+    item = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return codex("response_item", **item)
+
+
+def written(folder, *values, name="log.jsonl"):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def heard(dialog):
+    """What the user and the assistant said in each turn."""
+    return [(turn.user, turn.done.text) for turn in dialog.turns]
+
+
+def read(tmp_path, *values):
+    logs = read_logs([written(tmp_path, *values)])
+    (dialog,) = logs.dialogs
+    return heard(dialog), list(logs.problems), dialog
+
+
+FIRST = (user("u1", None, "Rename it."), reply("a1", "u1", "Done."))
+
+
+def test_a_summary_after_a_compaction_is_no_message_of_the_user(tmp_path):
+    turns, problems, _ = read(
+        tmp_path,
+        *FIRST,
+        boundary("b1", "a1"),
+        summary("s1", "b1", "Summary: the user asked about the price."),
+        reply("a2", "s1", "I go on."),
+        user("u2", "a2", "Bye."),
+        reply("a3", "u2", "Bye!"),
+    )
+    assert turns == [("Rename it.", "Done.\n\nI go on."), ("Bye.", "Bye!")] and not problems
+
+
+def test_the_context_begins_again_after_each_compaction(tmp_path):
+    long = "x" * 4000
+    _, _, dialog = read(
+        tmp_path,
+        user("u1", None, "Hi."),
+        reply("a1", "u1", long),
+        boundary("b1", "a1"),
+        summary("s1", "b1", "y" * 400),
+        user("u2", "s1", "Go on."),
+        reply("a2", "u2", long),
+        boundary("b2", "a2"),
+        summary("s2", "b2", "y" * 800),
+        user("u3", "s2", "Go on."),
+        reply("a3", "u3", "Done."),
+    )
+    tokens = [turn.tokens for turn in dialog.turns]
+    assert tokens == [0, 101, 201]
+
+
+def test_a_summary_of_an_old_version_has_no_mark(tmp_path):
+    text = "This session is being continued from a previous conversation that ran out of context."
+    turns, _, dialog = read(
+        tmp_path, *FIRST, user("s1", "a1", text), user("u2", "s1", "Bye."), reply("a2", "u2", "Bye")
+    )
+    assert turns[1] == ("Bye.", "Bye")
+    assert dialog.turns[1].tokens == (len(text) + 4) // 4
+
+
+REWOUND = (
+    *FIRST,
+    user("u2", "a1", "What is the price?"),
+    reply("a2", "u2", "I push it.", bash("t1", "git push --force")),
+    result("r2", "a2", "t1"),
+    reply("a3", "r2", "Pushed."),
+    user("u2b", "a1", "Explain it."),
+    reply("a2b", "u2b", "It adds up."),
+)
+
+
+def test_a_rewound_branch_is_left_out_and_named(tmp_path):
+    turns, (problem,), dialog = read(tmp_path, *REWOUND)
+    assert turns == [("Rename it.", "Done."), ("Explain it.", "It adds up.")]
+    assert not any(turn.done.calls or turn.done.earlier for turn in dialog.turns)
+    assert "4 messages of abandoned branches" in problem and "from line 3 on" in problem
+
+
+def test_an_edit_of_the_first_message_abandons_what_followed_it(tmp_path):
+    edited = (user("u1b", None, "Look at it."), reply("a1b", "u1b", "One file."))
+    turns, (problem,), _ = read(tmp_path, *FIRST, *edited)
+    assert turns == [("Look at it.", "One file.")] and "2 messages" in problem
+
+
+def test_of_several_leaves_the_last_is_active(tmp_path):
+    third = (user("u3", "a2b", "And?"), reply("a3b", "u3", "Ten."))
+    fourth = (user("u3b", "a2b", "Thanks."), reply("a4", "u3b", "Welcome."))
+    turns, (problem,), _ = read(tmp_path, *REWOUND, *third, *fourth)
+    assert [text for text, _ in turns] == ["Rename it.", "Explain it.", "Thanks."]
+    assert "6 messages of abandoned branches" in problem
+
+
+def test_another_answer_to_the_same_message_replaces_it(tmp_path):
+    again = reply("a1b", "u1", "It is done.", message={"id": "m2"})
+    turns, problems, _ = read(tmp_path, *FIRST, again)
+    assert turns == [("Rename it.", "It is done.")] and len(problems) == 1
+
+
+def test_tools_that_are_called_at_once_are_no_abandoned_branches(tmp_path):
+    """Each block of a reply is an event, and each result follows its own call."""
+    same = {"message": {"id": "m1"}}
+    turns, problems, dialog = read(
+        tmp_path,
+        user("u1", None, "Look."),
+        reply("a1", "u1", bash("t1", "ls a"), **same),
+        reply("a2", "a1", bash("t2", "ls b"), **same),
+        result("r2", "a2", "t2"),
+        result("r1", "a1", "t1"),
+        reply("a3", "r1", "Two files."),
+    )
+    assert turns == [("Look.", "Two files.")] and not problems
+    commands = [call.arguments["command"] for call in dialog.turns[0].done.calls]
+    assert commands == ["ls a", "ls b"]
+
+
+def test_a_history_that_is_written_again_counts_once(tmp_path):
+    more = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    for events in ((*FIRST, *FIRST, *more), (*FIRST, *more, *FIRST)):
+        turns, problems, _ = read(tmp_path, *events)
+        assert turns == [("Rename it.", "Done."), ("Thanks.", "Welcome.")] and not problems
+
+
+def test_a_message_that_was_written_again_with_another_text_is_named(tmp_path):
+    turns, (problem,), _ = read(tmp_path, *FIRST, reply("a1", "u1", "Done, all of it."))
+    assert turns == [("Rename it.", "Done, all of it.")]
+    assert "line 2" in problem and "line 3" in problem
+
+
+def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path):
+    turns, problems, _ = read(
+        tmp_path, *FIRST, '{"uuid": "torn', user("u2", "torn", "Bye."), reply("a2", "u2", "Bye!")
+    )
+    assert len(turns) == 2
+    assert len(problems) == 1 and "line 3: it is not JSON" in problems[0]
+
+
+def copied(events, session):
+    return [{**event, "sessionId": session} for event in events]
+
+
+def test_a_turn_that_a_resumed_session_copied_counts_once(tmp_path):
+    more = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    written(tmp_path, *FIRST, name="logs/one.jsonl")
+    written(tmp_path, *copied((*FIRST, *more), "s2"), name="logs/two.jsonl")
+    logs = read_logs([tmp_path / "logs"])
+    (dialog,) = logs.dialogs
+    assert "two.jsonl" in dialog.source and len(dialog.turns) == 2
+    (problem,) = logs.problems
+    assert "one.jsonl" in problem and "two.jsonl" in problem
+
+
+def test_the_turns_before_a_fork_count_once(tmp_path):
+    here = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    there = (user("u3", "a1", "And?"), reply("a3", "u3", "No more."))
+    written(tmp_path, *FIRST, *here, name="logs/one.jsonl")
+    written(tmp_path, *copied((*FIRST, *there), "s2"), name="logs/two.jsonl")
+    logs = read_logs([tmp_path / "logs"])
+    assert [[turn.number for turn in dialog.turns] for dialog in logs.dialogs] == [[1, 2], [2]]
+    assert "1 of its 2 turns" in logs.problems[0]
+    assert logs.dialogs[1].turns[0].tokens > 0
+
+
+NOT_SAID = [
+    "<local-command-stdout>The total cost is 3 dollars</local-command-stdout>",
+    "<local-command-stderr>no price</local-command-stderr>",
+    "<bash-input>price</bash-input>",
+    "<bash-stdout>price</bash-stdout><bash-stderr></bash-stderr>",
+    "<system-reminder>Mind the price.</system-reminder>",
+    "<task-notification>\n<status>price</status>\n</task-notification>",
+    "[Request interrupted by user for tool use]",
+    "Caveat: The messages below were generated by the user while running local commands. Price.",
+]
+
+
+@pytest.mark.parametrize("text", NOT_SAID)
+def test_what_the_program_wrote_was_not_said_by_the_user(text, tmp_path):
+    events = (*FIRST, user("m1", "a1", text), user("u2", "m1", "Bye."), reply("a2", "u2", "Bye!"))
+    turns, problems, dialog = read(tmp_path, *events)
+    assert turns == [("Rename it.", "Done."), ("Bye.", "Bye!")] and not problems
+    assert dialog.turns[1].tokens >= len(text) // 4, "the model did read it"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"isMeta": True}, {"origin": {"kind": "task-notification"}}], ids=str
+)
+def test_internal_messages_were_not_said_by_the_user(fields, tmp_path):
+    events = (*FIRST, user("m1", "a1", "The price.", **fields), reply("a2", "m1", "Noted."))
+    assert read(tmp_path, *events)[0] == [("Rename it.", "Done.\n\nNoted.")]
+
+
+def test_a_reminder_within_a_message_is_left_out_of_it(tmp_path):
+    reminder = "<system-reminder>\nMind the price.\n</system-reminder>"
+    blocks = [{"type": "text", "text": text} for text in (reminder, "Rename it.")]
+    for content in (blocks, f"Rename it.\n{reminder}"):
+        turns, _, _ = read(tmp_path, user("u1", None, content), reply("a1", "u1", "Done."))
+        assert turns == [("Rename it.", "Done.")]
+
+
+COMMAND = "<command-message>review</command-message>\n<command-name>/review</command-name>"
+
+
+def test_the_text_of_a_slash_command_is_what_the_user_asked(tmp_path):
+    clear = "<command-name>/clear</command-name>\n<command-args></command-args>"
+    text = [{"type": "text", "text": "Say what each file does."}]
+    turns, problems, _ = read(
+        tmp_path,
+        user("m1", None, clear),
+        user("m2", "m1", NOT_SAID[0]),
+        user("u1", "m2", COMMAND),
+        user("u2", "u1", text, isMeta=True),
+        reply("a1", "u2", "One file."),
+    )
+    assert turns == [("Say what each file does.", "One file.")] and not problems
+
+
+def test_a_slash_command_without_a_text_is_asked_by_its_name(tmp_path):
+    command = f"{COMMAND}\n<command-args>the cart</command-args>"
+    turns, _, _ = read(tmp_path, user("u1", None, command), reply("a1", "u1", "One file."))
+    assert turns == [("/review the cart", "One file.")]
+
+
+def test_the_arguments_of_a_slash_command_are_asked_too(tmp_path):
+    command = f"{COMMAND}\n<command-args>the cart</command-args>"
+    for text, asked in (("Review the cart.", "Review the cart."), ("Review.", "Review. the cart")):
+        meta = user("u2", "u1", text, isMeta=True)
+        turns, _, _ = read(tmp_path, user("u1", None, command), meta, reply("a1", "u2", "Good."))
+        assert turns == [(asked, "Good.")]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"isApiErrorMessage": True}, {"message": {"model": "<synthetic>"}}], ids=str
+)
+def test_an_error_of_the_api_is_no_reply(fields, tmp_path):
+    error = reply("e1", "u1", "API Error: 529. Try again. Or wait. Then go on.", **fields)
+    again = (user("u2", "e1", "Go on."), reply("a1", "u2", "Done."))
+    turns, _, _ = read(tmp_path, FIRST[0], error, *again)
+    assert turns == [("Rename it.\n\nGo on.", "Done.")]
+
+
+def test_what_the_user_typed_while_the_assistant_worked_was_said(tmp_path):
+    queued = {"type": "queued_command", "prompt": "And the price?", "commandMode": "prompt"}
+    event = {"type": "attachment", "attachment": queued, "uuid": "q1", "parentUuid": "a1"}
+    turns, _, _ = read(
+        tmp_path, *FIRST, {**event, "sessionId": SESSION}, reply("a2", "q1", "It is ten.")
+    )
+    assert turns == [("Rename it.", "Done."), ("And the price?", "It is ten.")]
+
+
+def test_a_result_without_a_block_is_that_of_a_tool(tmp_path):
+    event = user("r1", "a1", "price", toolUseResult="price")
+    turns, _, dialog = read(tmp_path, *FIRST, event, reply("a2", "r1", "Ten."))
+    assert turns == [("Rename it.", "Done.\n\nTen.")] and dialog.turns[0].role == "tool"
+
+
+def test_subagents_are_dialogs_of_their_own(tmp_path):
+    """In old versions they are in the file of their session, and have no names."""
+    side = {"isSidechain": True}
+    path = written(
+        tmp_path,
+        *FIRST,
+        user("x1", None, "Count the files.", **side),
+        user("y1", None, "Count the tests.", **side),
+        reply("x2", "x1", "One.", **side),
+        reply("y2", "y1", "Two.", **side),
+        user("u2", "a1", "Bye."),
+        reply("a2", "u2", "Bye!"),
+    )
+    logs = read_logs([path])
+    assert [heard(dialog) for dialog in logs.dialogs] == [
+        [("Rename it.", "Done."), ("Bye.", "Bye!")],
+        [("Count the files.", "One.")],
+        [("Count the tests.", "Two.")],
+    ]
+    assert not logs.problems
+
+
+def test_sessions_that_were_put_into_one_file_are_dialogs_of_their_own(tmp_path):
+    other = [{**event, "sessionId": "s2", "uuid": f"{event['uuid']}x"} for event in FIRST]
+    other[1]["parentUuid"] = "u1x"
+    logs = read_logs([written(tmp_path, *FIRST, *other)])
+    assert len(logs.dialogs) == 2 and not logs.problems
+
+
+META = codex("session_meta", id="s1", instructions="Work on the shop.")
+CODEX = (META, codex_says("user", "Explain it."), codex_says("assistant", "It adds up."))
+
+
+def test_codex_begins_the_context_again_after_a_compaction(tmp_path):
+    long = codex_says("assistant", "x" * 4000)
+    history = [
+        codex_says("user", "Explain it.")["payload"],
+        codex_says("user", "y" * 400)["payload"],
+    ]
+    end = (codex_says("user", "Thanks."), codex_says("assistant", "Welcome."))
+    for payload, tokens in (
+        ({"message": "short", "replacement_history": history}, 110),
+        ({"message": "y" * 400}, 107),
+    ):
+        compacted = codex("compacted", **payload)
+        turns, _, dialog = read(tmp_path, META, CODEX[1], long, compacted, *end)
+        assert [text for text, _ in turns] == ["Explain it.", "Thanks."]
+        assert abs(dialog.turns[1].tokens - tokens) < 5
+
+
+CODEX_WROTE = [
+    "<turn_aborted>\nThe user interrupted the turn: the price.\n</turn_aborted>",
+    '<subagent_notification>\n{"status": "the price list is done"}\n</subagent_notification>',
+    "<environment_context>\n  <cwd>/price</cwd>\n</environment_context>",
+    "<user_instructions>\nMind the price.\n</user_instructions>",
+    "# AGENTS.md instructions for /shop\n\n<INSTRUCTIONS>\nMind the price.\n</INSTRUCTIONS>",
+    "<user_shell_command>\n<command>price</command>\n</user_shell_command>",
+    "<skill>\n<name>price</name>\n</skill>",
+    "<some_new_element>\nprice\n</some_new_element>",
+]
+
+
+@pytest.mark.parametrize("text", CODEX_WROTE)
+def test_what_codex_wrote_was_not_said_by_the_user(text, tmp_path):
+    more = (codex_says("user", text), codex_says("assistant", "Noted."))
+    turns, problems, _ = read(tmp_path, *CODEX, *more)
+    assert turns == [("Explain it.", "It adds up.\n\nNoted.")] and not problems
+
+
+def test_an_element_that_the_user_typed_was_said(tmp_path):
+    text = "<my_page>\nprice\n</my_page>"
+    shown = codex("event_msg", type="user_message", message=text)
+    more = (codex_says("user", text), shown, codex_says("assistant", "I see."))
+    assert read(tmp_path, *CODEX, *more)[0][1] == (text, "I see.")
+
+
+def test_codex_takes_back_turns(tmp_path):
+    price = (codex_says("user", "The price?"), codex_says("assistant", "Ten."))
+    back = codex("event_msg", type="thread_rolled_back", num_turns=1)
+    more = (codex_says("user", "Bye."), codex_says("assistant", "Bye!"))
+    turns, (problem,), _ = read(tmp_path, *CODEX, *price, back, *more)
+    assert turns == [("Explain it.", "It adds up."), ("Bye.", "Bye!")]
+    assert "line 6" in problem and "rewound" in problem
+
+
+def test_a_torn_line_is_named(tmp_path):
+    torn = json.dumps(CODEX[2])[:60]
+    turns, (problem,), _ = read(tmp_path, *CODEX[:2], torn, CODEX[2])
+    assert turns == [("Explain it.", "It adds up.")] and "line 3: it is not JSON" in problem
+
+
+GEMINI = {"sessionId": "s1", "projectHash": "f", "startTime": "2026-05-22T14:59:00Z"}
+
+
+def gemini(number, kind, text):
+    return {"id": str(number), "timestamp": "2026-05-22T14:59:00Z", "type": kind, "content": text}
+
+
+def test_gemini_cli_takes_back_messages(tmp_path):
+    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "Hello."))
+    price = (gemini(3, "user", "The price?"), gemini(4, "gemini", "Ten."), {"$rewindTo": "3"})
+    end = (gemini(5, "user", "Bye."), gemini(6, "gemini", "Bye!"))
+    turns, (problem,), _ = read(tmp_path, *begun, *price, *end)
+    assert turns == [("Hi.", "Hello."), ("Bye.", "Bye!")]
+    assert "line 6" in problem and "Gemini CLI" in problem and "$rewindTo" in problem
+
+
+def test_gemini_cli_replaces_messages_only_if_that_is_understood(tmp_path):
+    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "Hello."))
+    replaced = {"$set": {"messages": [gemini(9, "user", "Summary.")]}}
+    _, (problem,), _ = read(tmp_path, *begun, replaced)
+    assert "line 4" in problem and "Gemini CLI" in problem and "$set" in problem
+
+
+def chatgpt(current):
+    def node(name, parent, role, text):
+        content = {"content_type": "text", "parts": [text]}
+        message = {"author": {"role": role}, "content": content, "metadata": {}}
+        return {"id": name, "parent": parent, "message": message}
+
+    nodes = [
+        {"id": "root", "parent": None, "message": None},
+        node("u1", "root", "user", "A slogan."),
+        node("a1", "u1", "assistant", "One. Two."),
+        node("a2", "u1", "assistant", "Buy now."),
+    ]
+    return {"current_node": current, "mapping": {item["id"]: item for item in nodes}}
+
+
+def test_the_branch_that_an_export_shows_is_read(tmp_path):
+    turns, (problem,), _ = read(tmp_path, chatgpt("a1"))
+    assert turns == [("A slogan.", "One. Two.")] and "1 message of abandoned" in problem
+
+
+def test_a_nested_export_of_librechat_is_refused_by_name(tmp_path):
+    nested = {"messageId": "m1", "isCreatedByUser": True, "text": "Hi.", "children": []}
+    path = written(tmp_path, {"conversationId": "c", "recursive": True, "messages": [nested]})
+    with pytest.raises(UsageError, match="LibreChat's export is nested"):
+        read_logs([path])
+
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+HI, HELLO = {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}
+
+
+def test_the_answer_beside_the_messages_is_a_turn(tmp_path):
+    response = {"choices": [{"message": {"role": "assistant", "content": "Ten."}}]}
+    asked = [HI, HELLO, {"role": "user", "content": "The price?"}]
+    for fields in ({"response": response}, {"response": json.dumps(response)}, response):
+        turns, problems, _ = read(tmp_path, {"messages": asked, **fields})
+        assert turns == [("Hi.", "Hello."), ("The price?", "Ten.")] and not problems
+    turns, _, _ = read(tmp_path, {"request": {"messages": asked}, "response": response})
+    assert turns[1] == ("The price?", "Ten.")
+
+
+def test_an_answer_that_the_messages_repeat_counts_once(tmp_path):
+    response = {"choices": [{"message": HELLO}]}
+    turns, _, _ = read(tmp_path, {"messages": [HI, HELLO], "response": response})
+    assert turns == [("Hi.", "Hello.")]
+
+
+def test_a_failed_call_is_named(tmp_path):
+    failed = {"call_type": "acompletion", "status": "failure", "messages": [HI], "response": {}}
+    _, (problem,), _ = read(tmp_path, failed, {"messages": [HI, HELLO]})
+    assert "line 1" in problem and "the call failed" in problem
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ({"run_type": "chain", "id": "1", "inputs": {}, "outputs": {}}, "LangSmith"),
+        ({"type": "SPAN", "traceId": "t"}, "GENERATION"),
+        ({"context": {}, "attributes": {"openinference.span.kind": "TOOL"}}, "OpenInference"),
+        ({"context": {}, "attributes": {"gen_ai.operation.name": "execute_tool"}}, "gen_ai"),
+        ({"context": {}, "attributes": {"gen_ai.operation.name": "chat"}}, "line 1.*gen_ai"),
+        ({"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}, "OTLP"),
+    ],
+)
+def test_a_trace_without_a_call_of_a_model_says_so(value, named, tmp_path):
+    with pytest.raises(UsageError, match=named):
+        read_logs([written(tmp_path, value)])
+
+
+def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
+    said = [{"role": "user", "parts": [{"type": "text", "content": "Hi."}]}]
+    answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Hello."}]}]
+    gen_ai = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(said),
+        "gen_ai.output.messages": json.dumps(answer),
+    }
+    older = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "Hi.",
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "Hello.",
+    }
+    inference = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Hi.",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "Hello.",
+    }
+    spans = [
+        {"context": {"trace_id": str(number)}, "attributes": attributes}
+        for number, attributes in enumerate((gen_ai, older, inference))
+    ]
+    logs = read_logs([written(tmp_path, *spans)])
+    assert [heard(dialog) for dialog in logs.dialogs] == [[("Hi.", "Hello.")]] * 3
+    assert logs.formats == {"otel": 2, "phoenix": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        ({"role": "human"}, {"role": "ai"}),
+        ({"role": "HumanMessage"}, {"role": "AIMessageChunk"}),
+        ({"type": "human"}, {"type": "ai", "tool_calls": []}),
+        ({"role": "User"}, {"role": "CHATBOT"}),
+    ],
+)
+def test_the_roles_of_other_libraries_are_known(asked, answered, tmp_path):
+    messages = [{**asked, "content": "Hi."}, {**answered, "content": "Hello."}]
+    for value in ({"messages": messages}, messages):
+        assert read(tmp_path, value)[0] == [("Hi.", "Hello.")]
+
+
+def test_messages_of_a_developer_are_the_system_prompt(tmp_path):
+    _, _, dialog = read(tmp_path, {"messages": [{**SYSTEM, "role": "developer"}, HI, HELLO]})
+    assert dialog.system == "Be brief."
+
+
+def test_compressed_files_are_named(tmp_path):
+    written(tmp_path, {"messages": [HI, HELLO]}, name="logs/a.jsonl")
+    (tmp_path / "logs" / "b.jsonl.zst").write_bytes(b"\x28")
+    (tmp_path / "logs" / "c.jsonl.gz").write_bytes(b"\x1f")
+    (first, second) = read_logs([tmp_path / "logs"]).problems
+    assert "b.jsonl.zst" in first and "c.jsonl.gz" in second
+    with pytest.raises(UsageError, match=r"b\.jsonl\.zst is compressed"):
+        read_logs([tmp_path / "logs" / "b.jsonl.zst"])
+
+
+def test_reasoning_in_a_reply_is_kept_apart_from_it(tmp_path):
+    thought = {"role": "assistant", "content": "<think>\nFirst. Then.\n</think>\n\nIt adds up."}
+    turns, _, dialog = read(tmp_path, {"messages": [HI, thought]})
+    assert turns == [("Hi.", "It adds up.")]
+    assert dialog.turns[0].reasoning == "First. Then."
+
+
+CALLED = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "look"}}]}
+USED = {"role": "assistant", "content": [{"type": "tool_use", "name": "look", "input": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "detected"),
+    [
+        ({"messages": [SYSTEM, HI, HELLO]}, "anthropic", "openai"),
+        ({"messages": [HI, CALLED]}, "anthropic", "openai"),
+        ({"messages": [HI, USED]}, "openai", "anthropic"),
+        ({"system": "Be brief.", "messages": [HI, HELLO]}, "openai", "anthropic"),
+        ({"messages": [HI, HELLO]}, "sharegpt", "openai"),
+        ({"messages": [HI, HELLO]}, "claude-code", "openai"),
+        (CODEX[1], "claude-code", "codex"),
+        (FIRST[0], "codex", "claude-code"),
+        (FIRST[0], "langfuse", "claude-code"),
+    ],
+)
+def test_a_file_of_another_format_than_the_named_one_is_refused(value, form, detected, tmp_path):
+    with pytest.raises(UsageError, match=f"line 1 is in the format {detected}, not {form}"):
+        read_logs([written(tmp_path, value)], form)
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_messages_that_two_formats_share_are_read_in_either(form, tmp_path):
+    (dialog,) = read_logs([written(tmp_path, {"messages": [HI, HELLO]})], form).dialogs
+    assert heard(dialog) == [("Hi.", "Hello.")]
