@@ -47,6 +47,15 @@ class HalfGuide:
         return logits
 
 
+class KeysOnly:
+    """A key method that does not say whether it edits values."""
+
+    name, touched_layers = "keys-only", frozenset({0})
+
+    def edit_keys(self, keys, layer):
+        return keys
+
+
 @dataclass
 class Thawed:
     name: ClassVar[str] = "thawed"
@@ -106,6 +115,10 @@ def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
         (NoHeads(), "lacks heads; a method of its kind has name, heads, span_includes_generated"),
         (NoName(), "The method NoName lacks name; a method of its kind has name, edit"),
         (HalfGuide(), "The method HalfGuide lacks other"),
+        (
+            KeysOnly(),
+            "The method KeysOnly lacks edits_values and edit_values;",
+        ),
         (Thawed(), "The method Thawed cannot be hashed"),
         (Boost, "Boost is a class"),
         ({"boost": 2}, "{'boost': 2} is no method"),

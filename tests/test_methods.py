@@ -102,6 +102,31 @@ def test_a_wrong_spelling_is_refused_with_a_hint(spec, error, words):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
+        (methods.Kind.LOG_ODDS, methods.ShiftsAttention),
+        (methods.Kind.MESSAGES, methods.EditsMessages),
+        (methods.Kind.STREAM, methods.EditsLogits),
+        (methods.Kind.KEYS, methods.EditsKeys),
+        (methods.Kind.RESIDUAL, methods.EditsHidden),
+        (methods.Kind.REHEARSED, methods.NeedsWarmup),
+    ],
+)
+def test_the_members_that_are_checked_are_those_of_the_protocol(kind, protocol):
+    declared = {name for name in vars(protocol) if not name.startswith("_")}
+    assert set(members_of(kind)) == declared | {"name"}
+
+
+def test_methods_without_a_target_are_those_that_would_do_nothing():
+    boost, repetition = methods.Boost(2), methods.Repetition(1)
+    both = (boost, repetition, methods.Guidance(2))
+    without_target = methods.without_target
+    assert without_target(both, prompted=True, emphasised=False) == ()
+    assert without_target(both, prompted=False, emphasised=False) == both
+    assert without_target(both, prompted=False, emphasised=True) == (repetition,)
+
+
 @pytest.fixture
 def fitted_here(tmp_path, monkeypatch):
     """A folder with the files that examples name."""

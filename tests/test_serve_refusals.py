@@ -254,6 +254,9 @@ def test_fields_that_change_nothing_are_accepted(url):
 def test_steering_without_a_span_is_refused_unless_it_is_the_servers_default(url):
     error = error_of(post(url, messages=HELLO, steering="boost:factor=2"))
     assert (error["param"], error["code"]) == ("steering", "nothing_to_hold")
+    for emphasis in ([], ["hello"]):  # what is emphasised is no prompt to repeat
+        answer = post(url, messages=HELLO, steering="repetition:probability=1", emphasis=emphasis)
+        assert answer.status_code == 400 and error_of(answer)["code"] == "nothing_to_hold"
     with served(model(), LIMITS, default=parse("boost:factor=2")) as running:
         told = post(running.url, messages=HELLO).json()["holdfast"]
         assert told["applied"] is False and "no system prompt" in told["why"]

@@ -21,6 +21,11 @@ def uses_tools(messages: Messages) -> bool:
     return any(message["role"] == "tool" or message.get("tool_calls") for message in messages)
 
 
+def has_prompt(messages: Messages) -> bool:
+    """Whether a chat has a system prompt that is not blank."""
+    return any(message["role"] == "system" and message["content"].strip() for message in messages)
+
+
 def _is_misspelt(role: str) -> bool:
     """Whether a role is nearly one of `ROLES`; others may be known to the chat template."""
     near = difflib.get_close_matches(role.strip().lower(), ROLES, 1, 0.8)

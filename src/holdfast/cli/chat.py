@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast.chat.emphasis import Part, resolve
-from holdfast.chat.messages import Message, Messages, check_message
+from holdfast.chat.messages import Message, Messages, check_message, has_prompt
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
@@ -19,7 +19,7 @@ from holdfast.common.files import write_whole
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
-from holdfast.methods import Ability, Method, holds_span, parse, spell
+from holdfast.methods import Ability, Method, parse, spell, without_target
 from holdfast.methods.registry import METHODS
 from holdfast.models.capabilities import supports
 from holdfast.models.protocol import stream_reply
@@ -200,8 +200,8 @@ class Chat:
     def method(self, spec: str) -> None:
         self.methods = self._parse(spec) if spec else self.methods
         notice(f"method: {spell(self.methods)}")
-        system = any(m["role"] == "system" and m["content"].strip() for m in self.messages)
-        if any(map(holds_span, self.methods)) and not (system or self.emphasized):
+        prompted, emphasised = has_prompt(self.messages), bool(self.emphasized)
+        if without_target(self.methods, prompted=prompted, emphasised=emphasised):
             notice("There is nothing to steer towards yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from holdfast import methods
 from holdfast.chat.emphasis import read_marks
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, has_prompt
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Specs, SystemOptions
 from holdfast.cli.progress import note, printable
@@ -104,12 +104,16 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
             "Emphasis says what a method should stress, and there is no method; add --method, such"
             " as boost:factor=4."
         )
-    system = any(message["role"] == "system" for message in request.messages)
-    needs_prompt = any(methods.kind_of(m) is not methods.Kind.RESIDUAL for m in request.methods)
-    if needs_prompt and not (request.emphasis or system):
+    idle = methods.without_target(
+        request.methods,
+        prompted=has_prompt(request.messages),
+        emphasised=bool(request.emphasis),
+    )
+    if idle:
+        cure = ", or --emphasis with a text of the chat" if not request.emphasis else ""
         raise UsageError(
-            f"--method {arguments.method[0]} works on the system prompt, and this chat has none;"
-            " give --system, or --emphasis with a text of the chat."
+            f"--method {methods.spell(idle)} works on the system prompt, and this chat has none;"
+            f" give --system{cure}."
         )
     if not arguments.marks and _marked(request.messages):
         note("asterisks are plain text here; with --marks, *like this* is emphasis.")

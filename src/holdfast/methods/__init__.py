@@ -27,6 +27,7 @@ from holdfast.methods.kinds import (
     of_kind,
     requirements,
     states_methods,
+    without_target,
 )
 from holdfast.methods.protocols import (
     EditsHidden,

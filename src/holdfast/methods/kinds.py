@@ -72,13 +72,13 @@ _FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     Kind.LOG_ODDS: ("shift",),
     Kind.MESSAGES: ("edit",),
     Kind.STREAM: ("other", "guide"),
-    Kind.KEYS: ("edit_keys",),
+    Kind.KEYS: ("edit_keys", "edit_values"),
     Kind.RESIDUAL: ("edit_hidden",),
     Kind.REHEARSED: ("resolve",),
 }
 _ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
     Kind.LOG_ODDS: ("heads", "span_includes_generated"),
-    Kind.KEYS: ("touched_layers", "edit_values"),
+    Kind.KEYS: ("touched_layers", "edits_values"),
     Kind.RESIDUAL: ("touched_layers", "reply_only"),
     Kind.REHEARSED: ("tokens", "first_turn"),
 }
@@ -150,6 +150,23 @@ def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
 def holds_span(method: Method) -> bool:
     """Whether a method does nothing without a system prompt or emphasis."""
     return kind_of(method) in _HOLD_SPAN
+
+
+def without_target(methods: Methods, *, prompted: bool, emphasised: bool) -> tuple[Method, ...]:
+    """The methods that have nothing to work on in a chat, in their order: those that steer towards
+    a span, without one, and those that edit messages by the system prompt (`edits_by_prompt`),
+    without a prompt.
+
+    Args:
+        prompted: whether the chat has a system prompt that is not blank.
+        emphasised: whether any of its text is emphasised, which then is the span.
+    """
+    return tuple(
+        method
+        for method in methods
+        if (holds_span(method) and not (prompted or emphasised))
+        or (getattr(method, "edits_by_prompt", False) and not prompted)
+    )
 
 
 def affects_pre_span(methods: Methods) -> bool:

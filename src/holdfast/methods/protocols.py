@@ -53,7 +53,10 @@ class ShiftsAttention(Method, Protocol):
 
 
 class EditsMessages(Method, Protocol):
-    """A prompt method: it works on any model, endpoints included."""
+    """A prompt method: it works on any model, endpoints included.
+
+    A method may also have `edits_by_prompt`: if it is True, it needs a system prompt.
+    """
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages the model is shown.

@@ -23,6 +23,7 @@ class Repetition:
 
     name: ClassVar[str] = "repetition"
     kind: ClassVar[Kind] = Kind.MESSAGES
+    edits_by_prompt: ClassVar[bool] = True
     source: ClassVar[str] = "Li et al. 2024, section 6.1"
 
     probability: float = parameter(

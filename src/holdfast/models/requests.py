@@ -7,11 +7,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
-from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, check_message, check_tool
+from holdfast.chat.messages import (
+    SYSTEM_AS,
+    Message,
+    Messages,
+    Tool,
+    check_message,
+    check_tool,
+    has_prompt,
+)
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, shortened
-from holdfast.methods import Kind, Method, Methods, holds_span, kind_of, read_methods, spell
+from holdfast.methods import (
+    Kind,
+    Method,
+    Methods,
+    holds_span,
+    kind_of,
+    read_methods,
+    spell,
+    without_target,
+)
 
 if TYPE_CHECKING:
     from holdfast.attention.steering import AttentionTrace
@@ -192,16 +209,21 @@ class Request:
 
     def check_span(self, name: str = "") -> None:
         """Refuses a method that lacks a span; `name` identifies the request among several."""
-        prompted = not self.plain and any(
-            message["role"] == "system" and message["content"].strip() for message in self.messages
+        idle = without_target(
+            self.methods,
+            prompted=not self.plain and has_prompt(self.messages),
+            emphasised=bool(self.emphasis),
         )
-        if prompted or self.emphasis:
-            return
         before = f"{name}: " if name else ""
-        for method in filter(holds_span, self.methods):
+        for method in filter(holds_span, idle):
             raise UsageError(
                 f"{before}{spell([method])} needs a system prompt or emphasis, and this"
                 " chat has neither; add a message with the role 'system', or give emphasis."
+            )
+        for method in idle:
+            raise UsageError(
+                f"{before}{spell([method])} needs a system prompt, and this chat has none; add a"
+                " message with the role 'system'."
             )
 
     def _check_plain(self) -> None:

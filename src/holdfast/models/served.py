@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_character
-from holdfast.chat.messages import Message, Messages
+from holdfast.chat.messages import Message, Messages, has_prompt
 from holdfast.chat.prompt import place_system
 from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.methods import Ability, Kind, Method, edit_messages, holds_span, of_kind, spell
+from holdfast.methods import Ability, Kind, Method, edit_messages, of_kind, spell, without_target
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.refusals import failure_of, is_gone, words_of
@@ -195,11 +195,11 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
 
 def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> tuple[str, bool]:
     """The spec string for the server and whether to trace, without what needs a missing span."""
-    has_span = bool(emphasis) or any(m["role"] == "system" and m["content"].strip() for m in shown)
+    prompted, emphasised = has_prompt(shown), bool(emphasis)
     rest = [method for method in request.methods if not of_kind([method], Kind.MESSAGES)]
-    if not has_span:
-        rest = [method for method in rest if not holds_span(method)]
-    return spell(rest), request.trace and has_span
+    idle = without_target(rest, prompted=prompted, emphasised=emphasised)
+    steering = [method for method in rest if method not in idle]
+    return spell(steering), request.trace and (prompted or emphasised)
 
 
 def _sendable(messages: Messages) -> list[Message]:

@@ -8,18 +8,18 @@ from itertools import zip_longest
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.chat.messages import Message, Tool
+from holdfast.chat.messages import Message, Tool, has_prompt
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
     Kind,
     Method,
-    affects_pre_span,
     edit_messages,
     kind_of,
     of_kind,
     parse,
     spell,
+    without_target,
 )
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
@@ -81,7 +81,7 @@ def read_chat(
     tools = bodies.plain_tools(body.tools)
     messages = [parser.without_calls(message, tools) for message in body.chat]
     request = _request(messages, body, _sampling(body, limits), limits, tools=tools)
-    steering = _choose_methods(body, default, has_prompt(messages) or bool(request.emphasis))
+    steering = _choose_methods(body, default, has_prompt(messages), bool(request.emphasis))
     if body.seed is None:
         request = replace(request, conversation_seed=dialog_seed(messages))
     seed = _seed(body)
@@ -110,7 +110,9 @@ def read_completion(
         text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
         messages = [{"role": "user", "content": text}]
         first = _request(messages, body, sampling, limits, plain=True)
-        steering = _choose_methods(body, default, bool(first.emphasis))
+        if body.steering is not None:  # refuses methods that work on the messages of a chat
+            _steer(first, Steering(read_spec(body.steering)), seed, body)
+        steering = _choose_methods(body, default, False, bool(first.emphasis))
         on_messages = (Kind.MESSAGES, Kind.STREAM)
         chat_only = next((m for m in steering.methods if kind_of(m) in on_messages), None)
         if body.steering is None and chat_only is not None:
@@ -148,11 +150,6 @@ def dialog_seed(messages: Sequence[Message]) -> int:
     return int.from_bytes(hashlib.sha256(repr((system, first)).encode()).digest()[:8], "big")
 
 
-def has_prompt(messages: Sequence[Message]) -> bool:
-    """Whether a chat has a system prompt that is not blank."""
-    return any(message["role"] == "system" and message["content"].strip() for message in messages)
-
-
 def check_model(name: str | None, served: str) -> None:
     """Refuses any model name but the served one."""
     if name is not None and name != served:
@@ -161,31 +158,32 @@ def check_model(name: str | None, served: str) -> None:
 
 
 def _choose_methods(
-    body: bodies.GeneratingBody, default: Sequence[Method], has_span: bool
+    body: bodies.GeneratingBody, default: Sequence[Method], prompted: bool, emphasised: bool
 ) -> Steering:
-    """The methods of a request; `has_span`: whether it has a system prompt or emphasis."""
+    """The methods of a request, which may have a system prompt, emphasis, both or neither."""
     if body.steering is None:
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
-        if has_span or not _needs_span(default):
+        idle = without_target(default, prompted=prompted, emphasised=emphasised)
+        if not idle:
             return Steering(tuple(default))
+        if emphasised:
+            return Steering((), f"{spell(idle)} needs a system prompt, and there is none")
         return Steering((), "there is no system prompt and no emphasis to steer towards")
     chosen = read_spec(body.steering)
     if not chosen:
         return Steering((), "the request asks for none")
-    if not has_span and _needs_span(chosen):
+    if idle := without_target(chosen, prompted=prompted, emphasised=emphasised):
+        needed, lacking = "a system prompt or emphasis", "neither"
+        if emphasised:
+            needed, lacking = "a system prompt", "none"
         raise refused_field(
             "steering",
-            f"steering {spell(chosen)} needs a system prompt or emphasis, and there is"
-            " neither; add one, or ask for steering none.",
+            f"steering {spell(idle)} needs {needed}, and there is {lacking}; add one, or ask for"
+            " steering none.",
             "nothing_to_hold",
         )
     return Steering(chosen)
-
-
-def _needs_span(chosen: Sequence[Method]) -> bool:
-    """Whether any method has no effect without a system prompt or emphasis."""
-    return not all(affects_pre_span([method]) for method in chosen)
 
 
 def _edited(request: Request) -> list[int]:
