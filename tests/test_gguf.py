@@ -115,6 +115,34 @@ def refusal(path: Path | str) -> str:
     return said
 
 
+WITHOUT_BOS = TEMPLATE.replace("<s>", "", 1)
+
+
+@pytest.mark.parametrize(
+    ("add_bos", "template", "count"),
+    [(False, TEMPLATE, 1), (True, TEMPLATE, 1), (True, WITHOUT_BOS, 1), (False, WITHOUT_BOS, 0)],
+    ids=["template", "both", "tokenizer", "neither"],
+)
+def test_a_chat_begins_with_one_bos_where_the_tokenizer_or_the_template_says_so(
+    tmp_path, monkeypatch, add_bos, template, count
+):
+    add = gguf_package.GGUFWriter.add_add_bos_token
+    monkeypatch.setattr(
+        gguf_package.GGUFWriter, "add_add_bos_token", lambda self, _: add(self, add_bos)
+    )
+    loaded = load(write(tmp_path / "tiny.gguf", template=template))
+    encoded = holdfast.encode_chats([CHAT], loaded.tokenizer)
+    ids = encoded.inputs["input_ids"][0].tolist()
+    assert ids.count(1) == count and (ids[0] == 1) is bool(count)
+    assert loaded.tokenizer.decode([t for t, m in zip(ids, encoded.span_mask[0], strict=True) if m])
+    reply = loaded.generate(CHAT, (), GREEDY)
+    assert list(reply.prompt_ids) == ids
+    if count:
+        assert reply.token_ids == model(**SHAPE).generate(CHAT, (), GREEDY).token_ids
+    again = load(tmp_path / "tiny.gguf", chat_template="plain").generate(CHAT, (), GREEDY)
+    assert list(again.prompt_ids).count(1) == 1
+
+
 @pytest.mark.parametrize("method", ("none", "boost:factor=8", "guidance:scale=2"))
 def test_a_file_answers_like_the_model_it_was_made_from(whole, method):
     loaded, original = load(whole), model(**SHAPE)

@@ -218,6 +218,23 @@ def test_a_block_refuses_rows_on_both_sides_of_the_switch():
         tiny.hf_model.generate(ids, attention_mask=mask, max_new_tokens=2, pad_token_id=0)
 
 
+def test_only_a_length_at_which_something_changes_is_a_switch():
+    of = RotaryLengths.of
+    config = model().hf_model.config
+    same = {**LONGROPE, "long_factor": LONGROPE["short_factor"]}
+    for parameters, switch in (
+        (LONGROPE, SWITCH),
+        (same, None),
+        ({**same, "short_mscale": 1.0, "long_mscale": 1.2}, SWITCH),
+        ({"full_attention": LONGROPE, "sliding_attention": {"rope_type": "default"}}, SWITCH),
+        ({"rope_type": "yarn", "original_max_position_embeddings": SWITCH}, None),
+        (None, None),
+    ):
+        made = type(config)(max_position_embeddings=512)
+        made.rope_parameters = parameters
+        assert of(made).switch == switch
+
+
 def test_dynamic_factors_are_exact_up_to_the_context_and_refused_beyond_it():
     options = {"rope_parameters": Frozen(DYNAMIC), "max_position_embeddings": SWITCH}
     tiny = replace(model("llama", dtype="float64", **options), stop_ids=frozenset())

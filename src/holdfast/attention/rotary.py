@@ -35,7 +35,7 @@ class RotaryLengths:
         context = getattr(config, "max_position_embeddings", None)
         for parameters in _sets_of(getattr(config, "rope_parameters", None)):
             kind = parameters.get("rope_type", "default")
-            if kind == "longrope":
+            if kind == "longrope" and _differ(parameters):
                 return cls(parameters.get("original_max_position_embeddings", context))
             if "dynamic" in str(kind):
                 return cls(context, grows=True)
@@ -52,6 +52,12 @@ class RotaryLengths:
         if length <= self.switch:
             return range(self.switch + 1)
         return range(length, length + 1) if self.grows else range(self.switch + 1, sys.maxsize)
+
+
+def _differ(parameters: Mapping[str, Any]) -> bool:
+    """Whether long texts have other factors or another scale of attention than short ones."""
+    names = ("factor", "mscale")
+    return any(parameters.get(f"short_{n}") != parameters.get(f"long_{n}") for n in names)
 
 
 SAME_FACTORS = RotaryLengths()

@@ -64,6 +64,25 @@ def read_template(name: str) -> str:
         ) from error
 
 
+def begin_with_bos(tokenizer: PreTrainedTokenizerFast) -> str | None:
+    """The tokenizer's chat template, which writes the token for the beginning of a text first if it
+    does not yet; for a tokenizer that begins every text with it, as chats are tokenized as they are
+    rendered.
+    """
+    template: str | None = tokenizer.chat_template
+    if template is None or not tokenizer.bos_token:
+        return template
+    hello: Message = {"role": "user", "content": "Hello."}
+    for chat in ([hello], [{"role": "system", "content": "Be kind."}, hello]):
+        try:
+            text = render_text(chat, tokenizer)
+        except PromptError:  # a template may refuse a chat with, or without, a system prompt
+            continue
+        if not text.startswith(str(tokenizer.bos_token)):
+            return "{{ bos_token }}" + template
+    return template
+
+
 def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether the plain template is in use, with which a reply continues a text."""
     return bool(tokenizer.chat_template == _PLAIN_TEMPLATE)

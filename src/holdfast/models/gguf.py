@@ -47,6 +47,11 @@ class GGUF:
         return frozenset(token for key in keys if (token := self.value(key)) is not None)
 
     @property
+    def begins_with_bos(self) -> bool:
+        """Whether llama.cpp begins every text with the token for the beginning of a text."""
+        return bool(self.value("tokenizer.ggml.add_bos_token", False))
+
+    @property
     def dtype(self) -> torch.dtype | None:
         """The file's own dtype; None if it is quantised."""
         import torch

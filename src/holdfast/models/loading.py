@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import cache_of, install, layers_with_attention
-from holdfast.chat.templates import read_template
+from holdfast.chat.templates import begin_with_bos, read_template
 from holdfast.common import ranges
 from holdfast.engine.state_layers import ATTENDING, HELD
 from holdfast.errors import ModelError, UnknownName, UsageError
@@ -246,6 +246,8 @@ def _read(
         with explained(source, "tokenizer", silence):
             tokenizer = _read_tokenizer(source, location, options | file)
             tokenizer.chat_template = template or tokenizer.chat_template
+            if source.gguf is not None and source.gguf.begins_with_bos:
+                tokenizer.chat_template = begin_with_bos(tokenizer)
         with explained(source, "model", silence):
             model = _read_model(source, location, options | file, placement)
     if silence:
