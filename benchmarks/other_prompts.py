@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from stamp import measured_on
 
-from holdfast.analysis.statistics import MIN_PROMPTS, estimate, over_prompts
+from holdfast.analysis.statistics import DIFFERENCES, MIN_PROMPTS, estimate, over_prompts
 
 CONVERSATIONS, RUNS, SEED = 100, 1000, 0
 PROMPTS = (5, 10, 20, 30, 50, 100)
@@ -45,7 +45,8 @@ def coverage(prompts: int, first: float, last: float, concentration: float, runs
         drawn = draws.integers(prompts, size=CONVERSATIONS)
         before, after = ((draws.random(CONVERSATIONS) < share[drawn]) for share in passes)
         change = after.astype(float) - before
-        here, others = estimate(change), over_prompts(change, drawn)
+        here = estimate(change, DIFFERENCES)
+        others = over_prompts(change, DIFFERENCES, drawn)
         covered["over_conversations"] += here.low <= last - first <= here.high
         covered["over_prompts"] += others.low <= last - first <= others.high
     return {name: count / runs for name, count in covered.items()}

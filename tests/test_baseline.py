@@ -11,7 +11,9 @@ from test_drift import SUITE, Scripted
 from tiny import model, tokenizer
 
 from holdfast import drift, report
+from holdfast.analysis import statistics
 from holdfast.analysis.baseline import _verdict, baseline_beside
+from holdfast.analysis.estimates import is_never_followed
 from holdfast.analysis.series import read_series
 from holdfast.cli import main
 from holdfast.drift.baseline import ask_baseline, read_baseline
@@ -145,8 +147,9 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     ask_baseline(Losing(), suite, tmp_path / "run", settings)
     series = read_series(run)
     baseline = baseline_beside(run, series[0])
-    assert baseline.by_rule and baseline.is_uninformative("both", "price")
-    assert [baseline.is_uninformative(*k) for k in (("both", "signs"), (None, "price"))] == [0, 1]
+    assert baseline.by_rule and baseline.verdict_on("both", "price") == "uninformative"
+    assert baseline.verdict_on(None, "price") == "uninformative"
+    assert baseline.verdict_on("both", "signs") == "discriminates"
     first, _, left_out, fix = opening(series, baseline)
     assert "In round 2, the agent follows “signs” less" in first and "price" not in first
     assert left_out == ("“price” is uninformative: it scores as well without the system prompt.")
@@ -161,19 +164,22 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     ("prompted", "unprompted", "verdict"),
     [
         ([0, 0, 0, 0], [0, 0, 0, 0], "never followed"),
-        ([0, 0, 0, 0], [1, 1, 1, 1], "never followed"),
+        ([0, 0, 0, 0], [1, 1, 1, 1], "made worse"),
         ([0.4, 0.4, 0.4, 0.4], [0.4, 0.4, 0.4, 0.4], "never followed"),  # too low to keep a rule
         ([1, 1, 1, 1], [1, 1, 1, 1], "uninformative"),
         ([0.9, 0.9, 0.9, 0.9], [1, 1, 1, 1], "uninformative"),
         ([0.6, 0.6, 0.6, 0.6], [0.6, 0.65, 0.6, 0.6], "uninformative"),
         ([1, 1, 1, 1], [1, 0, 0, 0], "discriminates"),
+        ([0.2, 0.2, 0.2, 0.2], [0.8, 0.9, 0.8, 0.9], "made worse"),
         ([1, 0, 1, 0], [0, 1, 0, 1], "cannot tell"),
     ],
 )
 def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, verdict):
     def told(n):
         scores = np.tile(np.array([prompted, unprompted], dtype=float), n // 4)
-        return _verdict(*scores)
+        without = statistics.estimate(scores[1], statistics.SCORES)
+        never = is_never_followed(scores[0][:, None], statistics.ERROR)
+        return _verdict(statistics.paired_difference(*scores), without, never)
 
     assert told(40) == verdict
     assert told(16) == "cannot tell"
@@ -198,7 +204,7 @@ def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):
     found = baseline_beside(run, read_series(run)[0])
     assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
     (line,) = baseline_lines(found)
-    assert line.endswith("with it 1.00 (all equal): too few conversations to compare.")
+    assert line.endswith("with it 1.00 [0.73, 1.00]: too few conversations to compare.")
 
 
 def test_each_rule_of_a_prompt_has_its_own_verdict(tmp_path):

@@ -272,7 +272,7 @@ def test_the_front_and_the_pick():
     assert chosen.stability.mean == pytest.approx(0.7)
     assert chosen.gain.mean == pytest.approx(0.2)
     assert chosen.drop.mean == pytest.approx(5)
-    assert chosen.gain.low == pytest.approx(0.2) and chosen.drop.high == pytest.approx(5)
+    assert chosen.gain.low < 0.2 < chosen.gain.high and chosen.drop.low < 5 < chosen.drop.high
     line = answer(found, chosen)
     assert line.startswith("Nothing to recommend yet within a budget of 2 points.")
     assert "The best candidate is good. On the 4 of 8 conversations" in line
@@ -338,7 +338,7 @@ def test_the_choice_prefers_a_setting_whose_cost_is_certain():
     """The most stable setting has a cost too uncertain for one half; a weaker one costs nothing."""
     clear, blurred = sampled(0.1, 0, 1), sampled(0.3, 1, 150).candidates[1]
     clearly = dataclasses.replace(clear.candidates[1], method="clear")
-    found = dataclasses.replace(clear, candidates=(clear.none, clearly, blurred))
+    found = dataclasses.replace(clear, candidates=(clear.none, clearly, blurred), questions=4000)
     assert pick(found, 2).method == "clear" and pick(found, 2).recommended
 
 
@@ -349,20 +349,20 @@ def test_the_choice_prefers_what_the_other_half_is_likely_to_confirm():
         dataclasses.replace(found.candidates[1], method=name)
         for name, found in (("weak", weak), ("strong", strong))
     ]
-    found = dataclasses.replace(weak, candidates=(weak.none, *candidates))
+    found = dataclasses.replace(weak, candidates=(weak.none, *candidates), questions=8000)
     here = ~found.report
-    assert found.drop(candidates[1], here).high < 2.5, "shown to be within it on the first half"
-    assert [pick(found, budget).method for budget in (2.5, 10)] == ["weak", "strong"]
-    assert pick(found, 2.5).recommended and pick(found, 1.4).method == "weak"
+    assert found.drop(candidates[1], here).high < 2.7, "shown to be within it on the first half"
+    assert [pick(found, budget).method for budget in (2.7, 10)] == ["weak", "strong"]
+    assert pick(found, 2.7).recommended and pick(found, 1.4).method == "weak"
 
 
 def test_a_setting_that_changes_no_answer_may_be_chosen():
-    """The interval of its cost on the first half has no width: neither a proof nor an objection."""
+    """Its cost does not vary on the first half, which is neither a proof nor an objection."""
     noisy = sampled(0.3, 2, 5, 80)
     none, fix = noisy.candidates
     quiet = Candidate("quiet", 0, "1", none.by_round, fix.stability - 0.1, none.capability, 0)
     found = dataclasses.replace(noisy, candidates=(none, quiet, fix))
-    assert found.drop(quiet, ~found.report).alike
+    assert found.drop(quiet, ~found.report).sd == 0
     assert pick(found, 4).method == "quiet" and pick(found, 20).method == "fix"
 
 
@@ -395,8 +395,8 @@ def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
     assert wanted > 300
     told = _next_step(given, close, chosen)
     assert told.startswith(f"a budget of 5 needs about {wanted} questions, and knowledge has only")
-    assert " 300; a budget of 6 should" in told
-    assert told.endswith(" --draws 1 --questions 300 --out runs/a-200-300 --budget 6")
+    assert " 300; a budget of 7 should" in told
+    assert told.endswith(" --draws 1 --questions 300 --out runs/a-200-300 --budget 7")
 
 
 def at_chance(score: float, gain: float = 0.2) -> Calibration:

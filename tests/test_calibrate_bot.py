@@ -174,21 +174,21 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
     noise = np.tile([8.0, -8.0, -8.0, 8.0], 20)
     weak = halves.candidates[1]
     weak = dataclasses.replace(weak, capability=weak.capability + noise)
-    calibration = dataclasses.replace(halves, candidates=(halves.none, weak))
+    calibration = dataclasses.replace(halves, candidates=(halves.none, weak), questions=1600)
     chosen = pick(calibration, 2)
     line = answer(calibration, chosen)
     assert chosen.none_fits and chosen.near.method == "weak"
     assert line.startswith("Nothing to recommend: on the 40 of 80 conversations that settings are")
-    assert "The closest is weak: stability +0.10 (all equal), points lost +3.0 [" in line
-    assert "; on all 80, stability +0.10 (all equal), points lost +1.6 [" in line
+    assert "The closest is weak: stability +0.10 [+0.00, +0.18], points lost +3.0 [" in line
+    assert "; on all 80, stability +0.10 [+0.05, +0.14], points lost +1.6 [" in line
     drop = calibration.drop(chosen.near)
     times = 2 * ((drop.high - drop.low) / 2 / 0.4) ** 2
     assert times_needed(calibration, chosen) == pytest.approx((1, times))
-    sizes = {"draws": 1, "questions": math.ceil(times * 80), "count": 80}
+    sizes = {"draws": 1, "questions": math.ceil(times * 1600), "count": 80}
     assert sizes_needed(calibration, chosen) == sizes
     dear = sampled(0.2, 9, 5)
     assert sizes_needed(dear, pick(dear, 2)) == {}
-    assert next_step(dear, pick(dear, 2)).startswith("raise --budget (10 would admit fix)")
+    assert next_step(dear, pick(dear, 2)).startswith("raise --budget (11 would admit fix)")
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     assert "it is no more stable there either" in answer(worse, pick(worse, 3))
     assert next_step(worse, pick(worse, 3)).startswith("sweep other methods")

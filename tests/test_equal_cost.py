@@ -72,7 +72,7 @@ def test_groups_are_resampled_whole():
     rng = np.random.default_rng(0)
     values = rng.normal(0.05, 0.1, CONVERSATIONS)
     alone = equal_cost.over_groups(values, range(CONVERSATIONS))
-    told = estimate(values)
+    told = estimate(values, None)
     assert alone["mean"] == pytest.approx(told.mean, abs=1e-4)
     assert [alone["low"], alone["high"]] == pytest.approx([told.low, told.high], abs=1e-4)
     twice = np.repeat(values, 4)

@@ -62,7 +62,7 @@ def imports_of(source: str) -> set[str]:
 
 
 def module_of(name: str) -> str:
-    """The module that defines a dotted name: `drift.run` is in `drift`, `drift.judges` in itself."""
+    """The module that a dotted name belongs to: `drift` for `drift.run`."""
     while name and not exists(name.replace(".", "/")):
         name = name.rpartition(".")[0]
     return name or "__init__"

@@ -11,7 +11,7 @@ from synthetic_run import NASTY, write_run
 
 from holdfast import report
 from holdfast.analysis.series import read_series
-from holdfast.analysis.statistics import estimate_columns
+from holdfast.analysis.statistics import SCORES, estimate_columns
 from holdfast.cli import main
 from holdfast.errors import RecordsError
 from holdfast.records import open_run, read_run
@@ -56,7 +56,7 @@ def test_a_summary_says_what_the_records_say(tmp_path):
         assert method["method"] == item.method and method["conversations"] == 24
         for kind in ("stability", "adoption", "mass"):
             means = [point["mean"] for point in method["by_round"][kind]]
-            expected = [point.mean for point in estimate_columns(item.values(kind))]
+            expected = [point.mean for point in estimate_columns(item.values(kind), SCORES)]
             assert means == pytest.approx(expected, abs=1e-6)
         assert sum(prompt["n"] for prompt in method["prompts"]) == 24
     none, fix = found["results"]

@@ -179,7 +179,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
 
 def gain(mean: float, n: int = 40, spread: float = 0.01) -> Estimate:
     """A head's gain, with an interval of twice the spread on either side."""
-    return Estimate(n, mean, spread, mean - 2 * spread, mean + 2 * spread, n)
+    return Estimate(n, mean, spread, mean - 2 * spread, mean + 2 * spread)
 
 
 def test_heads_that_gain_nothing_are_not_chosen():

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import math
+import operator
 import random
 import re
 import statistics as plain_statistics
@@ -12,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from jinja2 import StrictUndefined
+from oracles import clopper_pearson
 from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
@@ -19,13 +21,16 @@ from holdfast import report
 from holdfast.analysis.estimates import LEAST_DRAWN, by_prompt, category_rows, compare, row_of
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
+    DIFFERENCES,
     RESAMPLES,
+    SCORES,
     Estimate,
     change,
     estimate,
     estimate_columns,
     paired_difference,
     row_means,
+    unpaired_difference,
 )
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import open_run, read_run
@@ -79,44 +84,50 @@ def run_of(folder, records, **identity):
 
 
 def test_mean_and_deviation_of_known_values():
-    item = estimate(np.array([0.0, 1.0, 1.0, 0.0]))
+    item = estimate(np.array([0.0, 1.0, 1.0, 0.0]), SCORES)
     assert item.n == 4 and item.mean == 0.5
     assert item.sd == pytest.approx(math.sqrt(1 / 3))
-    # 4 values: 1/16 of resamples are all 0, more than 2.5%
-    assert item.low == 0.0 and item.high == 1.0
+    low, high = clopper_pearson(2, 4)
+    assert (item.low, item.high) == pytest.approx((low, high), abs=BOOTSTRAP_NOISE)
 
 
 def test_interval_agrees_with_resampling_by_hand():
+    """Random weights, one of them on an unseen conversation with the worst or the best score."""
     generator = random.Random(5)
     values = [generator.choice([0.0, 0.0, 0.3, 1.0]) for _ in range(60)]
-    draws = (generator.choices(values, k=60) for _ in range(RESAMPLES))
-    means = sorted(map(plain_statistics.fmean, draws))
-    item = estimate(np.array(values))
-    assert item.low == pytest.approx(means[int(0.025 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
-    assert item.high == pytest.approx(means[int(0.975 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
+
+    def means(unseen):
+        for _ in range(RESAMPLES):
+            weights = [generator.expovariate(1) for _ in range(61)]
+            yield sum(map(operator.mul, weights, [*values, unseen])) / sum(weights)
+
+    item = estimate(np.array(values), SCORES)
+    low, high = (sorted(means(unseen)) for unseen in SCORES)
+    assert item.low == pytest.approx(low[int(0.025 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
+    assert item.high == pytest.approx(high[int(0.975 * RESAMPLES)], abs=BOOTSTRAP_NOISE)
     assert item.mean == pytest.approx(plain_statistics.fmean(values))
     assert item.sd == pytest.approx(plain_statistics.stdev(values))
 
 
 def test_interval_covers_the_truth_as_often_as_it_says():
-    """About 95% of 400 samples of size 40; percentile intervals cover slightly less."""
+    """At least 95% of 400 samples of size 40."""
     generator = np.random.default_rng(2)
     # each column is one sample; the true mean is 2/3
-    items = estimate_columns(generator.beta(2, 1, (40, 400)))
+    items = estimate_columns(generator.beta(2, 1, (40, 400)), SCORES)
     covered = sum(item.low <= 2 / 3 <= item.high for item in items)
-    assert 0.90 <= covered / 400 <= 0.98
+    assert covered / 400 >= 0.95
 
 
 def test_no_interval_for_fewer_than_two():
-    assert estimate(np.array([0.7])) == Estimate(1, 0.7, None, None, None, 1)
-    assert estimate(np.array([])) == Estimate(0, None, None, None, None)
-    assert estimate(np.array([np.nan, 0.7, np.nan])) == Estimate(1, 0.7, None, None, None, 1)
-    assert not estimate(np.array([0.7])).excludes_zero
+    alone = Estimate(1, 0.7, None, None, None)
+    assert estimate(np.array([0.7]), SCORES) == alone and not alone.excludes_zero
+    assert estimate(np.array([]), SCORES) == Estimate(0, None, None, None, None)
+    assert estimate(np.array([np.nan, 0.7, np.nan]), SCORES) == alone
 
 
 def test_missing_rounds_are_left_out():
     values = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 0.0], [0.0, np.nan]])
-    first, second = estimate_columns(values)
+    first, second = estimate_columns(values, SCORES)
     assert (first.n, first.mean) == (4, 0.5)
     assert (second.n, second.mean) == (2, 0.5)
     assert change(values).n == 2 and change(values).mean == 0.0
@@ -125,12 +136,11 @@ def test_missing_rounds_are_left_out():
 
 
 def test_pairing_removes_variation_between_conversations():
-    """A constant gain is certain on pairs, however different the conversations are."""
-    baseline = np.linspace(0, 0.8, 20)
+    """A constant gain is clear on pairs, however different the conversations are."""
+    baseline = np.linspace(0, 0.8, 60)
     paired = paired_difference(baseline + 0.1, baseline)
-    assert paired.mean == pytest.approx(0.1) and paired.high - paired.low < 1e-9
-    apart = estimate(baseline)
-    assert apart.high - apart.low > 0.15
+    assert paired.mean == pytest.approx(0.1) and paired.excludes_zero
+    assert not unpaired_difference(baseline + 0.1, baseline).excludes_zero
 
 
 def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
@@ -213,9 +223,9 @@ def test_the_opening_of_a_run_that_drifts(tmp_path):
     assert sentences.opening(series) == [
         "The agent drifts on this prompt: it scores 25% on probes in round 2, down from 100% in"
         " round 1.",
-        "That is 75 points less (95% interval 60 to 88), over 40 conversations.",
+        "That is 75 points less (95% interval 54 to 87), over 40 conversations.",
         "It adopts the other speaker’s prompt more: 25% in round 2, up from 0% in round 1,"
-        " 25 points more (the same in every conversation).",
+        " 25 points more (95% interval 14 to 32).",
     ]
 
 
@@ -226,7 +236,7 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
     ]
     verdict, interval, adopts = sentences.opening(read_series(run_of(tmp_path, records)))
     assert verdict.startswith("No clear drift on this prompt: the agent scores 80% on probes")
-    assert "-10 points (95% interval -28 to +7) could be chance" in interval
+    assert "-10 points (95% interval -29 to +10) could be chance" in interval
     assert adopts.startswith("It shows no clear sign of adopting the other speaker’s prompt: 5%")
 
 
@@ -245,8 +255,8 @@ def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n
 
 
 def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
-    series = series_of(tmp_path, lambda i: 0.9, lambda i: 0.897 if i % 2 else 0.895)
-    assert "scores 89.6% on probes in round 2, down from 90.0%" in sentences.opening(series)[0]
+    series = series_of(tmp_path, lambda i: 0.9049, lambda i: 0.8951, n=800)
+    assert "scores 89.5% on probes in round 2, down from 90.5%" in sentences.opening(series)[0]
 
 
 SPLIT = {"methods": ("none", "split-softmax:exponent=0.5")}
@@ -291,7 +301,7 @@ def test_headline_of_one_round(tmp_path):
     ("better", "n", "said"),
     [
         (lambda i: 0.5 + i % 2 / 2, 40, "still scores 75% in round 2, 50 points more (95%"),
-        (lambda i: i % 2 / 10, 40, "only scores 5% in round 2, 20 points less (95% interval 18"),
+        (lambda i: i % 2 / 10, 40, "only scores 5% in round 2, 20 points less (95% interval 9"),
         (lambda i: i % 2 / 2, 40, "scores 25% in round 2; the difference of 0 points (95% inter"),
         (lambda i: 0.5 + i % 2 / 2, 4, "scores 75% in round 2; too few conversations to compare"),
     ],
@@ -348,9 +358,13 @@ def prompts_run(folder, prompts, each):
 def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
     """Conversations of one prompt are identical here, so only the prompts set the interval."""
     many = row_of(prompts_run(tmp_path / "many", 24, 5)[0], "stability").change
-    of_prompts = estimate(np.array([-1.0, 0.0] * 12))
+    of_prompts = estimate(np.array([-1.0, 0.0] * 12), DIFFERENCES)
     others = many.other_prompts
-    assert (others.prompts, others.low, others.high) == (24, of_prompts.low, of_prompts.high)
+    assert (others.prompts, others.low, others.high) == (
+        24,
+        pytest.approx(of_prompts.low, abs=BOOTSTRAP_NOISE),
+        pytest.approx(of_prompts.high, abs=BOOTSTRAP_NOISE),
+    )
     assert others.low < many.low < many.high < others.high
     few = row_of(prompts_run(tmp_path / "few", 19, 5)[0], "stability").change
     assert few.other_prompts is None
@@ -359,7 +373,7 @@ def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
 def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
     first, change, *_ = sentences.opening(prompts_run(tmp_path / "many", 24, 5))
     assert first.startswith("The agent drifts: it scores 50%")
-    assert re.search(r"95% interval 41 to 59 for these prompts, 29 to 71 for others like", change)
+    assert re.search(r"95% interval 39 to 59 for these prompts, 21 to 71 for others like", change)
     first, _, few = sentences.opening(prompts_run(tmp_path / "few", 6, 10))
     assert first.startswith("The agent drifts on these 6 prompts: ")
     assert few == ("This holds for these 6 prompts; to say anything about others takes 20 or more.")
@@ -446,7 +460,7 @@ def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
     assert title == "Stability by round, 12 conversations of 8 rounds, under each of 2 methods:"
     assert head.split() == ["round", *"12345678"]
     for row, item in zip(rows, read_series(run), strict=True):
-        means = [f"{point.mean:.2f}" for point in estimate_columns(item.stability)]
+        means = [f"{point.mean:.2f}" for point in estimate_columns(item.stability, SCORES)]
         assert row.split() == [item.method, *means]
     assert compared.startswith("Difference from none in stability") and METHODS[1] in compared
     assert compared.endswith("\n  cannot tell, as n = 12, fewer than 20")

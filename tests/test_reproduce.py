@@ -9,7 +9,7 @@ import pytest
 from page_outline import read_page
 from refusals import refusal_in
 
-from holdfast.analysis.statistics import estimate
+from holdfast.analysis.statistics import DIFFERENCES, estimate
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.cli import main
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, publish
@@ -18,13 +18,14 @@ from holdfast.papers.findings import Claim, Figure, claim_that, in_words, publis
 def test_a_verdict_needs_an_interval_on_one_side_of_zero():
     rng = np.random.default_rng(0)
     falls = -0.3 + 0.1 * rng.standard_normal(50)
+    whole, some = estimate(falls, DIFFERENCES), estimate(falls[:3], DIFFERENCES)
     for sign, verdict in ((-1, SUPPORTED), (+1, CONTRADICTED)):
-        assert claim_that("it falls.", estimate(falls), sign, "Change:").verdict == verdict
-    few = claim_that("it falls.", estimate(falls[:3]), -1, "Change:")
-    measured = f"Change: {in_words(estimate(falls[:3]))}."
+        assert claim_that("it falls.", whole, sign, "Change:").verdict == verdict
+    few = claim_that("it falls.", some, -1, "Change:")
+    measured = f"Change: {in_words(some)}."
     assert few.verdict == UNDECIDED
     assert few.evidence == f"{measured} It cannot tell: n = 3, fewer than 20."
-    assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", in_words(estimate(falls)))
+    assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", in_words(whole))
 
 
 def test_no_text_of_a_finding_becomes_markup(tmp_path):

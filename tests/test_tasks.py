@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -573,12 +574,13 @@ def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
 
 def test_degenerate_results_are_excluded_and_reported(tmp_path):
     fine = result_of(tmp_path, "fine", [4.0, 2.0, 4.0, 4.0])
-    assert "marked minus zero-shot: accuracy +1.00 (all equal)" in fine
+    assert "marked minus zero-shot: accuracy +1.00 [-0.18, +1.00]" in fine
     assert "of 4 replies, 1 have a fluency under 3.0, and 0 are too short" in fine
     poor = result_of(tmp_path, "poor", [2.0, 2.0, 4.0, None])
     assert "marked: excluded from comparisons because its mean fluency, 2.67, is below 3.0" in poor
     assert "minus zero-shot" not in poor
-    assert "1.00 (all equal)" in poor and "2.67" in poor  # excluded but still shown
+    # excluded but still shown
+    assert re.search(r"1\.00 \[0\.\d\d, 1\.00\]", poor) and "2.67" in poor
     assert "excluded" not in result_of(tmp_path, "short", [2.0, None, None, None])
 
 

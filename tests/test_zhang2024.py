@@ -11,7 +11,7 @@ from page_outline import read_page
 from refusals import refusal_in
 
 from holdfast import tasks
-from holdfast.analysis.statistics import estimate
+from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.tasks import Result
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, UNDECIDED
 from holdfast.cli import main
@@ -126,7 +126,8 @@ def test_a_task_that_the_model_always_fails_is_not_judged():
     (claim,) = judged(claims, why)
     assert (claim.verdict, claim.text) == (NOT_JUDGED, "it helps.")
     assert claim.evidence == f"None of 30. {why}" and judged(claims, "") == tuple(claims)
-    assert claim_that("it helps.", estimate(np.array([])), 1, "Empty.").verdict == NOT_JUDGED
+    nothing = estimate(np.array([]), SCORES)
+    assert claim_that("it helps.", nothing, 1, "Empty.").verdict == NOT_JUDGED
 
 
 def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():

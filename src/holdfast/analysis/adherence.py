@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.verdicts import tell
 from holdfast.records import RunData
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
@@ -199,10 +200,16 @@ def _adherence(
         scores.rule,
         len(scores.scores),
         scores.turns,
-        statistics.estimate(means),
+        statistics.estimate(means, statistics.SCORES),
         (low, high),
-        tuple(statistics.estimate_columns(scores.cells(TURN_BINS, scores.positions))),
-        tuple(statistics.estimate_columns(scores.cells(TOKEN_BINS, scores.tokens))),
+        tuple(
+            statistics.estimate_columns(
+                scores.cells(TURN_BINS, scores.positions), statistics.SCORES
+            )
+        ),
+        tuple(
+            statistics.estimate_columns(scores.cells(TOKEN_BINS, scores.tokens), statistics.SCORES)
+        ),
         _change(scores),
         _survival(scores),
         tuple(broken),
@@ -217,7 +224,7 @@ def _change(scores: RuleScores) -> statistics.Estimate:
         in_order = scores.scores[scores.dialogs == row]
         if len(in_order) > 1:
             changes.append(in_order[-1] - in_order[0])
-    return statistics.estimate(np.array(changes))
+    return statistics.estimate(np.array(changes), statistics.DIFFERENCES)
 
 
 def _survival(scores: RuleScores) -> Survival:
@@ -257,20 +264,8 @@ def _survival(scores: RuleScores) -> Survival:
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:
-    first, second = statistics.estimate(now), statistics.estimate(before)
-    assert first.mean is not None and second.mean is not None
-    mean = first.mean - second.mean
-    if min(len(now), len(before)) < 2:
-        return AgainstEarlier(second, statistics.Estimate(len(now), mean, None, None, None), 0)
-    # both sets are resampled in the same order; permuting one keeps the resamples from being paired
-    draws = statistics.resampled_means(now[:, None])[:, 0]
-    other = np.random.default_rng(0).permutation(statistics.resampled_means(before[:, None])[:, 0])
-    spread = draws - other
-    low, high = statistics.bounds_of(spread)
-    count = min(len(now), len(before))
-    ends = np.percentile(spread, [100 * error, 100 * (1 - error)])
-    enough = count >= statistics.MIN_PROMPTS and high - low > 0
-    certain = int(enough and ends[0] > 0) - int(enough and ends[1] < 0)
+    """The difference of two sets of dialogs, in which either direction is wrong with `error`."""
+    difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
     return AgainstEarlier(
-        second, statistics.Estimate(count, mean, float(spread.std()), low, high), certain
+        statistics.estimate(before, statistics.SCORES), difference, tell(difference).sign
     )

@@ -1,25 +1,40 @@
 """Scores of each measure with and without a system prompt: does the prompt do anything?"""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.estimates import KEPT, is_low
+from holdfast.analysis.estimates import is_never_followed
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import Estimate, estimate, paired_difference
-from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, bounds, tell, too_few, within
+from holdfast.analysis.statistics import (
+    SCORES,
+    Estimate,
+    cell_means,
+    estimate,
+    paired_difference,
+)
+from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, tell, too_few, within
 from holdfast.drift.baseline import read_baseline
 from holdfast.records import RunData
 
 DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
-NEVER_FOLLOWED = "never followed"
+MADE_WORSE = "made worse"  # the score is clearly lower with the prompt, by more than `_SAME`
+NEVER_FOLLOWED = "never followed"  # in any round, as `estimates.is_never_followed` defines it
 _HIGH = 0.75  # an unprompted score that is certainly above this leaves no room for the prompt
 _SAME = 0.1  # scores that are certainly this close count as the same
 EVERY = "all"
 _OF = " · "  # between a case and its rule
-_Pairs = dict[str, dict[int, list[tuple[float, float]]]]  # by name and conversation
+
+
+@dataclass
+class _Group:
+    """The scores of a measure, a case, or everything, by conversation."""
+
+    pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    by_round: list[tuple[int, int, float]] = field(default_factory=list)  # row, column, score
 
 
 @dataclass(frozen=True)
@@ -46,12 +61,17 @@ class Baseline:
     by_rule: bool  # whether cases have several rules; each rule then has a row instead of its case
     default: dict[str, Any] | None = None  # the system prompt that the template inserts
 
-    def is_uninformative(self, case: str | None, rule: str) -> bool:
-        """Whether a rule scores as well without its prompt; for case None, under every prompt."""
+    def verdict_on(self, case: str | None, rule: str) -> str:
+        """The verdict on a rule, for case None under every prompt; "" if its rows differ."""
         name = f"{_OF}{rule}" if case is None else f"{case}{_OF}{rule}"
         same = str.endswith if case is None else str.__eq__
-        rows = [row for row in self.cases if same(row.name, name)]
-        return bool(rows) and all(row.verdict == UNINFORMATIVE for row in rows)
+        verdicts = {row.verdict for row in self.cases if same(row.name, name)}
+        return verdicts.pop() if len(verdicts) == 1 else ""
+
+    @property
+    def made_worse(self) -> tuple[BaselineRow, ...]:
+        """The cases or rules that score lower with their prompt than without it."""
+        return tuple(row for row in self.cases if row.verdict == MADE_WORSE)
 
 
 def baseline_beside(run: RunData, series: Series) -> Baseline | None:
@@ -65,59 +85,86 @@ def baseline_beside(run: RunData, series: Series) -> Baseline | None:
         for probe in record["probes"]
         if probe["kind"] == "stability" and probe["round"] == 1
     }
-    every: _Pairs = {EVERY: {}}
-    measures: _Pairs = {}
-    cases: _Pairs = {}
+    every = _Group()
+    measures: dict[str, _Group] = {}
+    cases: dict[str, _Group] = {}
     by_rule = False
     for record in baseline_run.records:
         for probe in record["probes"]:
             by_rule |= bool(probe.get("rule"))
             if (score := prompted.get(_key(record, probe))) is None:
                 continue
-            case = _OF.join(filter(None, (record["agent"]["id"], probe.get("rule"))))
-            groups = (every, EVERY), (measures, probe["measure"]), (cases, case)
-            for pairs, name in groups:
-                scores = pairs.setdefault(name, {}).setdefault(record["conversation"], [])
+            measure = measures.setdefault(probe["measure"], _Group())
+            case = cases.setdefault(_case_of(record, probe), _Group())
+            for group in (every, measure, case):
+                scores = group.pairs.setdefault(record["conversation"], [])
                 scores.append((score, probe["score"]))
     if not measures:
         return None
-    default = baseline_run.manifest.get("default_system_prompt")
-    return Baseline(_rows(every)[0], _rows(measures), _rows(cases), by_rule, default)
+    for row, record in enumerate(series.records):
+        for probe in record["probes"]:
+            if probe["kind"] == "stability" and probe["round"] <= series.rounds:
+                of_probe = (
+                    every,
+                    measures.get(probe.get("measure", "")),
+                    cases.get(_case_of(record, probe)),
+                )
+                for group in filter(None, of_probe):
+                    group.by_round.append((row, probe["round"] - 1, float(probe["score"])))
+    return Baseline(
+        _row(EVERY, every, series),
+        _rows(measures, series),
+        _rows(cases, series),
+        by_rule,
+        baseline_run.manifest.get("default_system_prompt"),
+    )
+
+
+def _case_of(record: Mapping[str, Any], probe: Mapping[str, Any]) -> str:
+    """The case of a probe, with its rule if the case has several."""
+    return _OF.join(filter(None, (record["agent"]["id"], probe.get("rule"))))
 
 
 def _key(record: Mapping[str, Any], probe: Mapping[str, Any]) -> tuple[int, str | None, int]:
     return record["conversation"], probe.get("rule"), probe["probe"]
 
 
-def _rows(pairs: _Pairs) -> tuple[BaselineRow, ...]:
-    rows = [_row(name, by_conversation) for name, by_conversation in pairs.items()]
+def _rows(groups: Mapping[str, _Group], series: Series) -> tuple[BaselineRow, ...]:
+    rows = [_row(name, group, series) for name, group in groups.items()]
     return tuple(sorted(rows, key=lambda row: (row.difference.mean or 0.0, row.name)))
 
 
-def _row(name: str, by_conversation: Mapping[int, list[tuple[float, float]]]) -> BaselineRow:
+def _row(name: str, group: _Group, series: Series) -> BaselineRow:
     """The unit is the conversation: its probes are averaged."""
-    means = np.array([np.mean(scores, axis=0) for _, scores in sorted(by_conversation.items())])
+    means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T
+    by_round = cell_means(group.by_round, (len(series.records), series.rounds))
+    by_round = by_round[~np.isnan(by_round).all(axis=1)]  # the conversations that asked it
+    difference = paired_difference(prompted, unprompted, error=series.error)
+    without = estimate(unprompted, SCORES, error=series.error)
     return BaselineRow(
         name,
         len(means),
-        estimate(prompted),
-        estimate(unprompted),
-        paired_difference(prompted, unprompted),
-        _verdict(prompted, unprompted),
+        estimate(prompted, SCORES, error=series.error),
+        without,
+        difference,
+        _verdict(difference, without, is_never_followed(by_round, series.error)),
     )
 
 
-def _verdict(prompted: np.ndarray, unprompted: np.ndarray) -> str:
-    """The verdict on scores per conversation, [n], with and without the prompt."""
-    # never followed: low even with the prompt, or no conversation kept to it. uninformative: no
-    # higher with the prompt, and either high without it or the same within `_SAME`
-    difference, without = paired_difference(prompted, unprompted), estimate(unprompted)
+def _verdict(difference: Estimate, without: Estimate, never_followed: bool) -> str:
+    """The first verdict that applies, given the scores with the prompt less those without it, and
+    those without it.
+    """
     if too_few(difference):
         return CANNOT_TELL
-    if is_low(estimate(prompted)) or not (prompted >= KEPT).any():
+    sign = tell(difference).sign
+    if sign < 0 and (difference.mean or 0.0) < -_SAME:
+        return MADE_WORSE
+    if never_followed:
         return NEVER_FOLLOWED
-    if tell(difference).sign > 0:
+    if sign > 0:
         return DISCRIMINATES
-    same = within(difference, -_SAME, _SAME, -1, 1) == SUPPORTED
-    return UNINFORMATIVE if same or bounds(without, 0, 1)[0] > _HIGH else CANNOT_TELL
+    same = within(difference, -_SAME, _SAME) == SUPPORTED
+    high = within(without, _HIGH, math.inf) == SUPPORTED
+    return UNINFORMATIVE if same or high else CANNOT_TELL

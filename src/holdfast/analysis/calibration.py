@@ -11,7 +11,14 @@ import numpy as np
 
 from holdfast.analysis.collapse import broken_share
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import NOTHING, Estimate, estimate, paired_difference, row_means
+from holdfast.analysis.statistics import (
+    NOTHING,
+    Estimate,
+    Limits,
+    estimate,
+    paired_difference,
+    row_means,
+)
 from holdfast.analysis.verdicts import CONTRADICTED, within
 from holdfast.errors import RecordsError
 from holdfast.records import RunData, read_run
@@ -63,7 +70,7 @@ class Calibration:
         """Whether the score without a method is not clearly above chance, by its interval."""
         if self.chance is None:
             return False
-        low = estimate(self.none.capability).low
+        low = estimate(self.none.capability, (0.0, 100.0)).low
         return low is None or low <= self.chance
 
     @property
@@ -83,18 +90,22 @@ class Calibration:
 
     def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
         """Points of capability lost against "none", paired by conversation (same questions)."""
-        return paired_difference(self.none.capability[keep], candidate.capability[keep])
+        return paired_difference(
+            self.none.capability[keep], candidate.capability[keep], self.drop_limits
+        )
 
     def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
         """Percentage points of broken replies beyond those of "none", paired by conversation."""
         if candidate.broken is None or self.none.broken is None:
             return NOTHING
-        return paired_difference(100 * candidate.broken[keep], 100 * self.none.broken[keep])
+        return paired_difference(
+            100 * candidate.broken[keep], 100 * self.none.broken[keep], (-100.0, 100.0)
+        )
 
     def wrecks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
         """Whether broken replies clearly increase by more than `MOST_BROKEN` points."""
         more = self.breaks(candidate, keep)
-        return within(more, -math.inf, MOST_BROKEN, -100, 100) == CONTRADICTED
+        return within(more, -math.inf, MOST_BROKEN) == CONTRADICTED
 
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
         """The mean points lost, 0 for "none"; NaN if nothing was asked."""
@@ -117,9 +128,15 @@ class Calibration:
         )
 
     @property
-    def widest(self) -> float:
-        """The most points that one conversation can lose."""
-        return math.inf if self.about["is_text"] else 100.0
+    def drop_limits(self) -> Limits | None:
+        """The points that a conversation beyond those asked may lose or win: those of one of its
+        questions, as each is asked in a fork of its own, so that no conversation loses them all
+        where others lose hardly any. None for a text, whose loss has no limit.
+        """
+        if self.about["is_text"]:
+            return None
+        each = 100.0 * len(self.none.capability) / max(self.questions, 1)
+        return -min(each, 100.0), min(each, 100.0)
 
 
 def half_of(number: int, pairs: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.analysis import verdicts
 from holdfast.analysis.calibration import Calibration, Candidate
-from holdfast.analysis.statistics import Estimate, bounds_of, estimate, resampled_means
+from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, resampled_means
 from holdfast.common import ranges
 from holdfast.errors import UsageError
 
@@ -120,7 +120,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         method=best.method,
         budget=budget,
         stability_none=none.mean_stability(there),
-        stability=estimate(best.stability[there]),
+        stability=estimate(best.stability[there], SCORES),
         gain=calibration.gain(best, there),
         drop=calibration.drop(best, there),
         none_fits=bool(others) and not within_budget,
@@ -196,17 +196,13 @@ def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: 
         return f"its gain is not certain ({verdict.why})" if verdict.why else "it is less stable"
     if calibration.wrecks(candidate, keep):
         return "it breaks replies"
-    cost = verdicts.within(drop, -math.inf, budget, -calibration.widest, calibration.widest)
+    cost = verdicts.within(drop, -math.inf, budget)
     if cost == verdicts.SUPPORTED:
         return ""
     if cost == verdicts.CONTRADICTED:
         return "it costs more than the budget"
-    most = verdicts.bounds(drop, -calibration.widest, calibration.widest)[1]
-    return (
-        f"it may cost up to {most:.1f} points"
-        if math.isfinite(most)
-        else "its cost has no upper bound"
-    )
+    assert drop.high is not None  # there are enough conversations
+    return f"it may cost up to {drop.high:.1f} points"
 
 
 def ahead_at_cost(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 
 LOST = 0.1  # the largest share of canaries that may be known if the prompt is cut off
 SURE = 6  # conversations that all agree: by chance, in either direction, 3 times in 100
@@ -64,8 +64,8 @@ def truncation_of(series: Series) -> Truncation | None:
         len(series.records),
         cut_from,
         limit,
-        estimate(values[:, 0]),
-        estimate(values[:, 1]),
+        estimate(values[:, 0], SCORES),
+        estimate(values[:, 1], SCORES),
         int((values[:, 1] < values[:, 0]).sum()),
         int((values[:, 1] > values[:, 0]).sum()),
     )
@@ -108,12 +108,18 @@ def survivals_of(series: Series) -> list[RuleSurvival]:
     rows = []
     for name, pairs in scores.items():
         both = [
-            (np.mean(before), np.mean(after))
-            for before, after in pairs.values()
-            if before and after
+            (np.mean(earlier), np.mean(later))
+            for earlier, later in pairs.values()
+            if earlier and later
         ]
         if both:
-            values = np.array(both)
-            change = values[:, 1] - values[:, 0]
-            rows.append(RuleSurvival(name, *map(estimate, (values[:, 0], values[:, 1], change))))
+            before, after = np.array(both).T
+            rows.append(
+                RuleSurvival(
+                    name,
+                    estimate(before, SCORES, error=series.error),
+                    estimate(after, SCORES, error=series.error),
+                    paired_difference(after, before, error=series.error),
+                )
+            )
     return sorted(rows, key=lambda row: (bool(row.name), row.after.mean or 0.0, row.name))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.statistics import bounds_of, estimate, paired_difference
+from holdfast.analysis.statistics import SCORES, bounds_of, estimate, paired_difference
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import UsageError
 
@@ -102,14 +102,17 @@ def _measured(
     real = np.array([_changes(dialog, rounds, level) for dialog in whole])
     uniform = np.array([_changes(dialog, rounds, uniform_level) for dialog in whole])
     mass = [
-        estimate(np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog]))
+        estimate(
+            np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog]),
+            SCORES,
+        )
         for number in range(1, rounds + 1)
     ]
     changes = {
         what: {
-            "real": asdict(estimate(real[:, column])),
-            "uniform": asdict(estimate(uniform[:, column])),
-            "difference": asdict(paired_difference(real[:, column], uniform[:, column])),
+            "real": asdict(estimate(real[:, column], None)),
+            "uniform": asdict(estimate(uniform[:, column], None)),
+            "difference": asdict(paired_difference(real[:, column], uniform[:, column], None)),
         }
         for column, what in enumerate(Changes._fields)
     }

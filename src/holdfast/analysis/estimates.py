@@ -1,6 +1,7 @@
 """The table of a drift run, the source for the terminal, page, figures and summary.json."""
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
-from holdfast.analysis.verdicts import MIN_SAMPLES, bounds, tell, too_few
+from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, tell, within
 
 KEPT = 0.5  # the lowest score of a reply that keeps a rule
 LOW = 0.2  # a rule that certainly scores less counts as never followed
@@ -40,24 +41,29 @@ class EstimateRow:
 
     @functools.cached_property
     def points(self) -> list[statistics.Estimate]:
-        return statistics.estimate_columns(self.values[self.members])
+        return statistics.estimate_columns(
+            self.values[self.members], statistics.SCORES, self.series.error
+        )
 
     @property
     def drawn(self) -> list[statistics.Estimate]:
         """The points; without intervals if there are fewer than `LEAST_DRAWN` conversations."""
         if self.n >= LEAST_DRAWN:
             return self.points
-        return [replace(point, low=None, high=None) for point in self.points]
+        return [replace(point, low=None, high=None, decisive=None) for point in self.points]
 
     @functools.cached_property
     def mean(self) -> statistics.Estimate:
         """The mean over all rounds (the overall stability of Li et al. 2024, section 6.3)."""
-        return statistics.estimate(statistics.row_means(self.values[self.members]))
+        means = statistics.row_means(self.values[self.members])
+        return statistics.estimate(means, statistics.SCORES, error=self.series.error)
 
     @functools.cached_property
     def change(self) -> statistics.Estimate:
         """The paired change from the first round to the last."""
-        return statistics.change(self.values[self.members], prompts=self.prompts)
+        return statistics.change(
+            self.values[self.members], prompts=self.prompts, error=self.series.error
+        )
 
     @functools.cached_property
     def lower_in(self) -> tuple[int, ...]:
@@ -76,8 +82,10 @@ class EstimateRow:
 
     @functools.cached_property
     def _changes(self) -> list[statistics.Estimate]:
-        values = self.values[self.members]
-        return [statistics.change(values, 0, last) for last in range(self.series.rounds)]
+        values, error = self.values[self.members], self.series.error
+        return [
+            statistics.change(values, 0, last, error=error) for last in range(self.series.rounds)
+        ]
 
     @functools.cached_property
     def broken(self) -> list[int]:
@@ -97,8 +105,8 @@ class EstimateRow:
 
     @property
     def never_followed(self) -> bool:
-        """Whether no conversation ever kept the rule, or it is certainly low in every round."""
-        return self.n >= MIN_SAMPLES and (not self.kept_once or all(map(is_low, self.points)))
+        """Whether the rule is never followed, as `is_never_followed` defines it."""
+        return is_never_followed(self.values[self.members], self.series.error)
 
     @property
     def judge(self) -> str:
@@ -216,9 +224,20 @@ def first_broken(values: np.ndarray) -> list[int]:
     return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
 
 
+def is_never_followed(values: np.ndarray, error: float) -> bool:
+    """Whether no conversation ever kept a rule, or it is certainly low in every round; values are
+    its scores, [conversation, round].
+    """
+    if len(values) < MIN_SAMPLES:
+        return False
+    if not (values >= KEPT).any():  # NaN compares as False
+        return True
+    return all(map(is_low, statistics.estimate_columns(values, statistics.SCORES, error)))
+
+
 def is_low(score: statistics.Estimate) -> bool:
-    """Whether the whole 95% interval, exact if all values are alike, is below `LOW`."""
-    return not too_few(score) and bounds(score, 0, 1)[1] < LOW
+    """Whether the whole interval is below `LOW`."""
+    return within(score, -math.inf, LOW) == SUPPORTED
 
 
 # --- Differences
@@ -262,11 +281,17 @@ def compare(row: EstimateRow, against: EstimateRow) -> Difference | None:
     ours, theirs = row.values[left, :last], against.values[right, :last]
     missing = np.isnan(ours) | np.isnan(theirs)
     ours, theirs = np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
-    of = None if row.rule else prompts
-    at_last = statistics.paired_difference(ours[:, -1], theirs[:, -1], of)
-    over_all = statistics.paired_difference(
-        statistics.row_means(ours), statistics.row_means(theirs), of
-    )
+
+    def differ(ours: np.ndarray, theirs: np.ndarray) -> statistics.Estimate:
+        return statistics.paired_difference(
+            ours,
+            theirs,
+            prompts=None if row.rule else prompts,
+            error=min(row.series.error, against.series.error),
+        )
+
+    at_last = differ(ours[:, -1], theirs[:, -1])
+    over_all = differ(statistics.row_means(ours), statistics.row_means(theirs))
     return Difference(row, against, len(shared), at_last, over_all)
 
 
@@ -342,8 +367,8 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
         for count in (all, sum, len)
     )
     return {
-        "prompt": statistics.estimate_columns(complete),
-        "instruction": _shares(followed, given),
+        "prompt": statistics.estimate_columns(complete, statistics.SCORES),
+        "instruction": statistics.share(followed, given),
     }
 
 
@@ -362,19 +387,3 @@ def _replies(record: dict[str, Any]) -> list[tuple[int, list[bool]]] | None:
 
 def _of_agent(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [probe for probe in probes if probe["kind"] == "stability"]
-
-
-def _shares(followed: np.ndarray, given: np.ndarray) -> list[statistics.Estimate]:
-    """The share of given instructions that were followed, by round; both [conversation, round]."""
-    resampled = statistics.resampled_means(followed) / statistics.resampled_means(given)
-    shares = []
-    for column in range(given.shape[1]):
-        there = ~np.isnan(given[:, column])
-        count = int(there.sum())
-        if not count:
-            shares.append(statistics.NOTHING)
-            continue
-        share = float(followed[there, column].sum() / given[there, column].sum())
-        low, high = statistics.bounds_of(resampled[:, column]) if count > 1 else (None, None)
-        shares.append(statistics.Estimate(count, share, None, low, high))
-    return shares

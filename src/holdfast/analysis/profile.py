@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.statistics import Estimate, estimate_columns
+from holdfast.analysis.statistics import DIFFERENCES, Estimate, estimate_columns
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, UsageError
@@ -111,7 +111,7 @@ def _gains_of(records: Sequence[Mapping[str, Any]]) -> Gains:
     names = sorted({name for record in records for name in record["scores"]} - {UNSTEERED})
     steered = [[record["scores"].get(name, np.nan) for name in names] for record in records]
     unsteered = [record["scores"][UNSTEERED] for record in records]
-    gains = estimate_columns(np.array(steered) - np.array(unsteered)[:, None])
+    gains = estimate_columns(np.array(steered) - np.array(unsteered)[:, None], DIFFERENCES)
     return dict(zip(map(_head_named, names), gains, strict=True))
 
 

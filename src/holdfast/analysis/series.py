@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError
 from holdfast.records import RunData
+from holdfast.records.manifest import EARLIER_SIZES
 
 KINDS = ("stability", "adoption")  # what probes score
 MEASURED = (*KINDS, "mass")  # what may be measured in a round
@@ -31,6 +33,12 @@ class Series:
     conversations: np.ndarray  # [n] their numbers
     matrices: Mapping[str, np.ndarray]  # by measure, [n, rounds], NaN where not measured
     short: str = ""  # the method without its parameters, if no other of the run has that name
+    look: int = 1  # how often verdicts on this run can have been read, this time included
+
+    @property
+    def error(self) -> float:
+        """The probability with which a verdict on this series may be wrong."""
+        return error_at(self.look)
 
     @property
     def label(self) -> str:
@@ -158,7 +166,15 @@ def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
     kinds = [other.partition(":")[0] for other in _methods(run)]
     kind = method.partition(":")[0]
     short = kind if kinds.count(kind) == 1 else ""
-    return Series(label, method, tuple(records), numbers, matrices, short)
+    return Series(label, method, tuple(records), numbers, matrices, short, look_of(run))
+
+
+def look_of(run: RunData) -> int:
+    """How often verdicts on a run can have been read: once, and once before each time that it got
+    more conversations, if it already had enough for a verdict.
+    """
+    sizes: list[int] = run.manifest.get(EARLIER_SIZES, [])
+    return 1 + sum(size >= MIN_SAMPLES for size in sizes)
 
 
 def _masses(records: Sequence[dict[str, Any]], rounds: int) -> np.ndarray:

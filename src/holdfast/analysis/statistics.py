@@ -1,12 +1,26 @@
 """Means and their uncertainty. The unit is the conversation: rounds and probes of one conversation
 are not independent. Matrices are [conversation, round], with NaN where a round was not measured.
+
+One function, `_resampled`, is behind every interval. It is a Bayesian bootstrap (Rubin 1981) that
+adds one unseen conversation: for the lower end it scored as low as a score can be, for the upper
+end as high. This is the interval of Gaffke 2005 (see Learned-Miller and Thomas 2019, "A new
+confidence interval for the mean of a bounded random variable"). For scores of 0 and 1 it equals the
+exact interval of Clopper and Pearson, so it has a width even if all values are alike; with many
+conversations it is the usual one. A plain bootstrap is too narrow where few conversations matter
+much, as it knows only the losses that it has seen: `benchmarks/verdicts.py` compares the two.
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+
+Limits = tuple[float, float]
+SCORES: Limits = (0.0, 1.0)
+DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
+ERROR = 0.05  # of the intervals that are shown
 
 RESAMPLES = 10_000
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
@@ -15,7 +29,8 @@ _CELLS = 2_000_000  # resampling weights per block
 _NOISE = 1e-9  # how much the order of summation may change a score
 
 
-def _excludes_zero(low: float | None, high: float | None) -> bool:
+def excludes_zero(low: float | None, high: float | None) -> bool:
+    """Whether an interval exists and does not include 0."""
     return low is not None and high is not None and (low > _NOISE or high < -_NOISE)
 
 
@@ -29,19 +44,22 @@ class OtherPrompts:
 
     @property
     def excludes_zero(self) -> bool:
-        return _excludes_zero(self.low, self.high)
+        return excludes_zero(self.low, self.high)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over conversations.
+    """A mean over conversations, with its uncertainty.
 
-    sd is the standard deviation between conversations (n - 1 in the denominator), the error bar of
-    Li et al. 2024, Figure 3; low and high bound the 95% percentile bootstrap interval of the mean.
-    All three are None for fewer than two conversations, and so is the mean for none. moved is how
-    many of the values are not 0; None if the estimate is not a mean of values. other_prompts is the
-    interval for prompts that the run did not draw; None if it drew too few to say.
-    `analysis.verdicts` decides what may be said of an estimate.
+    Args:
+        n: the number of conversations.
+        mean: None if nothing was measured.
+        sd: the standard deviation between conversations (n - 1 in the denominator), the error bar
+            of Li et al. 2024, Figure 3; None for fewer than two conversations.
+        low, high: the 95% interval of the mean; None for fewer than two conversations.
+        decisive: the interval that verdicts go by, where they need one wider than 95%, because the
+            run has been extended and read before; None if that is [low, high].
+        other_prompts: the interval for prompts that the run did not draw; None if it drew too few.
     """
 
     n: int
@@ -49,38 +67,60 @@ class Estimate:
     sd: float | None
     low: float | None
     high: float | None
-    moved: int | None = None
+    decisive: tuple[float, float] | None = None
     other_prompts: OtherPrompts | None = None
 
     @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval exists and does not include 0."""
-        return _excludes_zero(self.low, self.high)
+    def interval(self) -> tuple[float, float] | None:
+        """The 95% interval."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
-    def alike(self) -> bool:
-        """Whether all values are the same, so that the bootstrap's interval has no width."""
-        return self.low is not None and self.high is not None and self.high - self.low < _NOISE
+    def deciding(self) -> tuple[float, float] | None:
+        """The interval that verdicts go by; None if there is none."""
+        return self.interval if self.decisive is None else self.decisive
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the 95% interval exists and does not include 0."""
+        return excludes_zero(self.low, self.high)
+
+
+def estimate_of(value: Mapping[str, Any]) -> Estimate:
+    """The estimate in a JSON object with n, mean (or r, of a correlation), low and high."""
+    mean = value["mean"] if "mean" in value else value["r"]
+    return Estimate(value["n"], mean, value.get("sd"), value["low"], value["high"])
 
 
 NOTHING = Estimate(0, None, None, None, None)  # for what was not measured
 
 
-def estimate_columns(values: np.ndarray) -> list[Estimate]:
+def estimate_columns(
+    values: np.ndarray, limits: Limits | None, error: float = ERROR
+) -> list[Estimate]:
     """One estimate per column of [conversation, column], each over the conversations that have a
     value there.
 
     All columns see the same resampled conversations, as rounds of one conversation belong together.
+
+    Args:
+        limits: the lowest and the highest value that a conversation can have; None if there are
+            none, and the interval is then a plain Bayesian bootstrap.
+        error: the probability, of at most 0.05, with which a verdict on one column may be wrong.
     """
     values = np.ascontiguousarray(values, dtype=float)
-    return list(_estimates(values.tobytes(), values.shape))
+    return list(_estimates(values.tobytes(), values.shape, limits, error))
 
 
 @functools.lru_cache(maxsize=256)
-def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
+def _estimates(
+    data: bytes, shape: tuple[int, int], limits: Limits | None, error: float
+) -> tuple[Estimate, ...]:
     """Cached, as page and figures ask for the same ones several times."""
     values = np.frombuffer(data, dtype=float).reshape(shape)
-    bounds = _bootstrap(values) if len(values) > 1 else np.full((shape[1], 2), np.nan)
+    measured = ~np.isnan(values)
+    errors = (ERROR,) if error == ERROR else (ERROR, error)
+    bounds = _bounds(np.where(measured, values, 0.0), measured.astype(float), limits, errors)
     return tuple(
         _estimate(column[~np.isnan(column)], ends)
         for column, ends in zip(values.T, bounds, strict=True)
@@ -88,51 +128,114 @@ def _estimates(data: bytes, shape: tuple[int, int]) -> tuple[Estimate, ...]:
 
 
 def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
+    """The estimate of values, [n], whose bounds are [error, low and high]."""
     if not len(values):
         return NOTHING
-    mean, moved = float(values.mean()), int((abs(values) > _NOISE).sum())
+    mean = float(values.mean())
     if len(values) == 1:
-        return Estimate(1, mean, None, None, None, moved)
-    low, high = (float(end) for end in bounds)
-    return Estimate(len(values), mean, float(values.std(ddof=1)), low, high, moved)
+        return Estimate(1, mean, None, None, None)
+    (low, high), *others = ((float(low), float(high)) for low, high in bounds)
+    decisive = others[0] if others else None
+    return Estimate(len(values), mean, float(values.std(ddof=1)), low, high, decisive)
 
 
-def estimate(values: np.ndarray, prompts: Sequence[str] | None = None) -> Estimate:
+def estimate(
+    values: np.ndarray,
+    limits: Limits | None,
+    prompts: Sequence[str] | None = None,
+    error: float = ERROR,
+) -> Estimate:
     """The estimate of one value per conversation, [n], NaN where not measured; given the prompt of
-    each conversation, it includes the interval for other prompts.
+    each conversation, it includes the interval for other prompts. `limits` and `error` are those of
+    `estimate_columns`.
     """
     values = np.asarray(values, dtype=float)
-    summary = estimate_columns(values[:, None])[0]
+    summary = estimate_columns(values[:, None], limits, error)[0]
     if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:
         return summary
-    return replace(summary, other_prompts=over_prompts(values, np.asarray(prompts)))
+    return replace(summary, other_prompts=over_prompts(values, limits, np.asarray(prompts)))
 
 
-def over_prompts(values: np.ndarray, prompts: np.ndarray) -> OtherPrompts:
+def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray) -> OtherPrompts:
     """The interval from resampling prompts, [n], each with all of its conversations (the cluster
     bootstrap); values are [n], NaN where not measured.
     """
     measured = ~np.isnan(values)
     drawn, owner = np.unique(prompts[measured], return_inverse=True)
-    count = len(drawn)
-    sums = np.bincount(owner, weights=values[measured], minlength=count)
-    sizes = np.bincount(owner, minlength=count)
-    means = [(weights @ sums) / (weights @ sizes) for weights in _weights(count)]
-    return OtherPrompts(count, *bounds_of(np.concatenate(means)))
+    sums = np.bincount(owner, weights=values[measured], minlength=len(drawn))
+    sizes = np.bincount(owner, minlength=len(drawn)).astype(float)
+    low, high = _bounds(sums[:, None], sizes[:, None], limits, (ERROR,))[0, 0]
+    return OtherPrompts(len(drawn), float(low), float(high))
 
 
 def change(
-    values: np.ndarray, first: int = 0, last: int = -1, prompts: Sequence[str] | None = None
+    values: np.ndarray,
+    first: int = 0,
+    last: int = -1,
+    prompts: Sequence[str] | None = None,
+    error: float = ERROR,
 ) -> Estimate:
-    """The paired change of [conversation, round] from one round to another."""
-    return estimate(values[:, last] - values[:, first], prompts)
+    """The paired change of scores, [conversation, round], from one round to another."""
+    return estimate(values[:, last] - values[:, first], DIFFERENCES, prompts, error)
 
 
 def paired_difference(
-    values: np.ndarray, baseline: np.ndarray, prompts: Sequence[str] | None = None
+    values: np.ndarray,
+    baseline: np.ndarray,
+    limits: Limits | None = DIFFERENCES,
+    prompts: Sequence[str] | None = None,
+    error: float = ERROR,
 ) -> Estimate:
-    """The mean of values - baseline, both in the same order of conversations."""
-    return estimate(np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float), prompts)
+    """The mean of values - baseline, both in the same order of conversations; `limits` are those
+    of the difference.
+    """
+    differences = np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float)
+    return estimate(differences, limits, prompts, error)
+
+
+def unpaired_difference(
+    values: np.ndarray, baseline: np.ndarray, limits: Limits = SCORES, error: float = ERROR
+) -> Estimate:
+    """The mean of values minus that of other conversations, both [n] and within `limits`.
+
+    n is the smaller number of conversations, and sd the standard error of the difference.
+    """
+    samples = [np.asarray(sample, dtype=float)[:, None] for sample in (values, baseline)]
+    count, mean = min(map(len, samples)), float(samples[0].mean() - samples[1].mean())
+    if count < 2:
+        return Estimate(count, mean, None, None, None)
+    low, high = _resampled(samples[0], np.ones_like(samples[0]), limits)
+    # both are resampled in the same order; permuting one keeps the resamples from being paired
+    order = np.random.default_rng(SEED).permutation(len(low))
+    other_low, other_high = (
+        ends[order] for ends in _resampled(samples[1], np.ones_like(samples[1]), limits)
+    )
+    least, most = (low - other_high)[:, 0], (high - other_low)[:, 0]
+
+    def interval(error: float) -> tuple[float, float]:
+        ends = np.percentile(least, 50 * error), np.percentile(most, 100 - 50 * error)
+        return float(ends[0]), float(ends[1])
+
+    decisive = None if error == ERROR else interval(error)
+    return Estimate(count, mean, float((low - other_low).std()), *interval(ERROR), decisive)
+
+
+def share(followed: np.ndarray, given: np.ndarray) -> list[Estimate]:
+    """The share of all that was given that was followed, by column of [conversation, column]; NaN
+    where nothing was. It has no standard deviation, as conversations differ in what they are given.
+    """
+    measured = ~np.isnan(given)
+    sums, sizes = np.where(measured, followed, 0.0), np.where(measured, given, 0.0)
+    shares = []
+    for column, bounds in enumerate(_bounds(sums, sizes, SCORES, (ERROR,))):
+        count = int(measured[:, column].sum())
+        if not count:
+            shares.append(NOTHING)
+            continue
+        mean = float(sums[:, column].sum() / sizes[:, column].sum())
+        low, high = (float(end) for end in bounds[0]) if count > 1 else (None, None)
+        shares.append(Estimate(count, mean, None, low, high))
+    return shares
 
 
 def row_means(values: np.ndarray) -> np.ndarray:
@@ -155,13 +258,16 @@ def cell_means(scores: Iterable[tuple[int, int, float]], shape: tuple[int, int])
 
 
 def resampled_means(values: np.ndarray) -> np.ndarray:
-    """Column means of [conversation, column] in every resample, [resample, column]."""
+    """Column means of [conversation, column] in every resample, [resample, column], for statistics
+    that are no mean and so have no interval of their own.
+    """
     present = ~np.isnan(values)
     filled = np.where(present, values, 0.0)
     means = []
     for weights in _weights(len(values)):
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append((weights @ filled) / (weights @ present.astype(float)))
+            seen = weights[:, :-1]
+            means.append((seen @ filled) / (seen @ present.astype(float)))
     return np.concatenate(means)
 
 
@@ -171,22 +277,63 @@ def bounds_of(resampled: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _bootstrap(values: np.ndarray) -> np.ndarray:
-    """The 2.5 and 97.5 percentiles of the resampled column means, [column, low and high]."""
-    stacked = resampled_means(values)
-    bounds = np.full((values.shape[1], 2), np.nan)
-    measured = ~np.isnan(values).all(axis=0)
-    if measured.any():
-        bounds[measured] = np.nanpercentile(stacked[:, measured], [2.5, 97.5], axis=0).T
+def _bounds(
+    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, errors: Sequence[float]
+) -> np.ndarray:
+    """The ends of the interval of every column's mean, [column, error, low and high].
+
+    The arguments are those of `_resampled`; a column with fewer than two units has no interval.
+    """
+    bounds = np.full((sums.shape[1], len(errors), 2), np.nan)
+    enough = (sizes > 0).sum(axis=0) > 1
+    if enough.any():
+        low, high = _resampled(sums[:, enough], sizes[:, enough], limits)
+        below = np.percentile(low, [50 * error for error in errors], axis=0)
+        above = np.percentile(high, [100 - 50 * error for error in errors], axis=0)
+        bounds[enough] = np.stack([below, above], axis=-1).swapaxes(0, 1)
     return bounds
 
 
+def _resampled(
+    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every column's mean in each resample, [resample, column], if the unseen unit has the lowest
+    value, and if it has the highest.
+
+    Args:
+        sums, sizes: [unit, column]; the mean of a column is its sums over its sizes. A unit of size
+            0 was not measured.
+        limits: the lowest and the highest value; values beyond them widen them. None: there is no
+            unseen unit.
+    """
+    present = sizes > 0
+    values = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=present)
+    unseen = sizes.sum(axis=0) / present.sum(axis=0)  # as large as those seen are on average
+    lowest, highest = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    if limits is None:
+        unseen = np.zeros(len(unseen))
+    else:
+        lowest, highest = np.minimum(lowest, limits[0]), np.maximum(highest, limits[1])
+    low, high = [], []
+    for weights in _weights(len(sums)):
+        seen, extra = weights[:, :-1], weights[:, -1:] * unseen
+        total, size = seen @ sums, seen @ sizes + extra
+        low.append((total + extra * lowest) / size)
+        high.append((total + extra * highest) / size)
+    return np.concatenate(low), np.concatenate(high)
+
+
 @functools.lru_cache(maxsize=4)
-def _weights(n: int) -> tuple[np.ndarray, ...]:
-    """How often each conversation occurs in each resample, in blocks of [resample, n]."""
-    generator = np.random.default_rng([SEED, n])
-    block = max(1, _CELLS // n)
-    sizes = [min(block, RESAMPLES - start) for start in range(0, RESAMPLES, block)]
-    return tuple(
-        generator.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float32) for size in sizes
-    )
+def _weights(units: int) -> tuple[np.ndarray, ...]:
+    """The weight of each unit, and of one that was not seen, in each resample: blocks of
+    [resample, unit + 1]. Exponential weights over their sum are uniform over all weightings.
+    """
+    return tuple(_blocks(units + 1))
+
+
+def _blocks(columns: int) -> Iterator[np.ndarray]:
+    generator = np.random.default_rng([SEED, columns])
+    block = max(1, _CELLS // columns)
+    for start in range(0, RESAMPLES, block):
+        size = min(block, RESAMPLES - start), columns
+        yield generator.standard_exponential(size, dtype=np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.analysis.calibration import FOLDERS, Calibration
 from holdfast.analysis.choice import Pick, front
-from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.summary import judged, spread, write_results, write_summary
 from holdfast.common.files import write_whole
 from holdfast.records import read_run
@@ -24,14 +24,18 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
         {
             "method": candidate.method,
             "front": star,
-            "stability": spread(estimate(candidate.stability)),
+            "stability": spread(estimate(candidate.stability, SCORES)),
             "gain": judged(calibration.gain(candidate)),
-            "capability": spread(estimate(candidate.capability)),
+            "capability": spread(estimate(candidate.capability, None)),
             "chance": calibration.chance,
             "points_lost": judged(calibration.drop(candidate)),
-            "broken": None if candidate.broken is None else spread(estimate(candidate.broken)),
+            "broken": None
+            if candidate.broken is None
+            else spread(estimate(candidate.broken, SCORES)),
             "broken_more": judged(calibration.breaks(candidate)),
-            "reply_nats": None if candidate.nats is None else spread(estimate(candidate.nats)),
+            "reply_nats": None
+            if candidate.nats is None
+            else spread(estimate(candidate.nats, None)),
             "tokens_forwarded": candidate.tokens,
         }
         for candidate, star in zip(calibration.candidates, front(calibration), strict=True)

@@ -269,7 +269,7 @@ def _capability(run: RunData) -> list[dict[str, Any]]:
     for method in run.manifest["identity"]["methods"]:
         if scores := by_method.get(method):
             in_order = np.array([scores[conversation] for conversation in sorted(scores)])
-            rows.append({"method": method, "score": spread(estimate(in_order))})
+            rows.append({"method": method, "score": spread(estimate(in_order, None))})
     return rows
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.statistics import Estimate, estimate, paired_difference
+from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import RecordsError
 from holdfast.records import RunData
 
@@ -43,7 +43,7 @@ class Result:
         return is_low and 2 * self.short <= self.replies
 
     def estimates(self) -> dict[str, Estimate]:
-        return {name: estimate(values) for name, values in self.scores.items()}
+        return {name: estimate(values, SCORES) for name, values in self.scores.items()}
 
     def less(self, other: Result) -> dict[str, Estimate]:
         """Per metric, this result minus `other`, paired on the samples of both."""
@@ -114,7 +114,7 @@ def averages(results: Sequence[Result]) -> list[Average]:
         difference = None
         if zero is not None and variant != ZERO_SHOT:
             difference = _difference(numbers, values, *zero)
-        rows.append(Average(variant, estimate(values), difference, True))
+        rows.append(Average(variant, estimate(values, SCORES), difference, True))
     return rows
 
 

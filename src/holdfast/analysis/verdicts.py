@@ -1,23 +1,33 @@
 """The single rule for what may be said of a number: every verdict, headline and recommendation
 passes through here, and docs/verdicts.md gives the reasons.
 
-An estimate is reported as above or below 0 only if it rests on at least `MIN_SAMPLES`
-conversations, its 95% interval lies on one side of 0, and at least `LEAST_MOVED` conversations
-differ from 0. Below 20 conversations the percentile bootstrap is too narrow; if fewer than 6
-differ, they all go the same way by chance in more than 1 of 20 cases. If all values are alike, the
-bootstrap has no width, which is its limit and not certainty: the exact bound is used (`bounds`).
+An estimate is reported as above or below 0 only if it rests on at least `MIN_SAMPLES` conversations
+and the interval that decides lies on one side of 0. That is the 95% interval unless the run may be
+read again: a run whose verdict is uncertain can be extended, and looking until something is certain
+would be wrong far more often than once. `error_at` shares the 5% out among these looks.
 """
 
 from dataclasses import dataclass
 
-from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.statistics import ERROR, Estimate, excludes_zero
 
 MIN_SAMPLES = 20
-LEAST_MOVED = 6
+_FIRST_LOOK = 0.8  # its share of the error; every later look gets half of what is left
 CANNOT_TELL = "cannot tell"
 INCLUDES_ZERO = "its interval includes 0"
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 NOT_JUDGED = "not judged"  # nothing was measured, or the model scores 0 however it is asked
+
+
+def error_at(look: int) -> float:
+    """The probability that a verdict at this look, from 1, may be wrong; all looks sum to 5%.
+
+    The bound of Bonferroni, which needs no assumption on how far apart the looks are. The first
+    look gets most, as most runs are read once: 4%, then 0.5%, 0.25%, ...
+    """
+    if look == 1:
+        return _FIRST_LOOK * ERROR
+    return (1 - _FIRST_LOOK) * ERROR * 0.5 ** (look - 1)
 
 
 @dataclass(frozen=True)
@@ -38,15 +48,23 @@ def tell(value: Estimate) -> Verdict:
         return Verdict(0, "nothing was measured")
     if few := too_few(value):
         return Verdict(0, few)
-    if value.low is None or value.high is None:
+    if value.deciding is None:
         return Verdict(0, "it has no interval")
-    if value.alike and abs(value.mean) < 1e-9:
+    if value.sd is not None and max(value.sd, abs(value.mean)) < 1e-9:
         return Verdict(0, f"none of {value.n} differ")
-    if not value.excludes_zero:
-        return Verdict(0, INCLUDES_ZERO)
-    if value.moved is not None and value.moved < LEAST_MOVED:
-        return Verdict(0, f"only {value.moved} of {value.n} differ, fewer than {LEAST_MOVED}")
+    if not excludes_zero(*value.deciding):
+        return Verdict(0, _too_near(value) if value.excludes_zero else INCLUDES_ZERO)
     return Verdict(1 if value.mean > 0 else -1)
+
+
+def _too_near(value: Estimate) -> str:
+    """The reason if the 95% interval excludes 0, and the wider one that decides does not."""
+    assert value.deciding is not None
+    low, high = value.deciding
+    return (
+        "a run that may be extended and read again needs a wider interval,"
+        f" [{low:+.3f}, {high:+.3f}], and that includes 0"
+    )
 
 
 def too_few(value: Estimate) -> str:
@@ -69,26 +87,13 @@ def all_of(*verdicts: str) -> str:
     return UNDECIDED if UNDECIDED in verdicts else SUPPORTED
 
 
-def within(value: Estimate, low: float, high: float, least: float, most: float) -> str:
-    """Whether the estimate, of values from `least` to `most`, supports or contradicts that it lies
-    from `low` to `high`: its whole interval must lie between them, or beyond one of them.
+def within(value: Estimate, low: float, high: float) -> str:
+    """Whether the estimate supports or contradicts that it lies from `low` to `high`: the whole
+    interval that decides must lie between them, or beyond one of them.
     """
-    if too_few(value) or value.low is None or value.high is None:
+    if too_few(value) or value.deciding is None:
         return UNDECIDED
-    lower, upper = bounds(value, least, most)
+    lower, upper = value.deciding
     if low <= lower and upper <= high:
         return SUPPORTED
     return CONTRADICTED if upper < low or lower > high else UNDECIDED
-
-
-def bounds(value: Estimate, least: float, most: float) -> tuple[float, float]:
-    """The 95% interval; if all n values are alike, the exact one.
-
-    Values that were never seen may still have a share of up to 1 - 0.025 ** (1 / n), the bound of
-    Clopper and Pearson for 0 of n, and may be as low as `least` or as high as `most`.
-    """
-    assert value.mean is not None and value.low is not None and value.high is not None
-    if not value.alike:
-        return value.low, value.high
-    unseen = 1 - 0.025 ** (1 / value.n)
-    return value.mean + unseen * (least - value.mean), value.mean + unseen * (most - value.mean)

@@ -13,6 +13,7 @@ from holdfast.records.lines import FIELD, without_checksum
 
 MANIFEST = "manifest.json"
 EXTENDED_BY = "extended_by"  # the command that last made the run larger
+EARLIER_SIZES = "earlier_sizes"  # the conversations it had each time before it got more
 _ABSENT = object()
 
 SCHEMA = "schema"

@@ -24,6 +24,7 @@ from holdfast.records.lock import LOCK, take_lock
 from holdfast.records.manifest import (
     ALIKE,
     CURRENT,
+    EARLIER_SIZES,
     EXTENDED_BY,
     MANIFEST,
     OLD_LINES,
@@ -256,6 +257,8 @@ def _start_or_resume(
             both = joined(folder, manifest, identity, compatibility, about)
             if both != manifest["identity"] and about.get("argv"):
                 manifest[EXTENDED_BY] = about["argv"]
+            if earlier := _earlier_sizes(manifest, both):
+                manifest[EARLIER_SIZES] = earlier
             manifest |= {
                 "identity": both,
                 "resumed": [*manifest.get("resumed", []), about],
@@ -264,6 +267,17 @@ def _start_or_resume(
             }
     write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
     return manifest
+
+
+def _earlier_sizes(manifest: Mapping[str, Any], extended: Mapping[str, Any]) -> list[int]:
+    """How many conversations the run had each time before it got more; verdicts on it could be
+    read that often (`analysis.verdicts.error_at`).
+    """
+    sizes = [
+        side.get("settings", {}).get("conversations") for side in (manifest["identity"], extended)
+    ]
+    earlier = list(manifest.get(EARLIER_SIZES, []))
+    return [*earlier, sizes[0]] if sizes[0] != sizes[1] else earlier
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -10,7 +10,7 @@ from holdfast.analysis.calibration import FOLDERS, MOST_BROKEN, Calibration, Can
 from holdfast.analysis.choice import Pick, front, times_needed
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
-from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData, read_run
 from holdfast.report.page import Table, pictures, render_study
@@ -80,7 +80,9 @@ def chance_line(calibration: Calibration) -> str:
     """Why points lost mean nothing if the model only guesses; "" otherwise."""
     if not calibration.at_chance:
         return ""
-    score = with_interval(estimate(calibration.none.capability), lambda points: f"{points:.1f}")
+    score = with_interval(
+        estimate(calibration.none.capability, None), lambda points: f"{points:.1f}"
+    )
     return (
         f"{calibration.about['capability']} is at chance: the model without a method scores {score}"
         f"%, and guessing {calibration.chance:.1f}%, so there is no capability to lose; give"
@@ -257,10 +259,12 @@ def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
             (
                 candidate.method,
                 "*" if star else "",
-                with_interval(estimate(candidate.stability), lambda number: f"{number:.3f}"),
+                with_interval(
+                    estimate(candidate.stability, SCORES), lambda number: f"{number:.3f}"
+                ),
                 against,
                 verdict,
-                with_interval(estimate(candidate.capability), lambda number: f"{number:.1f}"),
+                with_interval(estimate(candidate.capability, None), lambda number: f"{number:.1f}"),
                 lost,
                 "" if broken is None else percent(float(np.nanmean(broken))),
                 "" if perplexity is None else f"{perplexity:.1f}",

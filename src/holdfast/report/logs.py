@@ -77,7 +77,7 @@ def headline(run: RunData, rows: Rows) -> str:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
     least, low = _least(rows), _least(rows).overall
     share = f"{100 * (low.mean or 0):.0f}%"
-    if low.low is not None and low.high is not None and not low.alike:
+    if low.low is not None and low.high is not None:
         share += f" (95% interval {100 * low.low:.0f} to {100 * low.high:.0f})"
     share += f" of the turns it applies to, over {count_of(low.n, 'dialog')}"
     if len(rows) == 1:

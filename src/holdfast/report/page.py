@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
-from holdfast.analysis.verdicts import CANNOT_TELL, LEAST_MOVED, MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
 from holdfast.common.version import __version__
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import RunData
@@ -132,7 +132,6 @@ def environment() -> Environment:
         "LASTING": LASTING,
         "MIN_SAMPLES": MIN_SAMPLES,
         "LEAST_KAPPA": LEAST_KAPPA,
-        "LEAST_MOVED": LEAST_MOVED,
         "MIN_PROMPTS": MIN_PROMPTS,
         "MOST_ACROSS": MOST_ACROSS,
         "RESAMPLES": RESAMPLES,

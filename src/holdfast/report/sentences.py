@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, Baseline
+from holdfast.analysis.baseline import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE, Baseline
 from holdfast.analysis.estimates import Difference, EstimateRow, fixes, row_of, rule_rows
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
@@ -85,7 +85,7 @@ def _since(row: EstimateRow) -> str:
 
 
 def _is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:
-    return baseline is not None and baseline.is_uninformative(row.case, row.rule)
+    return baseline is not None and baseline.verdict_on(row.case, row.rule) == UNINFORMATIVE
 
 
 def _uninformative_line(rules: Rows, baseline: Baseline | None) -> str | None:
@@ -373,7 +373,8 @@ def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
     if baseline.default:
         lines.append(default_prompt_sentence(baseline.default))
     verdicts = {
-        NEVER_FOLLOWED: "Never followed, not even in round 1",
+        MADE_WORSE: "Made worse by the prompt",
+        NEVER_FOLLOWED: "Never followed, in any round",
         UNINFORMATIVE: "Uninformative, as good without the prompt",
         CANNOT_TELL: "Too uncertain to say whether the prompt makes a difference",
     }

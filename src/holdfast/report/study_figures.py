@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import front
 from holdfast.analysis.profile import Profile
-from holdfast.analysis.statistics import estimate, estimate_columns
+from holdfast.analysis.statistics import SCORES, estimate, estimate_columns
 from holdfast.errors import cut
 from holdfast.report import figures
 
@@ -83,7 +83,7 @@ def _draw_sweep(axis: Axes, calibration: Calibration, number: int, start: float)
     gains = [calibration.gain(candidate) for candidate in candidates]
     x, y = (
         figures.means(drops),
-        figures.means([estimate(candidate.stability) for candidate in candidates]),
+        figures.means([estimate(candidate.stability, SCORES) for candidate in candidates]),
     )
     style = figures.look(number + 1)
     # the quantity measured is the difference from no method, so the whiskers in both directions
@@ -108,7 +108,7 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
         label = f"{_label(name, parameter)}={closest.value} ({lost})"
         shown.append((closest, figures.look(number + 1), label))
     for index, (candidate, style, label) in enumerate(shown):
-        points = estimate_columns(candidate.by_round)
+        points = estimate_columns(candidate.by_round, SCORES)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(shown) - 1) / 2)
         there = ~np.isnan(figures.means(points))
         x, y = rounds[there], figures.means(points)[there]

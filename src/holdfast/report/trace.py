@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.statistics import estimate_of
 from holdfast.analysis.study_summary import DIALOGS, MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import read_run
@@ -50,7 +50,7 @@ def lines(trace: dict[str, Any]) -> list[str]:
 
 def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
     row = trace[name]
-    masses = (_estimate(row["mass"][at]) for at in (0, -1))
+    masses = (estimate_of(row["mass"][at]) for at in (0, -1))
     if name == "head":
         first, last = (f"{mass.mean:.3f}" for mass in masses)
         words: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def _text(change: dict[str, Any]) -> str:
     """+0.123 [+0.100, +0.145]."""
     if change.get("low") is None:
         return "not measurable"
-    return with_interval(_estimate(change), lambda value: f"{value:+.3f}")
+    return with_interval(estimate_of(change), lambda value: f"{value:+.3f}")
 
 
 def _bare(change: dict[str, Any]) -> str:
@@ -82,12 +82,7 @@ def _bare(change: dict[str, Any]) -> str:
 
 def _judged(change: dict[str, Any], above: str, below: str) -> str:
     """+0.123 [+0.100, +0.145], rises; or, cannot tell."""
-    return f"{_text(change)}, {tell(_estimate(change)).word(above, below)}"
-
-
-def _estimate(value: dict[str, Any]) -> Estimate:
-    mean = value["mean"] if "mean" in value else value["r"]
-    return Estimate(value["n"], mean, None, value["low"], value["high"], value.get("moved"))
+    return f"{_text(change)}, {tell(estimate_of(change)).word(above, below)}"
 
 
 def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
@@ -120,7 +115,7 @@ def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
 
 def _share(mass: dict[str, Any]) -> str:
     """'3.3% [3.0, 3.6]'."""
-    share, _, interval = with_interval(_estimate(mass), lambda s: f"{100 * s:.1f}").partition(" ")
+    share, _, interval = with_interval(estimate_of(mass), lambda s: f"{100 * s:.1f}").partition(" ")
     return f"{share}% {interval}".rstrip()
 
 

@@ -11,14 +11,12 @@ _MOST_DIGITS = 6
 def with_interval(
     value: Estimate, write: Callable[[float], str], fine: Callable[[float], str] | None = None
 ) -> str:
-    """'0.74 [0.69, 0.79]', '0.74', '0.74 (all equal)'; `fine` writes ends that exclude 0."""
+    """'0.74 [0.69, 0.79]', or '0.74' without an interval; `fine` writes ends that exclude 0."""
     if value.mean is None:
         return "–"
     text = write(value.mean)
     if value.low is None or value.high is None:
         return text
-    if value.alike:
-        return f"{text} (all equal)"
     end = fine if fine and value.excludes_zero else write
     return f"{text} [{end(value.low)}, {end(value.high)}]"
 
@@ -90,12 +88,8 @@ def points(value: Estimate) -> str:
 def _intervals(value: Estimate, sign: int) -> str:
     """'95% interval 10 to 26 for these prompts, 8 to 28 for others like them', for sign * value."""
     assert value.low is not None and value.high is not None
-    text = (
-        "the same in every conversation"
-        if value.alike
-        else f"95% interval {_range(value.low, value.high, sign)}"
-    )
-    if value.other_prompts is None or value.alike:
+    text = f"95% interval {_range(value.low, value.high, sign)}"
+    if value.other_prompts is None:
         return text
     others = _range(value.other_prompts.low, value.other_prompts.high, sign)
     if text.endswith(f" {others}"):

@@ -15,10 +15,12 @@ from holdfast.analysis.choice import ahead_at_cost
 from holdfast.analysis.decay import describe
 from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.statistics import (
-    Estimate,
+    DIFFERENCES,
+    SCORES,
     change,
     estimate,
     estimate_columns,
+    estimate_of,
     paired_difference,
     row_means,
 )
@@ -181,7 +183,7 @@ def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
     values = series.values(kind)
     if values.shape[1] < 2 or np.isnan(values).all():
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
-    rounds = estimate_columns(values)
+    rounds = estimate_columns(values, SCORES)
     ends = f"{rounds[0].mean:.3f} to {rounds[-1].mean:.3f}"
     return claim_that(text, change(values), sign, f"{kind.capitalize()} {ends}, change")
 
@@ -211,9 +213,9 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
 
 
 def _decay_claims(who: str, changes: dict[str, Any]) -> tuple[Claim, Claim]:
-    between = Estimate(**changes["between_turns"]["real"])
-    within = Estimate(**changes["within_turns"]["real"])
-    slower = Estimate(**changes["within_turns"]["difference"])
+    between = estimate_of(changes["between_turns"]["real"])
+    within = estimate_of(changes["within_turns"]["real"])
+    slower = estimate_of(changes["within_turns"]["difference"])
     falls = f"{who}: attention to the system prompt falls between turns."
     falls_less = (
         f"{who}: within a turn it falls less than even attention, which decays hyperbolically."
@@ -333,7 +335,7 @@ def _figure_6(calibration: Calibration, images: Iterable[Path]) -> Figure:
         calibration.closest(sweep, _BUDGET) for sweep in calibration.sweeps
     )
     gain = guidance.by_round - calibration.none.by_round
-    fading = estimate(gain[:, 0] - gain[:, -1])
+    fading = estimate(gain[:, 0] - gain[:, -1], DIFFERENCES)
     gained = f"Gain of {guidance.method} over none, first round less last:"
     claims = (claim_that(_FADES, fading, +1, gained), _crosses(repetition, split))
     how = "Each method at the setting of its sweep that comes closest."
@@ -343,7 +345,10 @@ def _figure_6(calibration: Calibration, images: Iterable[Path]) -> Figure:
 def _crosses(repetition: Candidate, split: Candidate) -> Claim:
     ahead = repetition.by_round - split.by_round
     half = ahead.shape[1] // 2
-    early, late = estimate(row_means(ahead[:, :half])), estimate(row_means(ahead[:, half:]))
+    early, late = (
+        estimate(row_means(half_of_rounds), DIFFERENCES)
+        for half_of_rounds in (ahead[:, :half], ahead[:, half:])
+    )
     return Claim(
         _CROSSES,
         all_of(judge(late, +1), judge(early, -1)),

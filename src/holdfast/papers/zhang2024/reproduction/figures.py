@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.profile import UNSTEERED, head_name
-from holdfast.analysis.statistics import Estimate, estimate, paired_difference
+from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.analysis.tasks import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import HeadSet, Pasta, spell
@@ -147,7 +147,7 @@ def _curves(title: str, label: str, results: Mapping[str, Result], out: Path) ->
         figure, (axis,) = panels(1, 1, 6.4, 3.6)
         places = np.arange(len(results))
         for number, metric in enumerate(next(iter(results.values())).scores):
-            scores = [estimate(result.scores[metric]) for result in results.values()]
+            scores = [estimate(result.scores[metric], SCORES) for result in results.values()]
             dots: Any = {"marker": "o", "markersize": 4, "elinewidth": 0.8, "linewidth": 1.3}
             dots |= {"color": COLOURS[number + 1], "label": metric}
             axis.errorbar(places, means(scores), whiskers(scores), **dots)
@@ -192,7 +192,7 @@ def _alpha_claim(name: str, by_alpha: Mapping[float, Result], metric: str) -> Cl
     change = paired_difference(by_alpha[least].scores[metric], by_alpha[most].scores[metric])
     return Claim(
         f"{name}: alpha hardly matters from {most:g} to {least:g}.",
-        within(change, -_ROBUST, _ROBUST, -1, 1),
+        within(change, -_ROBUST, _ROBUST),
         f"{metric.capitalize()} at {least:g} less that at {most:g}:"
         f" {in_words(change)} (we call an interval within {_ROBUST} robust).",
     )

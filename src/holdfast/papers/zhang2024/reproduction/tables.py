@@ -7,6 +7,7 @@ import numpy as np
 
 from holdfast.analysis.profile import rank_first
 from holdfast.analysis.statistics import (
+    DIFFERENCES,
     NOTHING,
     Estimate,
     bounds_of,
@@ -125,7 +126,7 @@ def best_less_worst(values: np.ndarray) -> Estimate:
     """Best less worst of [sample, option], picked and measured on different halves."""
     half = len(values) // 2
     means = values[:half].mean(0)
-    return estimate(values[half:, means.argmax()] - values[half:, means.argmin()])
+    return estimate(values[half:, means.argmax()] - values[half:, means.argmin()], DIFFERENCES)
 
 
 _PASTA = "PASTA, multi-task"
@@ -195,7 +196,7 @@ def table_7(study: Study) -> Figure:
     ]
     zeros = [name for name in names if beyond_reach(name, *study.validated[name].values())]
     shares = {name: _share(study, name, count) for name in names if name not in zeros}
-    verdict = all_of(*(within(share, low, high, 0, 1) for share in shares.values()))
+    verdict = all_of(*(within(share, low, high) for share in shares.values()))
     by_task = "; ".join(
         f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
         for name, share in shares.items()
@@ -273,9 +274,8 @@ def _ask_tasks(
 def _mean_gain(by_row: Mapping[str, Sequence[Result]], row: str) -> Estimate:
     """The gain of a row over zero-shot by sample, averaged over tasks."""
     pairs = zip(by_row[row], by_row["zero-shot"], strict=True)
-    return estimate(
-        np.mean([values_of(ours) - values_of(theirs) for ours, theirs in pairs], axis=0)
-    )
+    gains = np.mean([values_of(ours) - values_of(theirs) for ours, theirs in pairs], axis=0)
+    return estimate(gains, DIFFERENCES)
 
 
 def table_11(study: Study) -> Figure:
