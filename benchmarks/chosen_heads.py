@@ -29,7 +29,7 @@ from holdfast import drift, methods
 from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.choice import ahead_at_cost, front, pick
 from holdfast.analysis.decay import decay as describe_decay
-from holdfast.analysis.statistics import estimate, paired_difference
+from holdfast.analysis.statistics import SCORES, estimate, paired_difference
 from holdfast.common.seeds import seed_of
 from holdfast.models.requests import Request
 from holdfast.records import read_run
@@ -182,13 +182,13 @@ def main() -> None:
         row = {
             "method": candidate.method,
             "front": on_front,
-            "free": rounded(estimate(candidate.stability)),
+            "free": rounded(estimate(candidate.stability, SCORES)),
             "free_gain": rounded(free.gain(candidate)),
-            "capability": rounded(estimate(candidate.capability)),
+            "capability": rounded(estimate(candidate.capability, None)),
             "points_lost": rounded(free.drop(candidate)),
             "all_heads": candidate in all_heads,
             "ahead_of_all_heads": rounded(ahead_at_cost(free, [candidate], all_heads)),
-            "fixed": rounded(estimate(fixed[place])),
+            "fixed": rounded(estimate(fixed[place], SCORES)),
             "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
         }
         rows.append(row)

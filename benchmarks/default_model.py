@@ -22,6 +22,7 @@ import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.statistics import (
+    SCORES,
     Estimate,
     change,
     estimate_columns,
@@ -46,18 +47,18 @@ def summary(series: Series) -> dict:
     for kind in ("stability", "adoption", "mass"):
         values = series.values(kind)
         if not np.isnan(values).all():
-            result[kind] = [rounded(estimate) for estimate in estimate_columns(values)]
+            result[kind] = [rounded(estimate) for estimate in estimate_columns(values, SCORES)]
             result[f"{kind}_change"] = rounded(change(values))
     unseen = np.array([record["agent"]["id"].endswith("-new") for record in series.records])
     for name, keep in (("phrase_seen", ~unseen), ("phrase_unseen", unseen)):
         if keep.sum() > 1:
-            result[f"round_1_{name}"] = rounded(estimate_columns(series.stability[keep])[0])
+            result[f"round_1_{name}"] = rounded(estimate_columns(series.stability[keep], SCORES)[0])
     categories = sorted({record["agent"]["category"] for record in series.records})
     for category in categories:
         keep = np.array([record["agent"]["category"] == category for record in series.records])
         if keep.sum() > 1:
             result.setdefault("categories", {})[category] = {
-                "first": rounded(estimate_columns(series.stability[keep])[0]),
+                "first": rounded(estimate_columns(series.stability[keep], SCORES)[0]),
                 "change": rounded(change(series.stability[keep])),
             }
     forwarded, least = (

@@ -45,7 +45,7 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
-from holdfast.analysis.statistics import estimate, resampled_means
+from holdfast.analysis.statistics import SCORES, estimate, resampled_means
 from holdfast.records import read_run
 from holdfast.study.calibration import calibrate
 from holdfast.study.calibration_plan import Plan
@@ -385,12 +385,12 @@ def rows_of(
         row: dict = {
             "method": re.sub(r"file=[^,+]*", "file=FILE", candidate.method),
             "published": candidate.sweep is None or candidate.sweep < published,
-            "stability": rounded(estimate(candidate.stability)),
+            "stability": rounded(estimate(candidate.stability, SCORES)),
             "gain": over_groups(candidate.stability - first.none.stability, groups),
         }
         for turn, calibration in zip(stage.turns, calibrations, strict=True):
             own = calibration.candidates[place]
-            row[f"capability_turn_{turn}"] = rounded(estimate(own.capability))
+            row[f"capability_turn_{turn}"] = rounded(estimate(own.capability, None))
             lost = calibration.none.capability - own.capability
             row[f"points_lost_turn_{turn}"] = over_groups(lost, groups)
             rivals = [

@@ -22,7 +22,7 @@ from on_smollm2 import drift_of
 from stamp import measured_on
 
 import holdfast
-from holdfast.analysis.statistics import estimate
+from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.records import read_run
 
 HELD = (("scripted", 1), ("scripted", 2), ("suite", 1))  # the user's side, the seed
@@ -64,7 +64,7 @@ def main() -> None:
             by_category[record["agent"]["category"]].append(scores)
     rows = {}
     for category, dialogs in sorted(by_category.items()):
-        value = estimate(np.array([np.mean(scores) for scores in dialogs]))
+        value = estimate(np.array([np.mean(scores) for scores in dialogs]), SCORES)
         rows[category] = {
             "dialogs": len(dialogs),
             "turns": sum(map(len, dialogs)),

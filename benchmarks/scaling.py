@@ -165,7 +165,7 @@ def excess(model, suite, settings: drift.Settings) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings).records
     ratios = [row["tokens"]["forwarded"] / row["tokens"]["least"] for row in records]
-    told = estimate(np.array(ratios))
+    told = estimate(np.array(ratios), None)
     return {"conversations": len(ratios), "mean": told.mean, "low": told.low, "high": told.high}
 
 

@@ -19,6 +19,7 @@ from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
 from holdfast.analysis.estimates import LEAST_DRAWN, by_prompt, category_rows, compare, row_of
+from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
     DIFFERENCES,
@@ -397,7 +398,7 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
 # --- the next step
 DRIFT = "holdfast drift --conversations 12"
 MODEL = Finding(DRIFT, " --model m", "bot", conversations=40)
-FIXED = replace(MODEL, drifts=True, fix="boost:factor=4")
+FIXED = replace(MODEL, outcome=Outcome.DRIFTS, fix="boost:factor=4")
 HELPS = replace(FIXED, helps=True)
 
 
@@ -406,16 +407,32 @@ HELPS = replace(FIXED, helps=True)
     [
         (MODEL, {"conversations": 12}, "kept:\nholdfast drift --conversations 20"),
         (MODEL, {"conversations": 12, "replayed": True}, "replay 20 dialogs"),
+        (MODEL, {"outcome": Outcome.NOT_MEASURED}, "find out why the model's replies are empty"),
+        (
+            MODEL,
+            {"outcome": Outcome.MADE_WORSE, "made_worse": ("signs",)},
+            "reword the prompt, as it makes “signs” worse",
+        ),
+        (MODEL, {"outcome": Outcome.UNINFORMATIVE}, "give the rules measures that replies without"),
+        (MODEL, {"outcome": Outcome.BROKEN_DOWN}, "use a larger model"),
         (MODEL, {"rounds": 1}, "use --rounds 8; one round cannot show drift"),
         (HELPS, {"cures": ("raise a", "let b")}, "Next: raise a, and let b, so that"),
         (HELPS, {"never_followed": ("a", "b", "c")}, "agent hardly ever follows “a” and “b” and 1"),
         (HELPS, {}, "holdfast serve --model m --default-method boost:factor=4"),
         (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),
-        (MODEL, {"drifts": True}, "takes):\nholdfast calibrate --model m --suite bot"),
-        (MODEL, {"drifts": True, "endpoint": True}, "--method none --method repetition:prob"),
+        (MODEL, {"outcome": Outcome.DRIFTS}, "takes):\nholdfast calibrate --model m --suite bot"),
+        (
+            MODEL,
+            {"outcome": Outcome.DRIFTS, "endpoint": True},
+            "--method none --method repetition:prob",
+        ),
         (FIXED, {"needed": 90}, "90 conversations, which should be enough to tell whether this"),
         (FIXED, {}, "try other methods"),
-        (MODEL, {"is_steady": True}, "--rounds 16, or hold the prompts to a bar:\nholdfast check"),
+        (
+            MODEL,
+            {"outcome": Outcome.HOLDS},
+            "--rounds 16, or hold the prompts to a bar:\nholdfast check",
+        ),
         (replace(MODEL, command=""), {"needed": 50}, "repeat the run with 50 conversations"),
     ],
 )
@@ -434,28 +451,30 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     run = read_run(tmp_path)
     found = finding_of(run, read_series(run))
     assert (found.model, found.suite, found.fix) == (" --model 'a b'", "x.yaml", "m")
-    assert found.drifts and found.helps and not found.is_steady
+    assert found.outcome is Outcome.DRIFTS and found.helps
     alone = finding_of(run, read_series(run)[:1])
-    assert alone.drifts and not alone.fix
+    assert alone.outcome is Outcome.DRIFTS and not alone.fix
     searched = "--suite x.yaml --top-p 1 --rounds 2 --ask-at 3 --sweep split-softmax:"
     assert searched in next_step(alone)
 
 
 def test_the_number_of_conversations_needed_for_a_verdict(tmp_path):
-    """Half of 24 conversations fall by 0.4 and half rise by 0.3: the sd is 0.358, and the mean,
-    -0.05, is 0.05 away from both 0 and a fall of 0.1.
+    """Half of 24 conversations fall by 0.3 and half rise: the sd is 0.306, and the mean, 0, is 0.1
+    away from a fall that matters. The next look needs 2.81 standard errors, for its 0.5%, and room
+    for an unseen conversation.
     """
-    series = series_of(tmp_path, lambda i: 0.5, lambda i: 0.1 if i % 2 else 0.8, n=24)
+    series = series_of(tmp_path, lambda i: 0.5, lambda i: 0.2 if i % 2 else 0.8, n=24)
     found = finding_of(read_run(tmp_path), series)
-    assert not found.drifts and not found.is_steady
-    assert found.needed == 10 * math.ceil((1.96 * 0.3575 / 0.05) ** 2 / 10) == 200
+    assert found.outcome not in (Outcome.DRIFTS, Outcome.HOLDS)
+    assert 2.81 * 0.3064 / math.sqrt(90) + 1 / 91 > 0.1 >= 2.81 * 0.3064 / math.sqrt(100) + 1 / 101
+    assert found.needed == 100
 
 
 def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=12))
     text = report.table(run)
     sentences, rounds, compared = text.strip().split("\n\n")
-    assert sentences.startswith("Only 12 conversations, too few for a verdict")
+    assert sentences.startswith("11 of 12 conversations broke down into repetition, so the")
     title, head, *rows = rounds.splitlines()
     assert title == "Stability by round, 12 conversations of 8 rounds, under each of 2 methods:"
     assert head.split() == ["round", *"12345678"]

@@ -9,6 +9,7 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift, report
 from holdfast.analysis.estimates import first_broken, rule_differences, rule_rows
+from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
@@ -74,7 +75,7 @@ class Trading(ScriptedModel):
 def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
     lost = drift.run(Trading(), SUITE, tmp_path, drift.Settings(rounds=3, conversations=24))
     assert "follows “signs” less often" in opening(read_series(lost))[0]
-    assert finding_of(lost, read_series(lost)).drifts
+    assert finding_of(lost, read_series(lost)).outcome is Outcome.DRIFTS
 
 
 class Wavering(Forgetful):

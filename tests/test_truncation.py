@@ -74,7 +74,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     text = " ".join(table(run).split())
     assert "The server stopped reading the system prompt in round 6" in text
     assert "in 12 of 12 conversations" in text and "not drift" in text
-    assert "drifts" not in text and "100% on probes in round 5" in text
+    assert "drifts" not in text and "100% in round 5" in text
     assert next_line(run).startswith("Next: raise the server's context (Ollama:")
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
     assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}

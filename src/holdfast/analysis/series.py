@@ -109,6 +109,27 @@ def read_series(run: RunData, label: str = "") -> list[Series]:
     return [_series(run, label, method, rounds) for method in _methods(run)]
 
 
+def leaving_out(series: Series, rules: Sequence[tuple[str | None, str]]) -> Series:
+    """The series with a stability that does not count some rules; each is (case, rule), and a case
+    of None stands for any.
+    """
+    if not rules:
+        return series
+    matrix = series.stability.copy()
+    for row, record in enumerate(series.records):
+        left_out = {rule for case, rule in rules if case in (None, record["agent"]["id"])}
+        counted = [
+            probe
+            for probe in record["probes"]
+            if probe["kind"] == "stability" and probe.get("rule") not in left_out
+        ]
+        within = [probe for probe in counted if probe["round"] <= series.rounds]
+        matrix[row] = cell_means(
+            ((0, probe["round"] - 1, probe["score"]) for probe in within), (1, series.rounds)
+        )[0]
+    return replace(series, matrices={**series.matrices, "stability": matrix})
+
+
 def label_runs(folders: list[Path]) -> list[str]:
     """A short distinct label per folder, the end of its path; "" for a single run."""
     paths = [Path(folder).resolve() for folder in folders]

@@ -18,6 +18,7 @@ from holdfast.analysis.baseline import BaselineRow, baseline_beside
 from holdfast.analysis.check_file import check_json, read_check
 from holdfast.analysis.collapse import COUNTED, count_turns, without_collapsed
 from holdfast.analysis.context import survivals_of, truncation_of
+from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
@@ -104,9 +105,11 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
         levels = estimates.accuracy_of(item) or {}
         accuracy = {f"{name}_level": _spreads(points) for name, points in levels.items()}
         collapsed = {str(number): at for number, at in turns.collapsed.items()}
+        findings = findings_of(item, baseline_beside(run, item) if item is series[0] else None)
         methods.append(
             {
                 "method": item.method,
+                "outcome": str(findings.outcome),
                 "conversations": len(item.records),
                 "by_round": {kind: _spreads(row.points) for kind, row in rows.items()},
                 "over_all_rounds": {kind: spread(row.mean) for kind, row in scored.items()},

@@ -95,7 +95,7 @@ def joined(
             _set(here, name, value)
     difference = first_difference(there, here)
     if difference is None:
-        return there
+        return _without_defaults(there, manifest["identity"], as_json(identity))
     raise _another_run(folder, manifest, compatibility, about or {}, difference)
 
 
@@ -254,6 +254,23 @@ def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
         elif isinstance(value, dict) and isinstance(complete[name], dict):
             complete[name] = _completed(complete[name], value)
     return complete
+
+
+def _without_defaults(
+    joined: Mapping[str, Any], there: Mapping[str, Any], here: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A joined identity without the fields that only the defaults have, so that repeating a command
+    leaves the manifest as it is.
+    """
+    kept = {}
+    for name, value in joined.items():
+        if name not in there and name not in here:
+            continue
+        sides = there.get(name), here.get(name)
+        if isinstance(value, dict) and all(isinstance(side, dict) for side in sides if side):
+            value = _without_defaults(value, *(side or {} for side in sides))
+        kept[name] = value
+    return kept
 
 
 def _part(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Suggests one next step from the findings of a run, with the commands that take it."""
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.analysis.estimates import row_of, rule_rows
+from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.estimates import rule_rows
+from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed, findings_of
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.common.model_names import is_served
 from holdfast.records import RunData, command_of
@@ -17,8 +17,6 @@ from holdfast.report.collapse import collapse_cures
 from holdfast.report.context import CURE, was_cut_off
 from holdfast.report.sentences import best_fix
 
-_MATTERS = 0.1  # smaller changes do not count as drift
-_MOST = 10  # times as many conversations; larger needs are not reported
 _LOADING = (
     *("--endpoint-model", "--api-key-env", "--chat-template"),
     *("--device", "--device-map", "--dtype", "--trust-remote-code"),
@@ -39,8 +37,8 @@ class Finding:
     replayed: bool = False  # the conversations are recorded dialogs, so their number is fixed
     conversations: int = MIN_SAMPLES  # of the first series, like `rounds`
     rounds: int = 8
-    drifts: bool = False  # its stability, or that of a rule, clearly falls
-    is_steady: bool = False  # a fall of 10 points or more is ruled out
+    outcome: Outcome = Outcome.UNDECIDED
+    made_worse: tuple[str, ...] = ()  # rules that the prompt makes worse
     never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
     first_fix: str = "split-softmax:exponent=0.5"  # the one to begin with
     fix: str = ""  # the best method tried
@@ -55,14 +53,27 @@ def next_step(finding: Finding) -> str:
     """A sentence on what to do next; commands to run follow it, a line each."""
     if finding.cut_off:
         return f"Next: {CURE}."
+    if finding.outcome is Outcome.NOT_MEASURED:
+        return "Next: find out why the model's replies are empty, as none could be scored."
+    if finding.outcome is Outcome.MADE_WORSE:
+        names = " and ".join(f"“{name}”" for name in finding.made_worse[:2])
+        return f"Next: reword the prompt, as it makes {names} worse."
+    if finding.outcome is Outcome.UNINFORMATIVE:
+        return (
+            "Next: give the rules measures that replies without the system prompt fail; --baseline"
+            " says which do."
+        )
     if finding.cures:
         return f"Next: {', and '.join(finding.cures)}, so that the conversations do not break down."
+    if finding.outcome is Outcome.BROKEN_DOWN:
+        return "Next: use a larger model, as these conversations break down into repetition."
     if finding.conversations < MIN_SAMPLES:
         return _more(finding, MIN_SAMPLES, "the fewest for a verdict")
     if finding.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
+    drifts = finding.outcome is Outcome.DRIFTS
     lost = _reword(finding.never_followed)
-    if lost and (finding.fix or not finding.drifts):
+    if lost and (finding.fix or not drifts):
         return f"Next: {lost}."
     lost += "; for the other rules, " if lost else ""
     if finding.helps and finding.endpoint:
@@ -82,7 +93,7 @@ def next_step(finding: Finding) -> str:
         )
     if finding.harms:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
-    if finding.drifts and not finding.fix:
+    if drifts and not finding.fix:
         fix = "repetition:probability=1" if finding.endpoint else finding.first_fix
         tried = f"Next: {lost}try a fix with --method {fix}"
         if finding.command:
@@ -92,7 +103,7 @@ def next_step(finding: Finding) -> str:
         if finding.endpoint:
             return tried
         return f"{tried}\nor search for the best one (--dry-run says how long it takes):\n{search}"
-    if finding.is_steady:
+    if finding.outcome is Outcome.HOLDS:
         return (
             f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
             f" prompts to a bar:\nholdfast check {finding.suite}{finding.model}{finding.chats}"
@@ -101,7 +112,7 @@ def next_step(finding: Finding) -> str:
     if finding.needed is None:
         others = "Next: try other methods; holdfast methods lists them"
         return f"{others}." if finding.endpoint else f"{others}, and this compares some:\n{search}"
-    what = "whether this fix helps" if finding.drifts else "whether it drifts"
+    what = "whether this fix helps" if drifts else "whether it drifts"
     return _more(finding, finding.needed, f"which should be enough to tell {what}")
 
 
@@ -149,13 +160,13 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
     identity = run.manifest.get("identity", {})
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
-    moved = row_of(first, "stability").change
-    rows = rule_rows(series)
-    never = [row.rule for row in rows if row.never_followed]
-    drifts = tell(moved).sign < 0 or any(
-        row.series is first and row.lower_from is not None and not row.never_followed
-        for row in rows
-    )
+    findings = findings_of(first, baseline_beside(run, first))
+    never = [row.rule for row in rule_rows(series) if row.never_followed]
+    if best and findings.outcome is Outcome.DRIFTS:
+        needed = conversations_needed(best.last, 0, first.look)
+    else:
+        needed = conversations_needed(findings.stability.change, -MATTERS, first.look)
+    may_break_down = findings.outcome in (Outcome.BROKEN_DOWN, Outcome.TOO_FEW)
     return Finding(
         command=command if typed_command(command) == "drift" else "",
         model=_options(words, ("--model", *_LOADING)),
@@ -165,8 +176,8 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         replayed="dialogs" in identity,
         conversations=len(first.records),
         rounds=first.rounds,
-        drifts=drifts,
-        is_steady=moved.low is not None and moved.low > -_MATTERS and not drifts,
+        outcome=findings.outcome,
+        made_worse=tuple(row.name for row in findings.made_worse),
         never_followed=tuple(
             rule for rule in dict.fromkeys(never) if never.count(rule) >= len(series)
         ),
@@ -174,8 +185,8 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         fix=best.row.series.method if best else "",
         helps=best is not None and tell(best.last).sign > 0,
         harms=best is not None and tell(best.mean).sign < 0,
-        needed=_needed(best.last, 0) if best and drifts else _needed(moved, -_MATTERS),
-        cures=tuple(collapse_cures(series)),
+        needed=needed,
+        cures=tuple(collapse_cures(series)) if may_break_down else (),
         cut_off=was_cut_off(series),
     )
 
@@ -187,17 +198,6 @@ def first_fix(manifest: Mapping[str, Any]) -> str:
     layers, heads = manifest.get("layers"), manifest.get("heads")
     last_third = f",heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}" if layers and heads else ""
     return f"split-softmax:exponent=0.7{last_third}"
-
-
-def _needed(value: Estimate, other: float) -> int | None:
-    """How many conversations, rounded up to tens, would distinguish value from 0 or `other`."""
-    if value.mean is None or not value.sd:
-        return None
-    apart = max(abs(value.mean), abs(value.mean - other))
-    if tell(value).sign or 1.96 * value.sd > apart * math.sqrt(_MOST * value.n):
-        return None
-    count = (1.96 * value.sd / apart) ** 2
-    return max(10 * math.ceil(count / 10), 10 * (value.n // 10 + 1))
 
 
 def _words(command: str) -> list[str]:

@@ -3,8 +3,23 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.analysis.baseline import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE, Baseline
+from holdfast.analysis.baseline import (
+    MADE_WORSE,
+    NEVER_FOLLOWED,
+    UNINFORMATIVE,
+    Baseline,
+    BaselineRow,
+)
+from holdfast.analysis.collapse import Collapse
 from holdfast.analysis.estimates import Difference, EstimateRow, fixes, row_of, rule_rows
+from holdfast.analysis.outcome import (
+    MATTERS,
+    Findings,
+    Outcome,
+    findings_of,
+    is_lost,
+    is_uninformative,
+)
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
@@ -16,36 +31,70 @@ _MOST_NAMED = 4  # rules named in one sentence
 
 
 def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
-    """The opening sentences of a run: first the rules that are never followed or lost, if prompts
-    have several rules; then the average change, and the best fix. With the baseline of the first
-    series, uninformative rules do not count as lost.
+    """The opening sentences of a run. The first is its title, and follows from the outcome alone;
+    then come the average change, and the best fix.
     """
-    shared = series[0].until(series[0].shared_rounds)  # rounds that half reach
-    stability = row_of(shared, "stability")
-    rules = rule_rows([shared])
-    about_rules = rules_headline(series[0], rules, baseline)
+    findings = findings_of(series[0], baseline)
+    named = findings.outcome in _UNSCORED or rules_headline(findings) is not None
     lines = (
-        *((about_rules, _average(stability)) if about_rules else (headline(stability),)),
-        _uninformative_line(rules, baseline),
-        None if about_rules else _change(stability),
+        title(findings),
+        _average(findings.stability) if named else None,
+        _uninformative_line(findings.uninformative),
+        None if named else _change(findings.stability),
         _few_prompts(series[0]),
-        _adoption(row_of(shared, "adoption")),
+        _adoption(row_of(series[0].until(series[0].shared_rounds), "adoption")),
         fix(series, baseline),
         _cut(series[0]),
     )
     return [line for line in lines if line]
 
 
+_UNSCORED = (Outcome.MADE_WORSE, Outcome.UNINFORMATIVE, Outcome.BROKEN_DOWN)
+
+
+def title(findings: Findings) -> str:
+    """What the run shows, in `MAX_WORDS` words."""
+    if findings.outcome is Outcome.NOT_MEASURED:
+        return "Nothing was measured: no reply could be scored."
+    if findings.outcome is Outcome.MADE_WORSE:
+        return _made_worse(findings.made_worse)
+    if findings.outcome is Outcome.UNINFORMATIVE:
+        return "This run cannot show drift: replies without the system prompt score as well."
+    if findings.outcome is Outcome.BROKEN_DOWN:
+        return _broken_down(findings.collapse)
+    return rules_headline(findings) or headline(findings)
+
+
+def _made_worse(rows: Sequence[BaselineRow]) -> str:
+    names = [f"“{row.name}”" for row in rows]
+    if len(rows) > 1:
+        return f"The prompt makes {count_of(len(rows), 'rule')} worse: {_listing(names, 3)}."
+    prompted, unprompted = rows[0].prompted.mean or 0.0, rows[0].unprompted.mean or 0.0
+    return (
+        f"The prompt makes {names[0]} worse: it scores {percent(prompted)} with the prompt and"
+        f" {percent(unprompted)} without."
+    )
+
+
+def _broken_down(collapse: Collapse) -> str:
+    if not collapse.collapsed:
+        share = percent(collapse.share("broken"))
+        return f"{share} of the turns are repetitions, so the scores say little about the prompt."
+    return (
+        f"{len(collapse.collapsed)} of {count_of(collapse.conversations, 'conversation')} broke"
+        " down into repetition, so the scores say little about the prompt."
+    )
+
+
 # --- Rules
 
 
-def rules_headline(item: Series, rules: Rows, baseline: Baseline | None) -> str | None:
+def rules_headline(findings: Findings) -> str | None:
     """Names the rules that the agent never follows or follows less often, in `MAX_WORDS` words."""
-    never = [row for row in rules if row.never_followed]
-    less = [row for row in rules if _is_lost(row) and not _is_uninformative(row, baseline)]
+    never, less = findings.never_followed, findings.lost
     if not never and not less:
         return None
-    texts = [*_rule_texts(item, never, less)]
+    texts = [*_rule_texts(findings.stability.series, never, less)]
     return next((text for text in texts if len(text.split()) <= MAX_WORDS), texts[-1])
 
 
@@ -75,22 +124,13 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
         yield f"{who} {_and([*parts, f'follows {_names(less, most)} less often {when}'])}."
 
 
-def _is_lost(row: EstimateRow) -> bool:
-    return row.lower_from is not None and not row.never_followed
-
-
 def _since(row: EstimateRow) -> str:
     """'from round 3', or 'in round 8' if that is the last."""
     return f"{'in' if row.lower_from == row.series.rounds else 'from'} round {row.lower_from}"
 
 
-def _is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:
-    return baseline is not None and baseline.verdict_on(row.case, row.rule) == UNINFORMATIVE
-
-
-def _uninformative_line(rules: Rows, baseline: Baseline | None) -> str | None:
+def _uninformative_line(rows: Rows) -> str | None:
     """Names the uninformative rules, which the first sentence leaves out; None if none."""
-    rows = [row for row in rules if _is_uninformative(row, baseline)]
     if not rows:
         return None
     verb, they = ("is", "it scores") if len(rows) == 1 else ("are", "they score")
@@ -124,8 +164,9 @@ def baseline_hint(rows: Rows) -> str:
 # --- All probes together
 
 
-def headline(row: EstimateRow) -> str:
+def headline(findings: Findings) -> str:
     """Whether the agent drifts, in `MAX_WORDS` words; the two numbers if conversations are few."""
+    row = findings.stability
     item, first, last = row.series, row.points[0], row.points[-1]
     who, where = f"{_with(item).strip()} the agent".strip(), _where(item)
     if last.mean is None or first.mean is None:
@@ -135,13 +176,15 @@ def headline(row: EstimateRow) -> str:
         only = "" if last.n >= MIN_SAMPLES else f" ({few[0].lower()}{few[1:]})"
         share = with_interval(last, percent)
         return f"{who[0].upper()}{who[1:]} scores {share} in round 1{where}{only}."
-    sign = tell(row.change).sign
     numbers = f"scores {_shares(row, ' on probes')}"
-    if last.n < MIN_SAMPLES:
+    if findings.outcome is Outcome.TOO_FEW:
         return f"{few}: {who[0].lower()}{who[1:]} {numbers}."
-    if not sign:
+    if findings.outcome is Outcome.HOLDS:
+        most = f"{100 * MATTERS:.0f} points or more"
+        return f"No drift of {most}{_with(item)}{where}: the agent {numbers}."
+    if findings.outcome is Outcome.UNDECIDED:
         return f"No clear drift{_with(item)}{where}: the agent {numbers}."
-    does = "drifts" if sign < 0 else "improves"
+    does = "improves" if findings.outcome is Outcome.IMPROVES else "drifts"
     return f"{who[0].upper()}{who[1:]} {does}{where}: it {numbers}."
 
 
@@ -254,14 +297,14 @@ def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
     lost = {
         (row.case, row.rule): row.points[-1].mean or 0.0
         for row in rule_rows([first])
-        if (row.never_followed or _is_lost(row)) and not _is_uninformative(row, baseline)
+        if (row.never_followed or is_lost(row)) and not is_uninformative(row, baseline)
     }
     names = [
         f"“{row.group}” ({percent(last)}{f', {percent(before)} without' if last < before else ''})"
         for row in rule_rows([fixed])
         if (before := lost.get((row.case, row.rule))) is not None
         and (last := row.points[-1].mean) is not None
-        and (row.never_followed or _is_lost(row) or last <= before)
+        and (row.never_followed or is_lost(row) or last <= before)
     ]
     return f" Still lost with it: {_listing(names)}." if names else ""
 
@@ -310,10 +353,12 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
     """Whether a rule is followed at all, and from which round on it is followed less."""
     if row.n < MIN_SAMPLES:
         return f"n = {row.n}, too few to tell (that takes {MIN_SAMPLES})"
+    if baseline and baseline.verdict_on(row.case, row.rule) == MADE_WORSE:
+        return f"{MADE_WORSE} by the prompt"
     if row.never_followed:
         often = f"0 of {row.n} conversations" if not row.kept_once else "less than 20% everywhere"
         return f"{NEVER_FOLLOWED} ({often})"
-    if _is_uninformative(row, baseline):
+    if is_uninformative(row, baseline):
         return f"{UNINFORMATIVE}: as good without the prompt"
     if row.series.rounds < 2:
         return "one round cannot show a fall"
@@ -361,8 +406,8 @@ def default_prompt_sentence(default: Mapping[str, Any]) -> str:
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
     """Which prompts (`by_case`) or rules are never followed, uninformative or undecided."""
-    by_case = by_case or baseline.by_rule
-    every, rows = baseline.every, baseline.cases if by_case else baseline.measures
+    every = baseline.every
+    rows = baseline.cases if by_case or baseline.by_rule else baseline.measures
     few = every.n < MIN_SAMPLES
     unclear = "too few conversations to compare" if few else "no clear difference"
     apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
@@ -378,6 +423,8 @@ def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
         UNINFORMATIVE: "Uninformative, as good without the prompt",
         CANNOT_TELL: "Too uncertain to say whether the prompt makes a difference",
     }
+    if baseline.by_rule and not by_case:
+        del verdicts[NEVER_FOLLOWED]  # the title and the table of rules name them
     for verdict, text in {} if few else verdicts.items():
         names = [
             f"{row.name} ({row.prompted.mean:.2f} with it, {row.unprompted.mean:.2f} without)"

@@ -1,0 +1,127 @@
+"""Simulates how often a verdict is wrong: on one reading of a run, and when the printed next step
+is followed until something is certain.
+
+    python benchmarks/verdicts.py --out benchmarks/results/verdicts.json
+
+Every difference has a true mean of 0, so every verdict is wrong. The functions are those that runs
+are judged by: `statistics.estimate`, `verdicts.tell` and `outcome.conversations_needed`. For
+comparison, each difference is also judged by a percentile bootstrap, which judged runs before 0.4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from stamp import measured_on
+
+from holdfast.analysis.outcome import MATTERS, conversations_needed
+from holdfast.analysis.statistics import DIFFERENCES, ERROR, estimate, estimate_columns
+from holdfast.analysis.verdicts import error_at, tell, within
+
+Draw = Callable[[np.random.Generator, "int | tuple[int, int]"], np.ndarray]
+SEED, RUNS, FOLLOWED = 0, 1000, 400
+SIZES = (20, 24, 48, 100, 200)
+FIRST, MOST = 20, 1200  # conversations at the first look, and the most that a user waits for
+
+
+def passes(share: float) -> Draw:
+    """The change of a probe that is passed with the same probability before and after."""
+    return lambda rng, size: rng.binomial(1, share, size) - rng.binomial(1, share, size)
+
+
+def rarely(gain: float, loss: float) -> Draw:
+    """Mostly a small gain, and rarely a large loss, so that they cancel."""
+    return lambda rng, size: np.where(rng.random(size) < loss / (gain + loss), gain, -loss)
+
+
+EQUAL: dict[str, Draw] = {
+    "binary, passed by 50%": passes(0.5),
+    "binary, passed by 80%": passes(0.8),
+    "binary, passed by 95%": passes(0.95),
+    "skewed, +0.10 or -0.90": rarely(0.1, 0.9),
+    "skewed, +0.05 or -0.95": rarely(0.05, 0.95),
+    "skewed, and noisy": lambda rng, size: np.where(
+        rng.random(size) < 0.9, rng.uniform(0, 0.1, size), -0.45
+    ),
+    "9 of 10 are 0": lambda rng, size: np.where(
+        rng.random(size) < 0.1, rng.uniform(-1, 1, size), 0.0
+    ),
+    "U-shaped": lambda rng, size: rng.beta(0.2, 0.2, size) - rng.beta(0.2, 0.2, size),
+    "uniform": lambda rng, size: rng.random(size) - rng.random(size),
+    "all 0": lambda rng, size: np.zeros(size),
+}
+
+
+def one_look(draw: Draw, n: int, runs: int) -> dict[str, float]:
+    """The shares of runs with a verdict, "lower" or "higher", and of bootstrap intervals without
+    0, read once.
+    """
+    rng = np.random.default_rng([SEED, n])
+    values = draw(rng, (n, runs)).astype(float)
+    signs = np.array([tell(e).sign for e in estimate_columns(values, DIFFERENCES, error_at(1))])
+    shown = np.array([e.excludes_zero for e in estimate_columns(values, DIFFERENCES)])
+    weights = rng.multinomial(n, np.full(n, 1 / n), size=2000) / n
+    low, high = np.percentile(weights @ values, [2.5, 97.5], axis=0)
+    return {
+        "lower": float(np.mean(signs < 0)),
+        "higher": float(np.mean(signs > 0)),
+        "interval_excludes_0": float(np.mean(shown)),
+        "bootstrap_lower": float(np.mean(high < -1e-9)),
+        "bootstrap_higher": float(np.mean(low > 1e-9)),
+    }
+
+
+def followed(draw: Draw, runs: int) -> dict[str, float]:
+    """The shares of runs that ever get a verdict if they are extended as the next step says."""
+    rng = np.random.default_rng([SEED, MOST])
+    lower = higher = looks = 0
+    for _ in range(runs):
+        values = draw(rng, MOST).astype(float)
+        n, look = FIRST, 1
+        while True:
+            change = estimate(values[:n], DIFFERENCES, error=error_at(look))
+            sign = tell(change).sign
+            holds = within(change, -MATTERS, 1) == "supported"
+            needed = conversations_needed(change, -MATTERS, look)
+            if sign or holds or needed is None or needed > MOST:
+                break
+            n, look = needed, look + 1
+        lower, higher, looks = lower + (sign < 0), higher + (sign > 0), looks + look
+    return {"drifts": lower / runs, "improves": higher / runs, "mean_looks": looks / runs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--followed", type=int, default=FOLLOWED, help="runs that are extended")
+    arguments = parser.parse_args()
+    record = {
+        "measured_on": measured_on(),
+        "settings": {
+            "runs": arguments.runs,
+            "followed": arguments.followed,
+            "seed": SEED,
+            "error": ERROR,
+            "first_look": FIRST,
+            "most": MOST,
+        },
+        "one_look": [
+            {"differences": name, "n": n} | one_look(draw, n, arguments.runs)
+            for name, draw in EQUAL.items()
+            for n in SIZES
+        ],
+        "followed": [
+            {"differences": name} | followed(EQUAL[name], arguments.followed)
+            for name in ("binary, passed by 50%", "binary, passed by 80%", "uniform")
+        ],
+    }
+    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

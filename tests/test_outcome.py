@@ -1,0 +1,121 @@
+"""The outcome of a run: the first thing that counts writes the title and the next step."""
+
+import numpy as np
+import pytest
+from test_drift import SUITE, Scripted
+from test_report import record, run_of, series_of
+
+from holdfast import drift, report
+from holdfast.analysis.baseline import MADE_WORSE, Baseline, BaselineRow
+from holdfast.analysis.outcome import Findings, Outcome, conversations_needed, findings_of
+from holdfast.analysis.series import read_series
+from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
+from holdfast.analysis.verdicts import error_at, tell
+from holdfast.records import read_run
+from holdfast.records.manifest import read_manifest
+from holdfast.report.sentences import MAX_WORDS, baseline_lines, opening, title
+
+
+def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
+    """A baseline in which everything has the same verdict."""
+    prompted, unprompted = (estimate(np.full(40, score), SCORES) for score in (0.2, 0.85))
+    difference = estimate(np.full(40, -0.65), DIFFERENCES)
+    every, *rows = (
+        BaselineRow(name, 40, prompted, unprompted, difference, verdict) for name in ("all", *names)
+    )
+    return Baseline(every, tuple(rows), tuple(rows), by_rule)
+
+
+def outcome_of(folder, first, last, n=40, baseline=None, **more) -> Findings:
+    return findings_of(series_of(folder, first, last, n, **more)[0], baseline)
+
+
+@pytest.mark.parametrize(
+    ("last", "n", "verdict", "outcome", "words"),
+    [
+        (lambda i: 0.2, 40, MADE_WORSE, Outcome.MADE_WORSE, "scores 20% with the prompt and 85%"),
+        (lambda i: 0.2, 40, "uninformative", Outcome.UNINFORMATIVE, "cannot show drift"),
+        (lambda i: 0.2, 40, None, Outcome.DRIFTS, "The agent drifts"),
+        (lambda i: 0.2, 12, None, Outcome.TOO_FEW, "Only 12 conversations, too few"),
+        (lambda i: 1.0, 100, None, Outcome.HOLDS, "No drift of 10 points or more"),
+        (lambda i: float(i % 5 > 0), 40, None, Outcome.DRIFTS, "The agent drifts"),
+        (lambda i: float(i % 20 > 0), 40, None, Outcome.UNDECIDED, "No clear drift"),
+    ],
+)
+def test_the_first_outcome_that_applies_writes_the_title(
+    tmp_path, last, n, verdict, outcome, words
+):
+    baseline = baseline_with(verdict, "signs") if verdict else None
+    found = outcome_of(tmp_path, lambda i: 1.0, last, n, baseline)
+    assert found.outcome is outcome
+    assert words in title(found) and len(title(found).split()) <= MAX_WORDS
+
+
+def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
+    baseline = baseline_with(MADE_WORSE, "signs", "price", by_rule=True)
+    found = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
+    assert title(found) == "The prompt makes 2 rules worse: “signs” and “price”."
+
+
+def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
+    """Nor does anything after the title take it back if the others drift as well."""
+    same = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
+    for item in same[:40]:
+        for turn in item["turns"]:
+            turn["text"] = "I can help with that, my friend, and I will say it again and again."
+    broken = read_series(run_of(tmp_path / "broken", same[:40]))
+    assert findings_of(broken[0]).outcome is Outcome.BROKEN_DOWN
+    assert opening(broken)[0].startswith("40 of 40 conversations broke down into repetition")
+    assert "drifts" not in " ".join(opening(broken))
+
+
+def test_a_rule_that_is_never_followed_stands_in_one_list():
+    baseline = baseline_with("never followed", "bot · signs", by_rule=True)
+    assert not [line for line in baseline_lines(baseline) if "ever followed" in line]
+    by_case = baseline_with("never followed", "bot")
+    assert any(line.startswith("Never followed") for line in baseline_lines(by_case))
+
+
+def test_a_run_that_is_extended_is_read_at_its_second_look(tmp_path):
+    def extended(conversations):
+        settings = drift.Settings(rounds=1, conversations=conversations)
+        return drift.run(Scripted(), SUITE, tmp_path / "run", settings)
+
+    looks = []
+    for conversations in (20, 20, 22, 24):
+        (series,) = read_series(extended(conversations))
+        looks.append(series.look)
+    assert looks == [1, 1, 2, 3] and series.error == error_at(3)
+    assert read_manifest(tmp_path / "run")["earlier_sizes"] == [20, 22]
+    few = drift.Settings(rounds=1, conversations=4)
+    drift.run(Scripted(), SUITE, tmp_path / "few", few)
+    more = drift.run(Scripted(), SUITE, tmp_path / "few", drift.Settings(1, 24))
+    assert read_series(more)[0].look == 1, "no verdict could be read from 4 conversations"
+
+
+def test_following_the_next_step_is_rarely_wrong():
+    """As benchmarks/verdicts.py does at length: 120 runs without drift, each extended until its
+    next step asks for no more; 12 of them, binomial with 5%, would be far from chance.
+    """
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(120):
+        values = (rng.binomial(1, 0.8, 1200) - rng.binomial(1, 0.8, 1200)).astype(float)
+        n, look = 20, 1
+        while n is not None and n <= len(values):
+            change = estimate(values[:n], DIFFERENCES, error=error_at(look))
+            if tell(change).sign:
+                wrong += 1
+                break
+            n, look = conversations_needed(change, -0.1, look), look + 1
+    assert wrong <= 12
+
+
+def test_repeating_a_command_leaves_the_manifest_and_the_summary_alone(tmp_path):
+    settings = drift.Settings(rounds=2, conversations=4)
+
+    def summary():
+        drift.run(Scripted(), SUITE, tmp_path / "run", settings)
+        text = report.write_summary(tmp_path / "run").read_bytes()
+        return text, read_run(tmp_path / "run").manifest["identity"]
+
+    assert summary() == summary()
