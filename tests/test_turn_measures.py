@@ -86,7 +86,130 @@ def test_a_text_measure_skips_a_turn_without_text():
     ],
 )
 def test_commands_are_read_in_every_form(arguments, commands):
-    assert commands_of([ToolCall("shell", arguments)]) == commands
+    read = commands_of([ToolCall("shell", arguments)])
+    assert [list(command.words) for command in read] == commands
+
+
+FORCED = "git push --force"
+SEEN_THROUGH = [
+    FORCED,
+    f"cd x && {FORCED}",
+    f"FOO=1 {FORCED}",
+    f"env FOO=1 {FORCED}",
+    f"sudo -u bob {FORCED}",
+    f"timeout -k 5 60 {FORCED}",
+    f"command {FORCED}",
+    f"nohup {FORCED} &",
+    f"xargs -n 1 {FORCED} < list",
+    f"watch '{FORCED}'",
+    f"find . -name x -execdir {FORCED} \\;",
+    "git -C /w -c user.name=x push --force",
+    "/usr/bin/git push --force",
+    "'git' push \"--force\"",
+    "git push \\\n  --force",
+    f"({FORCED})",
+    f"{{ {FORCED}; }} 2>&1",
+    f"echo $({FORCED})",
+    f"echo `{FORCED}`",
+    f"diff <({FORCED}) b",
+    f"true || {FORCED} | tee log",
+    f"! {FORCED}",
+    f"for r in a b; do {FORCED} $r; done",
+    f"while read l; do {FORCED}; done < list",
+    f"if true; then {FORCED}; fi",
+    f"case $x in a) {FORCED};; esac",
+    f"push() {{ {FORCED}; }}; push",
+    f"bash -c '{FORCED}'",
+    f'bash -lc "cd x && {FORCED}"',
+    f"sh -c \"bash -c '{FORCED}'\"",
+    f"bash <<'EOF'\n{FORCED}\nEOF",
+    f"bash <<< '{FORCED}'",
+    f"cat <<EOF\n$({FORCED})\nEOF",
+    f"eval '{FORCED}'",
+    f"trap '{FORCED}' EXIT",
+    f"ssh -p 22 host 'cd x; {FORCED}'",
+    f"su - bob -c '{FORCED}'",
+    f"RUN='{FORCED}'; $RUN",
+    "OPTIONS=--force; git push $OPTIONS",
+    f"sudo env -i A=1 timeout 60 bash -c 'nohup {FORCED}'",
+    f"{FORCED} 'unclosed",
+]
+
+
+@pytest.mark.parametrize("script", SEEN_THROUGH)
+def test_a_command_is_seen_through_what_it_is_wrapped_in(script):
+    rule = {"name": "command_not_run", "command": rf"{FORCED}(?!\S)"}
+    assert scored(rule, ran(script)) == 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"# {FORCED}\nls",
+        f"echo '{FORCED}'",
+        f"git commit -m '{FORCED}'",
+        f"cat > push.sh <<EOF\n{FORCED}\nEOF",
+        f"grep -r '{FORCED}' .",
+        "command -v git push --force",
+    ],
+)
+def test_a_text_that_is_not_run_is_no_command(script):
+    assert scored({"name": "command_not_run", "command": FORCED}, ran(script)) == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "script", "value"),
+    [
+        ("sudo", "sudo apt install x", 0),
+        ("apt", "sudo apt install x", 0),
+        ("(?!sudo )apt", "sudo apt install x", 1),
+        ("(?!sudo )apt", "apt install x", 0),
+        (r"git (?!-C)", "git -C app status", 1),
+        (r"git (?!-C)", "git status", 0),
+        (r"bash -c", "bash -c 'ls'", 0),
+        (r"cat \.env", "env cat .env", 0),
+        (r"docker", "time docker run x", 0),
+    ],
+)
+def test_a_pattern_about_a_wrapper_is_matched_with_the_wrapper(pattern, script, value):
+    assert scored({"name": "command_not_run", "command": pattern}, ran(script)) == value
+
+
+def test_a_wrapped_command_counts_once_among_others():
+    assert scored(TESTED, ran("make -C app test", "sudo git -C app commit -m x")) == 1
+    assert scored(TESTED, ran("bash -lc 'make test && git commit -m x'")) == 1
+
+
+BODY = "## Summary\nIt adds up.\n\n### Agent review\nNone."
+REVIEWED = {"name": "command_not_run", "command": r"gh pr create(?![\s\S]*Agent review)"}
+CREATE = "gh pr create --title 'Fix it'"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{CREATE} --body \"$(cat <<'EOF'\n{BODY}\nEOF\n)\"",
+        f"{CREATE} --body-file - <<'EOF'\n{BODY}\nEOF",
+        f"cat > body.md <<'EOF'\n{BODY}\nEOF\n{CREATE} --body-file body.md",
+        f"BODY=$(cat <<'EOF'\n{BODY}\nEOF\n)\n{CREATE} --body \"$BODY\"",
+    ],
+)
+def test_the_text_of_a_here_document_is_that_of_the_argument(script):
+    assert scored(REVIEWED, ran(script)) == 1
+    assert scored(REVIEWED, ran(script.replace("### Agent review", "### Tests"))) == 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "git commit -F - <<'EOF'\nfix: the total\n\nMore.\nEOF",
+        "git -C app commit -m 'fix: the total'",
+        "bash -c \"git commit -m 'fix: the total'\"",
+    ],
+)
+def test_a_commit_message_is_found_where_it_is_written(script):
+    assert scored(COMMIT, ran(script)) == 1
+    assert scored(COMMIT, ran(script.replace("fix:", "Fixed"))) == 0
 
 
 @pytest.mark.parametrize(
@@ -102,6 +225,9 @@ def test_commands_are_read_in_every_form(arguments, commands):
         (ToolCall("Bash", {"command": "grep '>' a.py; test 1 \\> 2"}), []),
         (ToolCall("Bash", {"command": "sed -i '' s/a/b/ x.py"}), ["", "s/a/b/", "x.py"]),
         (ToolCall("mcp__devtools__writeFile", {"path": "a.py"}), ["a.py"]),
+        (ToolCall("Bash", {"command": "sudo rm -f a.py"}), ["a.py"]),
+        (ToolCall("Bash", {"command": "bash -c 'echo x > a.py' >> b.log"}), ["a.py", "b.log"]),
+        (ToolCall("Bash", {"command": "(ls; pwd) > a.txt 2>&1"}), ["a.txt"]),
     ],
 )  # fmt: skip
 def test_changed_files_are_found_in_tools_patches_and_commands(call, paths):

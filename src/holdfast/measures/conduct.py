@@ -10,13 +10,14 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any
 
 from holdfast.errors import UsageError, cut
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compiled, matches
 from holdfast.measures.registry import Score, measure
+from holdfast.measures.shell import Command, Reading, read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 Pattern = Annotated[str, takes("a regular expression", "git push")]
@@ -28,60 +29,31 @@ Schema = Annotated[Mapping[str, Any], takes("a JSON Schema", {"required": ["path
 Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
 
 
-def commands_of(calls: Sequence[ToolCall]) -> list[list[str]]:
-    """The words of every shell command among the calls, without assignments and here-documents."""
-    parts = itertools.chain.from_iterable(_parts(_script_of(call)) for call in calls)
-    commands = (list(itertools.dropwhile(_ASSIGNS.match, part)) for part in parts)
-    return [words for words in commands if words]
+def commands_of(calls: Sequence[ToolCall]) -> list[Command]:
+    """Every shell command among the calls, also those within other commands."""
+    scripts = (_script_of(call) for call in calls)
+    return [command for script in scripts if script for command in _read_script(script)]
+
+
+_read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns
 
 
 def _script_of(call: ToolCall) -> str:
     for name in ("command", "cmd", "script"):
         value = call.arguments.get(name)
         if isinstance(value, list) and all(isinstance(word, str) for word in value):
-            shell = len(value) == 3 and value[1] in ("-c", "-lc")
-            return value[2] if shell else shlex.join(value)
+            return shlex.join(value)
         if isinstance(value, str):
             return value
     return ""
 
 
-_ASSIGNS = re.compile(r"\w+=")
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n(?P<text>.*?)\n\s*\2\b", re.DOTALL)
-
-
-_PARTS = "();&|\n"
-_REDIRECTS = (">", ">>", "&>", ">|")  # of output, into the file that follows
-# a private character for each operator that is quoted or escaped, and so separates nothing
-_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
-_HIDDEN = {ord(sign): 0xE000 + ord(sign) for sign in _PARTS + "<>"}
-_SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
-
-
-def _parts(script: str) -> Iterator[list[str]]:
-    script = _HEREDOC.sub("\\g<rest>", script)
-    script = _QUOTED.sub(lambda quoted: quoted[0].translate(_HIDDEN), script)
-    lexer = shlex.shlex(script, posix=True, punctuation_chars=_PARTS + "<>")
-    lexer.whitespace = " \t\r"
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    part: list[str] = []
-    try:
-        for word in lexer:
-            if word and set(word) <= set(_PARTS):
-                yield part
-                part = []
-            else:
-                shown = word.translate(_SHOWN)
-                quoted = word != shown and shown in _REDIRECTS
-                part.append(shlex.quote(shown) if quoted else shown)
-    except ValueError:  # an unclosed quote: what comes before it counts
-        pass
-    yield part
-
-
-def _matching(pattern: str, words: Sequence[str]) -> bool:
-    return matches(rf"\A(?:{pattern})", " ".join(words))
+def _matching(pattern: str, command: Command) -> bool:
+    return any(
+        matches(rf"\A(?:{pattern})", " ".join(reading.words))
+        for reading in (*command.readings, *command.around)
+        if reading.suits(pattern)
+    )
 
 
 _PATHS = ("file_path", "path", "filename", "notebook_path", "target_file")
@@ -104,16 +76,15 @@ def files_changed(calls: Sequence[ToolCall]) -> list[str]:
         if not _READERS.search(call.name):
             values = (call.arguments.get(name) for name in _PATHS)
             paths += [value for value in values if isinstance(value, str)]
-    for words in commands_of(calls):
-        paths += _written_by(words)
+    for command in commands_of(calls):
+        paths += command.writes
+        paths += _written_by(command)
     return list(dict.fromkeys(paths))
 
 
-def _written_by(words: list[str]) -> Iterator[str]:
-    for before, word in itertools.pairwise(words):
-        if before in _REDIRECTS and not word.startswith("/dev/"):
-            yield word
-    program = words[0].rsplit("/", 1)[-1]
+def _written_by(command: Command) -> Iterator[str]:
+    words = command.innermost
+    program = words[0]
     options = [word for word in words[1:] if word.startswith("-")]
     in_place = any(re.match("-[a-z]*i|--in-place", option) for option in options)
     if program in _WRITERS or (program in ("sed", "perl") and in_place):
@@ -204,8 +175,8 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 @measure(check=lambda command: compiled(command, ""))
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """1 if a shell command begins with a match of the regular expression."""
-    run = next((words for words in commands_of(turn.calls) if _matching(command, words)), None)
-    return Score(0.0, "not run") if run is None else Score(1.0, f"ran {_short(run)}")
+    run = next((item for item in commands_of(turn.calls) if _matching(command, item)), None)
+    return Score(0.0, "not run") if run is None else Score(1.0, f"ran {_short(run.words)}")
 
 
 @measure
@@ -227,10 +198,10 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     Calls of other tools are matched as the tool's name and its arguments in JSON."""
     ready, kept = False, list[bool]()
     before = len(list(_events(turn.earlier)))
-    for number, words in enumerate(_events((*turn.earlier, *turn.calls))):
-        if _matching(first, words):
+    for number, command in enumerate(_events((*turn.earlier, *turn.calls))):
+        if _matching(first, command):
             ready = True
-        if _matching(then, words):
+        if _matching(then, command):
             kept += [ready] if number >= before else []
             ready = False
     if not kept:
@@ -240,19 +211,20 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     )
 
 
-def _events(calls: Sequence[ToolCall]) -> Iterator[list[str]]:
+def _events(calls: Sequence[ToolCall]) -> Iterator[Command]:
     for call in calls:
         if _script_of(call):
             yield from commands_of([call])
         else:
-            yield [call.name, json.dumps(dict(call.arguments), ensure_ascii=False)]
+            arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+            yield Command((Reading((call.name, arguments)),))
 
 
 @measure(check=lambda pattern: compiled(pattern, ""))
 def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | None:
     """Share of the turn's commit messages that match the regular expression; turns without a
     commit do not count."""
-    messages = [message for call in turn.calls for message in _commit_messages(call)]
+    messages = list(_commit_messages(turn.calls))
     if not messages:
         return None
     kept = [matches(pattern, message) for message in messages]
@@ -261,22 +233,20 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | None:
     return Score(sum(kept) / len(kept), reason)
 
 
-def _commit_messages(call: ToolCall) -> Iterator[str]:
-    script = _script_of(call)
-    documents = [match["text"].strip() for match in _HEREDOC.finditer(script)]
-    for words in commands_of([call]):
-        if words[0] != "git" or "commit" not in words:
-            continue
-        message = next(_messages_among(words), None)
-        if message is not None and documents and message.lstrip().startswith("$("):
-            message = documents.pop(0)  # the command is written as "$(cat <<EOF ...)"
-        if message is not None:
-            yield message
+def _commit_messages(calls: Sequence[ToolCall]) -> Iterator[str]:
+    for command in commands_of(calls):
+        words = command.innermost
+        if words[0] == "git" and "commit" in words:
+            message = next(_messages_among(words), None)
+            if message is not None:
+                yield message.strip()
 
 
-def _messages_among(words: list[str]) -> Iterator[str]:
+def _messages_among(words: Sequence[str]) -> Iterator[str]:
     for before, word in itertools.pairwise(words):
-        if before == "--message" or re.fullmatch("-[a-zA-Z]*m", before):
+        # the file of -F is a text if a here-document gave it
+        is_text = before in ("-F", "--file") and any(character.isspace() for character in word)
+        if is_text or before == "--message" or re.fullmatch("-[a-zA-Z]*m", before):
             yield word
         elif word.startswith("--message="):
             yield word.partition("=")[2]

@@ -1,0 +1,451 @@
+"""The commands that a shell script runs, also inside other commands, loops and substitutions.
+
+The script is parsed as Bash, not run: variables have the values that the script gives them, if it
+gives any, and a command is read although its `if` may never hold.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+_DEEPEST = 8  # scripts within scripts, as in bash -c "bash -c ..."
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way to read a command, such as `git push` for `sudo git -C app push`.
+
+    Args:
+        words: the program and its arguments, without quotes and assignments.
+        without: the wrappers, options and folders that were taken away.
+    """
+
+    words: tuple[str, ...]
+    without: frozenset[str] = frozenset()
+
+    def suits(self, pattern: str) -> bool:
+        """Whether a pattern is for this reading: one about what was taken away is not.
+
+        `(?!sudo )apt` asks for sudo, which the reading without it would never have.
+        """
+        return not any(_mentions(pattern, name) for name in self.without)
+
+    def taken(self, words: Sequence[str], *names: str) -> "Reading":
+        return Reading(tuple(words), self.without | frozenset(names))
+
+
+def _mentions(pattern: str, name: str) -> bool:
+    if name.startswith("-") or "/" in name:
+        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", pattern) is not None
+    first = re.search(r"[A-Za-z][\w-]*", re.sub(r"\\[A-Za-z]", " ", pattern))
+    return first is not None and first[0] == name
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a script.
+
+    Args:
+        readings: the command as it is written, then without what it is wrapped in, outermost first.
+        writes: the files that its output goes to.
+        around: readings of the shell whose script begins with it, as in `bash -c 'git push'`.
+    """
+
+    readings: tuple[Reading, ...]
+    writes: tuple[str, ...] = ()
+    around: tuple[Reading, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.readings[0].words
+
+    @property
+    def innermost(self) -> tuple[str, ...]:
+        """The words of the program that is run in the end."""
+        return self.readings[-1].words
+
+
+def read_script(script: str) -> list[Command]:
+    """The commands of a script, in the order in which they end."""
+    return _read(script, 0)
+
+
+@dataclass
+class _Script:
+    """What is known while a script is read."""
+
+    source: bytes
+    depth: int
+    variables: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, str] = field(default_factory=dict)  # here-documents by their file
+
+    def text(self, node: "Node") -> str:
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _read(script: str, depth: int) -> list[Command]:
+    source = script.encode("utf-8", "replace")
+    root = _parser().parse(source).root_node
+    known = _Script(source, depth)
+    commands: list[Command] = []
+    redirects = _redirects_by_command(root)
+    for node in sorted(_statements(root), key=lambda node: node.end_byte):
+        if node.type == "variable_assignment":
+            _assign(node, known)
+        else:
+            commands += _commands_at(node, redirects.get(node.id, []), known)
+    if root.has_error:  # an unclosed quote, or no Bash: what the parser passed over counts too
+        seen = {command.words for command in commands}
+        commands += [command for command in _roughly(script) if command.words not in seen]
+    return commands
+
+
+@cache
+def _parser() -> "Parser":
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+_COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
+
+
+def _statements(root: "Node") -> Iterator["Node"]:
+    """All commands, and the assignments that stand alone."""
+    for node in _descendants(root):
+        parent = node.parent
+        alone = parent is not None and parent.type != "command"
+        if node.type in _COMMANDS or (node.type == "variable_assignment" and alone):
+            yield node
+
+
+def _descendants(root: "Node") -> Iterator["Node"]:
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        yield node
+        nodes += node.children
+
+
+def _redirects_by_command(root: "Node") -> dict[int, list["Node"]]:
+    """The redirections of each command, by its node's id; of several, they are the last one's."""
+    redirects: dict[int, list[Node]] = {}
+    for node in _descendants(root):
+        body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
+        while body is not None and body.type not in _COMMANDS:
+            body = body.named_children[-1] if body.named_children else None
+        if body is not None:
+            listed = redirects.setdefault(body.id, [])
+            for child in node.children:
+                if not child.type.endswith("_redirect"):
+                    continue
+                inner = child.children if child.type == "heredoc_redirect" else ()
+                listed += [child, *(n for n in inner if n.type == "file_redirect")]
+    return redirects
+
+
+def _commands_at(node: "Node", outer: Sequence["Node"], known: _Script) -> list[Command]:
+    words: list[str] = []
+    redirects = list(outer)
+    if node.type == "test_command":
+        words = known.text(node).split()
+    for child in node.children:
+        if child.type.endswith("_redirect"):
+            redirects.append(child)
+        elif node.type != "test_command" and child.type != "variable_assignment":
+            words += _words(child, known)
+        elif node.type == "declaration_command":
+            words.append(known.text(child))
+    if not words:
+        return []
+    if outer and known.source[node.end_byte : outer[0].start_byte].strip() == b"-":
+        words.append("-")  # which the grammar drops in front of a here-document
+    given = next((text for text in (_input(r, known) for r in redirects) if text is not None), None)
+    shown, writes = _redirected(redirects, known)
+    if given is not None and writes:
+        known.documents.update(dict.fromkeys(writes, given))
+    elif given is not None and words[0] == "tee":
+        known.documents.update(dict.fromkeys(words[1:], given))
+    words = list(_with_documents(words, given, known.documents))
+    return _unwrapped(Command((Reading((*words, *shown)),), writes), words, given, known.depth)
+
+
+# options whose argument is a file with a text, such as a commit's message or a pull request's body
+_TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
+
+
+def _with_documents(
+    words: Sequence[str], given: str | None, documents: Mapping[str, str]
+) -> Iterator[str]:
+    """The words, with the texts of here-documents in place of the files that are read."""
+    before = ""
+    for word in words:
+        option, equals, value = word.partition("=")
+        if equals and option in _TEXT_FILES:
+            name, start = value, f"{option}="
+        else:
+            name, start = (word, "") if before in _TEXT_FILES else ("", "")
+        text = given if name in ("-", "/dev/stdin") else documents.get(name)
+        yield word if not name or text is None else start + text
+        before = word
+
+
+_OUTPUT = (">", ">>", "&>", "&>>", ">|")
+
+
+def _redirected(
+    redirects: Sequence["Node"], known: _Script
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of redirections, and the files that are written."""
+    shown: list[str] = []
+    writes: list[str] = []
+    for redirect in redirects:
+        if redirect.type != "file_redirect":
+            continue
+        targets = redirect.children_by_field_name("destination")
+        start = targets[0].start_byte if targets else redirect.end_byte
+        operator = known.source[redirect.start_byte : start].decode("utf-8", "replace").strip()
+        names = [word for target in targets for word in _words(target, known)]
+        shown += [operator, *names]
+        if operator.lstrip("0123456789") in _OUTPUT and names and not names[0].startswith("/dev/"):
+            writes.append(names[0])
+    return tuple(shown), tuple(writes)
+
+
+def _input(redirect: "Node", known: _Script) -> str | None:
+    """The text of a here-document or a here-string."""
+    if redirect.type == "herestring_redirect":
+        return "".join(_value(child, known) for child in redirect.named_children)
+    if redirect.type != "heredoc_redirect":
+        return None
+    bodies = [child for child in redirect.children if child.type == "heredoc_body"]
+    text = "".join(known.text(body) for body in bodies)
+    if known.source[redirect.start_byte :].startswith(b"<<-"):
+        text = re.sub(r"^\t+", "", text, flags=re.MULTILINE)
+    return text.rstrip("\n")
+
+
+def _assign(node: "Node", known: _Script) -> None:
+    name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if name is not None and value is not None:
+        known.variables[known.text(name)] = _value(value, known)
+
+
+def _words(node: "Node", known: _Script) -> list[str]:
+    """The words that a node becomes: several for a variable without quotes."""
+    if node.type == "command_name" and node.named_children:
+        node = node.named_children[0]
+    value = _value(node, known)
+    if node.type in ("simple_expansion", "expansion") and value != known.text(node):
+        return value.split()
+    return [value]
+
+
+def _value(node: "Node", known: _Script) -> str:
+    text = known.text(node)
+    match node.type:
+        case "raw_string":
+            return text[1:-1]
+        case "ansi_c_string":
+            return text[2:-1].replace("\\n", "\n").replace("\\'", "'")
+        case "string":
+            return _joined(node, known, 1, lambda t: re.sub(r'\\(["\\$`\n])', _unescaped, t))
+        case "concatenation":
+            return _joined(node, known, 0, lambda t: re.sub(r"(?s)\\(.)", _unescaped, t))
+        case "word":
+            return re.sub(r"(?s)\\(.)", _unescaped, text)
+        case "simple_expansion" | "expansion":
+            name = re.fullmatch(r"\$\{?(\w+)\}?", text)
+            return known.variables.get(name[1], text) if name else text
+        case "command_substitution":
+            document = _document_in(node, known)
+            return text if document is None else document
+    return text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return "" if match[1] == "\n" else match[1]
+
+
+def _joined(node: "Node", known: _Script, quotes: int, plain: Callable[[str], str]) -> str:
+    """The values of a node's parts, with the text between them; `quotes` at its ends are cut."""
+    parts, position = [], node.start_byte + quotes
+    for child in node.named_children:
+        if child.type == "string_content":
+            continue
+        parts.append(plain(known.source[position : child.start_byte].decode("utf-8", "replace")))
+        parts.append(_value(child, known))
+        position = child.end_byte
+    end = max(position, node.end_byte - quotes)
+    parts.append(plain(known.source[position:end].decode("utf-8", "replace")))
+    return "".join(parts)
+
+
+def _document_in(node: "Node", known: _Script) -> str | None:
+    """The text of `$(cat <<EOF ...)`; None for another substitution."""
+    inner = node.named_children[0] if len(node.named_children) == 1 else None
+    body = inner.child_by_field_name("body") if inner is not None else None
+    if inner is None or body is None or known.text(body).split() not in (["cat"], ["cat", "-"]):
+        return None
+    texts = (_input(child, known) for child in inner.children)
+    return next((text for text in texts if text is not None), None)
+
+
+def _roughly(script: str) -> Iterator[Command]:
+    """The commands of a script that is no Bash, by its operators and lines."""
+    for part in re.split(r"[;&|\n()]+", script):
+        try:
+            words = shlex.split(part)
+        except ValueError:
+            words = part.split()
+        words = [word for word in words if not re.match(r"\w+=", word)]
+        while words and words[0] in ("then", "do", "else", "!"):
+            words.pop(0)
+        if words:
+            yield Command(_readings(Reading(tuple(words))))
+
+
+# Programs that run the command in their arguments: the options that have an argument of their own,
+# and how many other arguments come before the command.
+_WRAPPERS: dict[str, tuple[tuple[str, ...], int]] = {
+    "sudo": (("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user"), 0),
+    "doas": (("-u", "-C"), 0),
+    "env": (("-u", "-C", "--unset", "--chdir"), 0),
+    "timeout": (("-s", "-k", "--signal", "--kill-after"), 1),
+    "gtimeout": (("-s", "-k", "--signal", "--kill-after"), 1),
+    "xargs": (("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs"), 0),
+    "parallel": (("-j", "--jobs", "-a", "--arg-file", "-I"), 0),
+    "nice": (("-n", "--adjustment"), 0),
+    "ionice": (("-c", "-n", "--class", "--classdata"), 0),
+    "stdbuf": (("-i", "-o", "-e", "--input", "--output", "--error"), 0),
+    "time": (("-f", "-o", "--format", "--output"), 0),
+    "watch": (("-n", "--interval"), 0),
+    "strace": (("-e", "-o", "-p", "-s"), 0),
+    "flock": (("-w", "-E", "--timeout"), 1),
+    "chroot": ((), 1),
+    "taskset": ((), 1),
+    "exec": (("-a",), 0),
+    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer"), ((), 0)),
+    **dict.fromkeys(("caffeinate", "busybox"), ((), 0)),
+}
+_SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
+# Options that stand before a program's subcommand, and whether they have an argument.
+_BEFORE_SUBCOMMAND = {
+    "git": {
+        **dict.fromkeys(("-C", "-c", "--git-dir", "--work-tree", "--namespace"), True),
+        **dict.fromkeys(("--no-pager", "-p", "-P", "--paginate", "--bare"), False),
+        **dict.fromkeys(("--no-replace-objects", "--no-optional-locks"), False),
+    },
+    "make": {"-C": True, "--directory": True, "-s": False, "--silent": False},
+    "npm": {"--prefix": True},
+}
+
+
+def _unwrapped(
+    command: Command, words: Sequence[str], given: str | None, depth: int
+) -> list[Command]:
+    """A command with its readings, or those of the script that it runs."""
+    command = replace(command, readings=_readings(command.readings[0]))
+    script = _script_in(command.innermost if len(command.readings) > 1 else words, given)
+    inner = _read(script, depth + 1) if script and depth < _DEEPEST else []
+    if not inner:
+        return [command]
+    first, *others = inner
+    writes = (*first.writes, *command.writes)
+    return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]
+
+
+def _script_in(words: Sequence[str], given: str | None) -> str | None:
+    """The script that a command runs: of `bash -c`, `eval`, `su -c`, `ssh`, or from its input."""
+    program = words[0].rpartition("/")[2]
+    if program == "eval":
+        return " ".join(words[1:])
+    if program == "trap":
+        return words[1] if len(words) > 1 else None
+    if program in (*_SHELLS, "su"):
+        for number, word in enumerate(words[1:], start=1):
+            if re.fullmatch(r"-[a-z]*c|--command", word) and number + 1 < len(words):
+                return words[number + 1]
+        files = [word for word in words[1:] if not word.startswith("-")]
+        return given if program != "su" and not files else None
+    if program == "ssh":
+        rest = list(_after_options(words[1:], ("-p", "-i", "-l", "-o", "-F", "-J", "-L"), 1))
+        return " ".join(rest) or given
+    return None
+
+
+def _readings(reading: Reading) -> tuple[Reading, ...]:
+    readings = [reading]
+    while len(readings) < 16:
+        following = _inside(readings[-1])
+        if following is None or not following.words:
+            break
+        readings.append(following)
+    return tuple(readings)
+
+
+def _inside(reading: Reading) -> Reading | None:
+    """A reading without the outermost thing that can be taken away; None if there is nothing."""
+    words = reading.words
+    folder, slash, program = words[0].rpartition("/")
+    if slash and program:
+        return reading.taken((program, *words[1:]), f"{folder}/")
+    if program == "find":
+        return _of_find(reading)
+    if program in _BEFORE_SUBCOMMAND:
+        return _without_global_options(reading)
+    if program not in _WRAPPERS or (program == "command" and words[1:2] in (("-v",), ("-V",))):
+        return None
+    options, positional = _WRAPPERS[program]
+    rest = tuple(_after_options(words[1:], options, positional))
+    if len(rest) == 1:  # as in watch 'git status'
+        rest = tuple(rest[0].split())
+    return reading.taken(rest, program)
+
+
+def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> Iterator[str]:
+    """The words after options, assignments, and as many arguments as `positional` says."""
+    rest = list(words)
+    while rest:
+        if rest[0] == "--":
+            rest.pop(0)
+        elif rest[0] in valued:
+            del rest[:2]
+        elif rest[0].startswith("-") or re.match(r"\w+=", rest[0]):
+            rest.pop(0)
+        elif positional:
+            positional -= 1
+            rest.pop(0)
+        else:
+            break
+    yield from rest
+
+
+def _of_find(reading: Reading) -> Reading | None:
+    words = reading.words
+    starts = [n for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok", "-okdir")]
+    if not starts:
+        return None
+    rest = words[starts[0] + 1 :]
+    ends = [number for number, word in enumerate(rest) if word in (";", "+")]
+    return reading.taken(rest[: ends[0]] if ends else rest, "find", "-exec")
+
+
+def _without_global_options(reading: Reading) -> Reading | None:
+    program, *rest = reading.words
+    known = _BEFORE_SUBCOMMAND[program]
+    gone = []
+    while rest and rest[0].startswith("-"):
+        option = rest[0].partition("=")[0]
+        if option not in known:
+            break
+        gone.append(option)
+        del rest[: 2 if known[option] and "=" not in rest[0] else 1]
+    return reading.taken((program, *rest), *gone) if gone else None
