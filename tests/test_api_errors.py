@@ -1,5 +1,6 @@
 """Unusual input to the Python API either works or raises an error of one sentence."""
 
+import pickle
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import Boost, Request, Sampling, SplitSoftmax, drift, methods, tasks
-from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.errors import HoldfastError, UnknownName, UsageError, option
 from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
 TALK = chat("always talk about cheese", "the old town")
@@ -95,7 +96,7 @@ def test_spellings_are_accepted_wherever_methods_are(tmp_path):
 def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
     with pytest.raises(UnknownName, match=r"'cor'.*'core'"):
         drift.run(model(), "cor", tmp_path, SETTINGS)
-    with pytest.raises(UsageError, match="not from int"):
+    with pytest.raises(UsageError, match="not from an int"):
         drift.run(model(), 7, tmp_path, SETTINGS)
 
 
@@ -155,3 +156,58 @@ def test_only_a_loaded_model_is_accepted(wrong, tmp_path):
         drift.run(wrong, "starter", tmp_path, SETTINGS)
     with pytest.raises(UsageError, match="LlamaForCausalLM"):
         holdfast.drift.run(model().hf_model, "starter", tmp_path, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("call", "seen"),
+    [
+        (lambda: holdfast.load(None), "not None;"),
+        (lambda: holdfast.load(["default"]), "not a list;"),
+        (lambda: holdfast.load(model()), "not a LocalModel;"),
+        (lambda: drift.load_suite(None), "not from None."),
+        (lambda: drift.load_suite({}), "not from a dict."),
+    ],
+)
+def test_a_type_is_named_as_in_python(call, seen):
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert seen in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"temperature": 9}, "sampling takes temperature from 0 to 2, not 9."),
+        ({"temperature": None}, "sampling takes temperature from 0 to 2, not None."),
+        ({"top_p": 7}, "sampling takes top_p above 0 to 1, not 7."),
+        ({"top_p": 95}, "sampling takes top_p above 0 to 1, not 95; did you mean 0.95?"),
+        (
+            {"max_new_tokens": 99999999999},
+            "sampling takes max_new_tokens as a whole number from 1 to 1048576, not 99999999999.",
+        ),
+    ],
+)
+def test_sampling_has_ranges(values, sentence):
+    with pytest.raises(holdfast.errors.ParameterOutOfRange) as caught:
+        Sampling(**values)
+    assert str(caught.value) == sentence
+
+
+def test_a_percentage_is_only_suggested_for_a_share():
+    for spec, hint in (
+        ("split-softmax:exponent=7", "from 0 to 1, not 7."),
+        ("pasta:alpha=50,heads=0.0", "above 0 to 1, not 50."),
+        ("repetition:probability=50", "not 50; did you mean 0.5?"),
+        ("repetition:probability=7", "from 0 to 1, not 7."),
+    ):
+        with pytest.raises(UsageError) as caught:
+            methods.parse(spec)
+        assert str(caught.value).endswith(hint)
+
+
+def test_an_option_of_an_error_is_worded_by_who_shows_it():
+    error = UsageError(f"It has no role; use {option('system_as', 'first-user')}.")
+    assert str(error) == "It has no role; use system_as='first-user'."
+    assert error.worded(lambda name, value: f"{name} {value}").endswith("use system_as first-user.")
+    copied = pickle.loads(pickle.dumps(error))
+    assert str(copied) == str(error)

@@ -77,6 +77,7 @@ def said(content, role="user", **more):
         ({"seed": -1}, "a request takes seed as a whole number from 0 upwards, not -1"),
         ({"seed": 2**128}, f"a request takes seed below 2**128, not {2**128}"),
         ({"seed": 1.5}, "not 1.5"),
+        ({"sampling": None}, "takes sampling as Sampling(...), not None"),
     ],
 )
 def test_a_request_that_cannot_be_answered_is_refused(wrong, says):

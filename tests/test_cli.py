@@ -174,6 +174,38 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
     (
         ("--verison", "There is no option '--verison'; did you mean '--version'?"),
         ("drfit", "There is no command 'drfit'; did you mean 'drift'?"),
+        ("generate --user a --temperature 9", "takes --temperature from 0 to 2, not 9."),
+        (
+            "generate --user a --max-new-tokens 99999999999",
+            "takes --max-new-tokens as a whole number from 1 to 1048576, not 99999999999.",
+        ),
+        ("generate --user a --top-p 90", "--top-p above 0 to 1, not 90; did you mean 0.9?"),
+        (
+            "generate --system a --user b --method split-softmax:exponent=7",
+            "split-softmax takes exponent from 0 to 1, not 7.",
+        ),
+        ("serve --max-tokens 1e9", "--max-tokens takes a whole number, not '1e9'"),
+        ("serve --max-tokens 999999999", "--max-tokens as a whole number from 1 to 1048576, not"),
+        (
+            "drift --model 127.0.0.1:9101/v1",
+            "--model 127.0.0.1:9101/v1 is no folder here and no URL; did you mean --model"
+            " http://127.0.0.1:9101/v1?",
+        ),
+        ("check bot --model localhost:8000", "did you mean --model http://localhost:8000?"),
+        (
+            "generate --user a --model gpt-4o",
+            "did you mean --model https://api.openai.com/v1 --endpoint-model gpt-4o?",
+        ),
+        (
+            "generate --user a --model claude-sonnet-4-5",
+            "did you mean --model https://api.anthropic.com/v1 --endpoint-model claude-sonnet-4-5"
+            " --api-key-env ANTHROPIC_API_KEY?",
+        ),
+        (
+            "drift --user-model gpt-4o",
+            "mean --user-model https://api.openai.com/v1 --user-endpoint-model gpt-4o?",
+        ),
+        ("serve --model gpt-4o", "--model gpt-4o is no folder here, and this command takes no"),
         ("drift --suite bot --suite=starter", "--suite is given twice, with bot and starter;"),
         ("drift --rounds 2 --rounds 2", "--rounds is given twice, with 2; give it once."),
         ("check bot --out a --out b", "--out is given twice, with a and b; give it once."),
@@ -340,7 +372,7 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
     settings.pop("chat_template", None)
     (strict / "tokenizer_config.json").write_text(json.dumps(settings))
     argv = ["generate", "--model", str(strict), "--system", "Be brief.", "--user", "hello"]
-    assert "--system-as=first-user" in says(capsys, argv, 1)
+    assert "(--system-as first-user)" in says(capsys, argv, 1)
 
 
 def test_the_default_folder_distinguishes_settings():

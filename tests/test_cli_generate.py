@@ -155,3 +155,12 @@ def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
     monkeypatch.setattr(loading, "load_here", lambda arguments: capsys.readouterr().err)
     for words in (["drift"], ["trace"], ["profile"]):
         assert loading.load_model(parser().parse_args(words)) == "holdfast: loading default ...\n"
+
+
+def test_a_limit_above_the_context_is_reported(folder, capsys):
+    command = ["generate", "--model", str(folder), "--user", "hello", "--temperature", "0"]
+    assert main([*command, "--max-new-tokens", "100000"]) == 0
+    told = capsys.readouterr().err
+    assert "--max-new-tokens 100000 is more than the context of" in told
+    assert main([*command, "--max-new-tokens", "9"]) == 0
+    assert "more than the context" not in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 from tiny import TEMPLATE, chat, model, tokenizer
 
 from holdfast import Boost, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, cli, methods
+from holdfast.chat.emphasis import nearest
 from holdfast.chat.prompt import render, render_with_spans
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import HeadSet, Ranking, Shape, intersection, union, write_heads
@@ -82,6 +83,8 @@ def test_marks_are_read_and_removed(text, plain, held):
     ("emphasis", "error", "named"),
     (
         (["the old twon"], PromptError, ["'the old twon'", "nearest is 'the old town"]),
+        (["twown"], PromptError, ["'twown'", "nearest is 'town'"]),
+        (["Pierre"], PromptError, ["'Pierre' is in no message; give it"]),
         (["river"], UsageError, ["'river'", "3 times", "('river', 1)"]),
         ([("river", 4)], UsageError, ["3 times", "occurrence 4"]),
         ([("river", 0)], UsageError, ["('river', 0)", "from 1"]),
@@ -96,6 +99,21 @@ def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, named):
     with pytest.raises(error) as caught:
         Request(TALK, emphasis=emphasis)
     assert all(part in str(caught.value) for part in named), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "near"),
+    [
+        ("Pierre", "Ask the concierge.", ""),
+        ("Pierre", "Ask Pierres mother.", "Pierres"),
+        ("in Jason", "Answer (in JSON), please.", "in JSON"),
+        ("mother-in-lawn", "Ask my mother-in-law, please.", "mother-in-law"),
+        ("zebra", "Ask the concierge.", ""),
+        ("北京大學", "我在北京大学。", "北京大学"),
+    ],
+)
+def test_the_nearest_match_is_made_of_whole_words(wanted, text, near):
+    assert nearest(wanted, [text]) == near
 
 
 def test_unpaired_or_empty_marks_are_refused_with_their_position():

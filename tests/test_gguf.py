@@ -14,8 +14,9 @@ from tiny import SPECIAL, TEMPLATE, chat, model, tokenizer
 
 import holdfast
 from holdfast.chat.templates import render_text
+from holdfast.common.model_names import endpoint_meant
 from holdfast.common.sampling import Sampling
-from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.errors import ModelError, NoSuchModel, PromptError, UsageError
 from holdfast.models import gguf, install
 from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
 
@@ -397,6 +398,26 @@ def test_smollm2_matches_transformers_and_is_steered(smollm2):
     ids = torch.tensor([plain.prompt_ids + plain.token_ids])
     with torch.inference_mode():
         assert torch.allclose(smollm2.hf_model(ids).logits, peer(ids).logits, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("https://api.example.com/v1", "use holdfast.connect('https://api.example.com/v1')"),
+        ("api.example.com/v1", "did you mean holdfast.connect('https://api.example.com/v1')?"),
+        ("localhost:8000/v1", "did you mean holdfast.connect('http://localhost:8000/v1')?"),
+        ("gpt-4o", "did you mean holdfast.connect('https://api.openai.com/v1', 'gpt-4o')?"),
+    ],
+)
+def test_the_name_of_an_endpoint_leads_to_connect(name, call):
+    with pytest.raises(NoSuchModel) as caught:
+        holdfast.load(name)
+    assert call in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "Qwen/Qwen2.5-0.5B-Instruct", "vllm:gpt-4o", "o/v1x"])
+def test_a_name_of_the_hub_is_no_endpoint(name):
+    assert endpoint_meant(name) is None
 
 
 @pytest.mark.parametrize(("name", "meant"), [("smolm2", "smollm2"), ("defualt", "default")])

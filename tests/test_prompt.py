@@ -100,7 +100,7 @@ def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, me
     with pytest.raises(PromptError) as caught:
         render(messages, tokenizer(template))
     told = str(caught.value)
-    assert f"rewrites the system prompt {named};" in told and "--system-as=first-user" in told
+    assert f"rewrites the system prompt {named};" in told and "system_as='first-user'" in told
 
 
 # as Qwen 2.5 does: a system prompt of its own, unless the chat begins with one

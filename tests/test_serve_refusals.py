@@ -191,6 +191,16 @@ def test_a_refusal_names_the_field_on_every_path(url, path, given, param):
     assert "another value" not in error["message"]
 
 
+def test_a_model_without_a_template_takes_no_chats():
+    with served(replace(model(), tokenizer=tokenizer(None)), LIMITS) as running:
+        for path in ("/v1/chat/completions", "/tokenize"):
+            error = error_of(post(running.url, path, messages=BRIEF))
+            assert (error["param"], error["code"]) == ("messages", "no_chat_template")
+            assert "/v1/completions" in error["message"]
+        assert post(running.url, "/v1/completions", prompt="hello").status_code == 200
+        assert post(running.url, "/tokenize", prompt="hello").status_code == 200
+
+
 ANY_JSON = hypothesis.strategies.recursive(
     hypothesis.strategies.sampled_from(
         [None, True, False, 0, 1, -1, 2**64, 0.5, "", " ", "music", "user", "text", "function"]

@@ -19,16 +19,44 @@
 The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others;
 `holdfast check` has its own exit codes.
 
-A sentence names an option as the command line does (`--out`); in Python it is the argument `out`.
+An option that users of all three interfaces can give is named by `option`: `str(error)` shows it as
+a Python argument, the command line as `--system-as first-user`, and the server as the field of a
+request. A sentence that only a command can cause names options as they are typed (`--out`).
 """
 
 import difflib
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+# around the name and the JSON value of an option in a message; no text contains noncharacters
+_OPENS, _CLOSES = "\ufdd0", "\ufdd1"
+_OPTION = re.compile(f"{_OPENS}([a-z_]+)=(.*?){_CLOSES}", re.DOTALL)
+
+# words an option, given its neutral name and its value, which is None if the message has none
+Wording = Callable[[str, Any], str]
+
+
+def option(name: str, value: object = None) -> str:
+    """An option inside a message, by its neutral name, for whoever shows the error to word."""
+    return f"{_OPENS}{name}={json.dumps(value)}{_CLOSES}"
+
+
+def as_argument(name: str, value: Any = None) -> str:
+    """An option as Python's users write it."""
+    return name if value is None else f"{name}={value!r}"
 
 
 class HoldfastError(Exception):
     """An error whose message is one sentence that names the value seen and the cure."""
+
+    def __str__(self) -> str:
+        return self.worded(as_argument)
+
+    def worded(self, wording: Wording) -> str:
+        """The message, with its options as the users of an interface write them."""
+        return _OPTION.sub(lambda match: wording(match[1], json.loads(match[2])), super().__str__())
 
 
 class UsageError(HoldfastError):
@@ -92,11 +120,7 @@ class PromptTooLong(PromptError):
 
 
 class NoSystemRole(PromptError):
-    """A chat template that has no place for the system prompt, which `FIRST_USER` moves."""
-
-
-# the cure that a `NoSystemRole` names, as an option; a request of the server has a field for it
-FIRST_USER = "(--system-as=first-user)"
+    """A chat template that has no place for the system prompt, which `system_as` moves."""
 
 
 class RecordsError(HoldfastError):
@@ -124,6 +148,24 @@ def shortened(value: object) -> str:
     except ValueError:
         return "a number of thousands of digits"
     return cut(text, 60)
+
+
+def type_in_words(value: object) -> str:
+    """The type of a value, as Python's users name it: "a list", "None"."""
+    return "None" if value is None else _with_article(type(value).__name__)
+
+
+_JSON_TYPES = {"NoneType": "null", "bool": "a boolean", "dict": "an object", "list": "a list"}
+_JSON_TYPES |= {"str": "a text", "int": "a number", "float": "a number"}
+
+
+def json_type_in_words(value: object) -> str:
+    """The type of a value that was read from JSON."""
+    return _JSON_TYPES[type(value).__name__]
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def cut(text: str, most: int) -> str:

@@ -22,7 +22,7 @@ from holdfast.analysis.sequential import (
     decide,
 )
 from holdfast.common import ranges
-from holdfast.errors import ParameterOutOfRange
+from holdfast.errors import ParameterOutOfRange, option
 
 MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
 _ROUNDING = 1e-8  # the precision to which the ends of intervals are known
@@ -62,11 +62,12 @@ def _require_share(name: str, value: float) -> None:
     if number and 0 < value < 1:
         return
     shown = f"{value:g}" if number else repr(value)
-    hint = ranges.share_meant(value) or "."
+    # an error of 5 is a common percentage, and no share is that large
+    hint = ranges.share_meant(value, least=1 if name == "error" else 10) or "."
     if name == "min_stability" and value in (1, 100):
         hint = ": no number of conversations shows that a rule is always kept; give 0.99 or less."
     raise ParameterOutOfRange(
-        f"check takes {name} as a share above 0 and below 1, not {shown}{hint}"
+        f"check takes {option(name)} as a share above 0 and below 1, not {shown}{hint}"
     )
 
 

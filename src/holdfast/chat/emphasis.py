@@ -21,6 +21,10 @@ Part = str | tuple[str, int] | Range
 
 _NEAR = 200  # characters of an emphasised text that the search for the nearest match uses
 _FAR = 10_000  # characters of the messages that it searches; its time grows with both limits
+_ALIKE = 0.6  # less is no match, as in difflib
+_LONG = 2 * _NEAR  # characters of a match, at most: some scripts write no spaces between words
+# a word; in Chinese and Japanese, which write no spaces, a character
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+(?:[^\w\s]+\w+)*")
 _MANY = 1_000  # occurrences of a text that are counted in a message, at most
 
 
@@ -93,8 +97,8 @@ def unused_character(texts: Sequence[str]) -> str:
 
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The part of the texts, of similar length, that is most like `wanted`; "" if none is."""
-    wanted, best, ratio, left = wanted[:_NEAR], "", 0.0, _FAR
+    """The words of the texts that are most like `wanted`, as many as it has; "" if none are."""
+    wanted, best, ratio, left = wanted[:_NEAR], "", _ALIKE, _FAR
     for whole in texts:
         text = whole[:left]
         left -= len(text)
@@ -105,12 +109,26 @@ def nearest(wanted: str, texts: Sequence[str]) -> str:
             autojunk=False,
         )
         block = matcher.find_longest_match()  # finding all blocks may take minutes
-        start = max(0, block.a - block.b)
-        part = text[start : start + len(wanted)].strip()
-        alike = difflib.SequenceMatcher(None, part, wanted, autojunk=False).quick_ratio()
-        if block.size and alike > ratio:
-            best, ratio = part, alike
+        span, aligned = (block.a, block.a + block.size), block.a - block.b
+        for part in _windows(text, span, aligned, len(_WORD.findall(wanted))):
+            compared = difflib.SequenceMatcher(
+                None, part.casefold(), wanted.casefold(), autojunk=False
+            )
+            if (alike := compared.ratio()) > ratio:
+                best, ratio = part, alike
     return best
+
+
+def _windows(text: str, block: Span, aligned: int, count: int) -> list[str]:
+    """The runs of `count` words that overlap a block of the text, without punctuation around; the
+    one that begins nearest to `aligned` is first.
+    """
+    first, last = block
+    words = [match.span() for match in _WORD.finditer(text)]
+    runs = zip(words, words[max(0, count - 1) :], strict=False)
+    overlapping = [(begin[0], end[1]) for begin, end in runs if begin[0] < last and end[1] > first]
+    overlapping.sort(key=lambda run: abs(run[0] - aligned))
+    return [text[start:end] for start, end in overlapping if end - start <= _LONG]
 
 
 def check_parts(emphasis: Sequence[Part]) -> None:

@@ -20,7 +20,7 @@ from holdfast.chat.emphasis import (
 )
 from holdfast.chat.kept import check_kept
 from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, uses_tools
-from holdfast.errors import FIRST_USER, NoSystemRole, PromptError, UsageError, shortened
+from holdfast.errors import NoSystemRole, PromptError, UsageError, option, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -293,7 +293,7 @@ def _lost(words: dict[int, str], system_as: str) -> PromptError:
     if system_as == "role":
         return NoSystemRole(
             f"{lost} this model may lack a system role: put it before the first user message"
-            f" {FIRST_USER}."
+            f" ({option('system_as', 'first-user')})."
         )
     return PromptError(f"{lost} use a model whose template leaves messages as they are.")
 

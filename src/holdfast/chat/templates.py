@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.emphasis import unused_character
 from holdfast.chat.messages import Message, Messages, Tool, uses_tools
-from holdfast.errors import (
-    FIRST_USER,
-    NoSystemRole,
-    PromptError,
-    UsageError,
-    reason_of,
-    shortened,
-)
+from holdfast.errors import NoSystemRole, PromptError, UsageError, option, reason_of, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -97,7 +90,7 @@ def render_text(
     if not tokenizer.chat_template:
         raise PromptError(
             f"{tokenizer.name_or_path or 'This model'} has no chat template (a base model?); "
-            f"use a chat model, or --chat-template {PLAIN} (Python: chat_template={PLAIN!r})."
+            f"use a chat model, or {option('chat_template', PLAIN)}."
         )
     try:
         declared: Any = list(tools) or None
@@ -319,7 +312,7 @@ def _template_refusal(messages: Messages, reason: str) -> PromptError:
     if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
         return NoSystemRole(
             f"The chat template has no system role ({reason}); put the system prompt before the"
-            f" first user message {FIRST_USER}."
+            f" first user message ({option('system_as', 'first-user')})."
         )
     return PromptError(
         f"The chat template refuses this chat ({reason}); check that its roles alternate, beginning"

@@ -32,7 +32,7 @@ from holdfast.cli.options import HelpFormatter, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
-from holdfast.errors import HoldfastError, ParameterOutOfRange, UnknownName, UsageError
+from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
 
 COMMANDS = (
     *(drift.COMMAND, check.COMMAND, logs.COMMAND, report.COMMAND, report.EXPORT),
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
     except HoldfastError as error:
-        print(f"holdfast: {_with_options(error, words)}", file=sys.stderr)
+        print(f"holdfast: {_worded(error, commands.get(words[0]))}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else getattr(arguments, "could_not", 1)
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
@@ -77,13 +77,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code or 0
 
 
-def _with_options(error: HoldfastError, words: Sequence[str]) -> str:
-    """The error's message; an out-of-range parameter is named by the option that set it."""
-    text = str(error)
-    if isinstance(error, ParameterOutOfRange):
-        for option in (word.partition("=")[0] for word in words if word.startswith("--")):
-            text = text.replace(f" takes {option[2:].replace('-', '_')} ", f" takes {option} ")
-    return text
+def _worded(error: HoldfastError, command: _Parser | None) -> str:
+    """The error's message, with options as they are typed, if the command has them."""
+    actions = command._actions if command else ()
+    typed = {action.dest: action.option_strings[-1] for action in actions if action.option_strings}
+
+    def as_typed(name: str, value: Any) -> str:
+        if name not in typed:
+            return as_argument(name, value)
+        return typed[name] if value in (None, True) else f"{typed[name]} {shlex.quote(str(value))}"
+
+    return error.worded(as_typed)
 
 
 def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:

@@ -9,14 +9,15 @@ from typing import Any
 
 from holdfast.cli.options import EndpointOptions, option_of
 from holdfast.cli.progress import note
-from holdfast.common.model_names import engine_in, is_url
+from holdfast.common.model_names import endpoint_meant, engine_in, is_url
 from holdfast.common.ranges import whole_number
+from holdfast.common.sampling import Sampling
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
 from holdfast.drift.dialogs import read_dialogs, read_user_turns
 from holdfast.drift.judges import Agreement, Judging, load_judge
 from holdfast.drift.pairing import case_of, user_prompt_of
-from holdfast.errors import UsageError
+from holdfast.errors import NoSuchModel, UsageError
 from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, spell
 from holdfast.models.checkpoint import find_source
@@ -79,6 +80,23 @@ def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: st
             raise UsageError(f"{option_of(name)} {value} {why}.")
 
 
+def _check_name(arguments: argparse.Namespace, role: str) -> None:
+    """Refuses the name of a model behind an endpoint that is given without the endpoint's URL."""
+    name = getattr(arguments, role)
+    meant = endpoint_meant(name)
+    if meant is None:
+        return
+    words = f"{option_of(role)} {meant.url}"
+    prefix = "user_" if role == "user_model" else ""
+    if meant.model:
+        words += f" {option_of(f'{prefix}endpoint_model')} {meant.model}"
+    if meant.key not in ("", EndpointOptions.model_fields["api_key_env"].default):
+        words += f" {option_of(f'{prefix}api_key_env')} {meant.key}"
+    raise NoSuchModel(
+        f"{option_of(role)} {name} is no folder here and no URL; did you mean {words}?"
+    )
+
+
 def load_named(arguments: argparse.Namespace, **more: Any):
     """As `load_model`, but does not check endpoint options; `more` are options of an engine."""
     for name in ("batch_size", "replicas"):
@@ -98,6 +116,7 @@ def load_named(arguments: argparse.Namespace, **more: Any):
             f"--ray is for models that are loaded, and {model} is a server; to share"
             " conversations out to several servers, give --model URL,URL."
         )
+    _check_name(arguments, "model")
     if on_ray:
         return _load_on_ray(arguments)
     why = "is for a run on Ray; give --ray too, or leave it out"
@@ -144,17 +163,24 @@ def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[st
     _refuse_options(arguments, ["device", "device_map", "ray"], why)
     options = {**read_options(getattr(arguments, "engine", None) or ()), **more}
     note(f"loading {arguments.model} ...")
-    return load_in_engine(
+    model = load_in_engine(
         arguments.model,
         dtype=arguments.dtype,
         batch_size=arguments.batch_size,
         trust_remote_code=arguments.trust_remote_code,
         **options,
     )
+    _tell_of_short_context(arguments, model)
+    return model
 
 
 def begin_loading(model: str) -> None:
     """Reports that a model is loading, before torch is imported; refuses a path without one."""
+    if endpoint_meant(model):
+        raise NoSuchModel(
+            f"--model {model} is no folder here, and this command takes no model behind an"
+            " endpoint; give a folder, a name on the hub, or default."
+        )
     if not engine_in(model):  # `load_here` refuses engines
         find_source(model)
     note(f"loading {model} ...")
@@ -176,7 +202,7 @@ def load_here(arguments: argparse.Namespace, **more):
     for name in ("batch_size", "chat_template"):
         if (value := getattr(arguments, name, None)) is not None:
             more[name] = value
-    return load(
+    model = load(
         arguments.model,
         arguments.device,
         arguments.dtype,
@@ -184,6 +210,18 @@ def load_here(arguments: argparse.Namespace, **more):
         trust_remote_code=arguments.trust_remote_code,
         **more,
     )
+    _tell_of_short_context(arguments, model)
+    return model
+
+
+def _tell_of_short_context(arguments: argparse.Namespace, model: ChatModel) -> None:
+    """Says so if replies cannot become as long as the command asks for."""
+    most, context = getattr(arguments, "max_new_tokens", None), getattr(model, "context", None)
+    if most and context and most > context and most != Sampling.max_new_tokens:
+        note(
+            f"--max-new-tokens {most} is more than the context of {model.name}, {context:,} tokens;"
+            " a reply ends where that is full."
+        )
 
 
 def load_user_turns(arguments: argparse.Namespace):
@@ -252,6 +290,7 @@ def load_user_model(arguments: argparse.Namespace):
         _refuse_options(arguments, ["user_endpoint_model", "user_api_key_env"], why)
     if arguments.user_model is None:
         return None
+    _check_name(arguments, "user_model")
     in_engine = engine_in(arguments.user_model)
     elsewhere = in_engine or is_url(arguments.user_model)
     return load_named(

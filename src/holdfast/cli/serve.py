@@ -13,6 +13,7 @@ from holdfast.cli.loading import begin_loading, check_extra, load_here, load_nam
 from holdfast.cli.progress import ending_at_once, note
 from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import Range, whole_number
+from holdfast.common.sampling import MOST_NEW_TOKENS
 from holdfast.common.version import __version__
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
@@ -126,7 +127,7 @@ def _service(arguments: argparse.Namespace) -> Service:
     default = parse(arguments.default_method)
     prompts = playground_prompts(arguments.suite) if arguments.suite else ()
     limits = Limits(
-        whole_number("serve", "max_tokens", arguments.max_tokens, 1),
+        whole_number("serve", "max_tokens", arguments.max_tokens, 1, MOST_NEW_TOKENS),
         Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
     )
     queue = whole_number("serve", "queue", arguments.queue, 0)

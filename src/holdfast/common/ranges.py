@@ -5,21 +5,30 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.errors import ParameterOutOfRange
+from holdfast.errors import ParameterOutOfRange, option, shortened
 
-_LEAST_PERCENTAGE = 5  # a value a little above 1 is more likely a share that is too large
+_LEAST_PERCENTAGE = 10  # a value a little above 1 is more likely a share that is too large
 
 
 @dataclass(frozen=True)
 class Range:
-    """The finite numbers from `low` to `high`; `above_low` and `below_high` exclude the ends."""
+    """The finite numbers from `low` to `high`; `above_low` and `below_high` exclude the ends.
+
+    `share`: whether they are shares, which some users give as a percentage.
+    """
 
     low: float
     high: float = math.inf
     above_low: bool = False
     below_high: bool = False
+    share: bool = False
 
     def check(self, owner: str, name: str, value: Any) -> float:
+        """Returns the value of an option if it is in the range."""
+        return self.check_value(owner, option(name), value)
+
+    def check_value(self, owner: str, name: str, value: Any) -> float:
+        """As `check`, for a value that is no option, such as a method's parameter."""
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if (
             is_number
@@ -28,7 +37,7 @@ class Range:
             and not (self.below_high and value == self.high)
         ):
             return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
-        hint = share_meant(value) if is_number and self.high == 1 else ""
+        hint = share_meant(value) if is_number and self.share else ""
         is_whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
         seen = int(value) if is_whole else value
         raise ParameterOutOfRange(f"{owner} takes {name} {self.words}, not {seen!r}{hint or '.'}")
@@ -49,17 +58,24 @@ class Range:
         return {"type": "number", **ends}
 
 
-def share_meant(value: Any) -> str:
+def share_meant(value: Any, least: float = _LEAST_PERCENTAGE) -> str:
     """'; did you mean 0.9?' for 90, likely a percentage given in place of a share; else ""."""
-    if not isinstance(value, (int, float)) or not _LEAST_PERCENTAGE <= value < 100:
+    if not isinstance(value, (int, float)) or not least <= value < 100:
         return ""
     return f"; did you mean {value / 100:g}?"
 
 
-def whole_number(owner: str, name: str, value: Any, low: int) -> int:
-    """Returns `value` if it is a whole number of at least `low`."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= low:
+def whole_number(owner: str, name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Returns the value of an option if it is a whole number from `low` to `high`."""
+    return whole_value(owner, option(name), value, low, high)
+
+
+def whole_value(owner: str, name: str, value: Any, low: int, high: int | None = None) -> int:
+    """As `whole_number`, for a value that is no option, such as a method's parameter."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if is_whole and value >= low and (high is None or value <= high):
         return int(value)
+    last = "upwards" if high is None else f"to {high}"
     raise ParameterOutOfRange(
-        f"{owner} takes {name} as a whole number from {low} upwards, not {value!r}."
+        f"{owner} takes {name} as a whole number from {low} {last}, not {shortened(value)}."
     )

@@ -5,6 +5,9 @@ from typing import TypedDict
 
 from holdfast.common.ranges import Range, whole_number
 
+TEMPERATURES = Range(0, 2)
+TOP_P = Range(0, 1, above_low=True, share=True)
+MOST_NEW_TOKENS = 2**20  # more than the context of almost any model
 NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of replies without text
 
 
@@ -13,9 +16,9 @@ class Sampling:
     """How tokens are sampled; the defaults are those of Li et al. (2024), section 3.
 
     Args:
-        temperature: at least 0; 0 takes the likeliest token (greedy).
+        temperature: from 0 to 2, the range of OpenAI's API; 0 takes the likeliest token (greedy).
         top_p: nucleus mass in (0, 1].
-        max_new_tokens: at least 1; a reply cut off here has the stop reason "length".
+        max_new_tokens: from 1 to 1,048,576; a reply cut off here has the stop reason "length".
 
     Raises:
         ParameterOutOfRange: a value outside its range.
@@ -26,9 +29,9 @@ class Sampling:
     max_new_tokens: int = 400
 
     def __post_init__(self) -> None:
-        temperature = Range(0).check("sampling", "temperature", self.temperature)
-        top_p = Range(0, 1, above_low=True).check("sampling", "top_p", self.top_p)
-        whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1)
+        temperature = TEMPERATURES.check("sampling", "temperature", self.temperature)
+        top_p = TOP_P.check("sampling", "top_p", self.top_p)
+        whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1, MOST_NEW_TOKENS)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "top_p", top_p)
 

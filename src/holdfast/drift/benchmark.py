@@ -20,7 +20,7 @@ from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.traces import TurnTrace, write_traces
 from holdfast.drift.work import Conversations, Recorder, TwoModels
-from holdfast.errors import UsageError, shortened
+from holdfast.errors import UsageError, shortened, type_in_words
 from holdfast.methods import Method, Methods, read_methods
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
@@ -83,7 +83,7 @@ def run(
     chosen, user_model = _by_spec(methods), cast.user_model
     for player in (model,) if user_model is None else (model, user_model):
         if isinstance(player, str) or not hasattr(player, "session"):
-            seen = repr(player) if isinstance(player, str) else type(player).__name__
+            seen = repr(player) if isinstance(player, str) else type_in_words(player)
             raise UsageError(
                 f"A model is what holdfast.load or holdfast.connect gives, not {seen}."
             )

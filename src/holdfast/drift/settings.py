@@ -16,7 +16,7 @@ from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.drift.judges import Judging
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, option
 from holdfast.models.protocol import ChatModel
 
 CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
@@ -153,7 +153,8 @@ class Settings:
         for name, choices in {**known, "pairs": PAIRS, "context": CONTEXTS}.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
-                    f"drift takes {name} as {' or '.join(choices)}, not {getattr(self, name)!r}."
+                    f"drift takes {option(name)} as {' or '.join(choices)}, not"
+                    f" {getattr(self, name)!r}."
                 )
         if self.context == "slide" and self.window is None:
             raise UsageError(

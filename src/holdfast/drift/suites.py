@@ -23,7 +23,7 @@ from holdfast.drift.cases import (
     generic_starters,
     personas_of,
 )
-from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
@@ -72,7 +72,7 @@ def load_suite(
         HoldfastError: the hub could not be reached.
     """
     if not isinstance(spec, (str, Path)):
-        raise UsageError(f"A suite is loaded by its name or path, not from {type(spec).__name__}.")
+        raise UsageError(f"A suite is loaded by its name or path, not from {type_in_words(spec)}.")
     spec = str(spec)
     if scoring not in SCORINGS:
         raise UnknownName("scoring", scoring, SCORINGS)

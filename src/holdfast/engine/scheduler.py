@@ -274,7 +274,7 @@ class Scheduler:
 def name_error(error: Exception, name: str) -> None:
     """Adds to an error the name of the row it is about."""
     if isinstance(error, HoldfastError):
-        error.args = (f"{name}: {error}", *error.args[1:])
+        error.args = (f"{name}: {error.args[0]}", *error.args[1:])
     else:
         error.add_note(name)
 

@@ -22,7 +22,7 @@ from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from holdfast.common.validation import Path, StrictModel, problem_of
-from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
 from holdfast.measures.arguments import Spec, Specs
 from holdfast.measures.turns import AssistantTurn
 
@@ -317,7 +317,7 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
         ) from error
     if not callable(function):
         raise UsageError(
-            f"The measure {path!r} is a {type(function).__name__}, not a function of the reply's"
+            f"The measure {path!r} is {type_in_words(function)}, not a function of the reply's"
             " text."
         )
     return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)

@@ -107,7 +107,7 @@ class Spotlight(TableMethod):
     span_includes_generated: ClassVar[bool] = False
 
     target: float = parameter(
-        "the mass psi; 0 changes nothing", number(0, 1, below_high=True), "0.3"
+        "the mass psi; 0 changes nothing", number(0, 1, below_high=True, share=True), "0.3"
     )
     heads: HeadSet | None = parameter(*HEADS, default=None)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DISTANCE = "distance"  # tensor [layer, head]
 _COVERAGE = (
     "gamma, the share of the singular values that the directions make up",
-    number(0, 1, above_low=True),
+    number(0, 1, above_low=True, share=True),
 )
 _THRESHOLD = ("the least distance of relevant from irrelevant keys in a head", number(0))
 

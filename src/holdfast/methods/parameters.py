@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
-from holdfast.common.ranges import Range, whole_number
+from holdfast.common.ranges import Range, whole_value
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.heads import HeadSet, checked_heads, checked_layers, read_heads, read_layers
@@ -42,11 +42,16 @@ class Values:
 
 
 def number(
-    low: float, high: float = math.inf, *, above_low: bool = False, below_high: bool = False
+    low: float,
+    high: float = math.inf,
+    *,
+    above_low: bool = False,
+    below_high: bool = False,
+    share: bool = False,
 ) -> Values:
     """The numbers of a `Range`."""
-    taken = Range(low, high, above_low, below_high)
-    return Values(taken.words, taken.schema, taken.check)
+    taken = Range(low, high, above_low, below_high, share)
+    return Values(taken.words, taken.schema, taken.check_value)
 
 
 def whole(low: int) -> Values:
@@ -54,7 +59,7 @@ def whole(low: int) -> Values:
 
     def check(owner: str, name: str, value: Any) -> int:
         is_whole = isinstance(value, float) and value.is_integer()
-        return whole_number(owner, name, int(value) if is_whole else value, low)
+        return whole_value(owner, name, int(value) if is_whole else value, low)
 
     words = f"a whole number from {low} upwards"
     return Values(words, {"type": "integer", "minimum": low}, check)

@@ -27,7 +27,7 @@ class Repetition:
     source: ClassVar[str] = "Li et al. 2024, section 6.1"
 
     probability: float = parameter(
-        "that a user message gets it; 0 changes nothing", number(0, 1), "0.5"
+        "that a user message gets it; 0 changes nothing", number(0, 1, share=True), "0.5"
     )
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:

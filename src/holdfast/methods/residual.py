@@ -56,7 +56,7 @@ class Capping(LayerMethod):
         default=75.0,
     )
     strength: float = parameter(
-        "how much of what exceeds the cap is taken away", number(0, 1), "1", default=1.0
+        "how much of what exceeds the cap is taken away", number(0, 1, share=True), "1", default=1.0
     )
     layers: LayerSet | None = parameter(*LAYERS, default=None)
 

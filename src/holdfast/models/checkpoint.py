@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
+from holdfast.common.model_names import endpoint_meant, is_url
 from holdfast.errors import HoldfastError, ModelError, NoSuchModel, cut
 from holdfast.models.gguf import GGUF, read_gguf
 
@@ -131,6 +132,17 @@ def _check_folder(source: str) -> None:
 def _check_hub_name(name: str) -> None:
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
+    if is_url(name):
+        raise NoSuchModel(
+            f"{cut(name, 100)} is an endpoint, and holdfast.load loads a model into this process;"
+            f" use holdfast.connect({name!r})."
+        )
+    if meant := endpoint_meant(name):
+        arguments = f"{meant.url!r}, {meant.model!r}" if meant.model else repr(meant.url)
+        raise NoSuchModel(
+            f"{cut(name, 100)!r} names a model behind an endpoint, and there is no folder of that"
+            f" name; did you mean holdfast.connect({arguments})?"
+        )
     if "://" in name:
         raise NoSuchModel(
             f"{cut(name, 100)} is a URL of another scheme than http or https; give one of those."

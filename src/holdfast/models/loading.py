@@ -18,7 +18,7 @@ from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import begin_with_bos, read_template
 from holdfast.common import ranges
 from holdfast.engine.state_layers import ATTENDING, HELD
-from holdfast.errors import ModelError, UnknownName, UsageError
+from holdfast.errors import ModelError, UnknownName, UsageError, type_in_words
 from holdfast.models.checkpoint import (
     DEFAULT,
     Source,
@@ -264,10 +264,10 @@ def _usual_batch_size(model: PreTrainedModel) -> int:
 def _name_of(name_or_path: object) -> str:
     if isinstance(name_or_path, (str, Path)):
         return str(name_or_path)
-    kind = type(name_or_path)
     raise UsageError(
-        f"Give the name of a model or the path of its folder, not {kind.__module__}."
-        f"{kind.__name__}; to steer a model that is loaded already, use holdfast.steering."
+        "Give the name of a model or the path of its folder, not"
+        f" {type_in_words(name_or_path)}; to steer a model that is loaded already, use"
+        " holdfast.steering."
     )
 
 

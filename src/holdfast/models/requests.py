@@ -18,7 +18,7 @@ from holdfast.chat.messages import (
 )
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
-from holdfast.errors import ParameterOutOfRange, UsageError, shortened
+from holdfast.errors import ParameterOutOfRange, UsageError, option, shortened
 from holdfast.methods import (
     Kind,
     Method,
@@ -186,7 +186,7 @@ class Request:
             )
         if ranges.whole_number("a request", "seed", self.seed, 0) >= 2**128:
             raise ParameterOutOfRange(
-                f"a request takes seed below 2**128, not {shortened(self.seed)}."
+                f"a request takes {option('seed')} below 2**128, not {shortened(self.seed)}."
             )
         ranges.whole_number("a request", "room", self.room, 1)
         if self.system_as not in SYSTEM_AS:

@@ -19,7 +19,7 @@ from holdfast.attention.steering import SteeringSpec
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, UsageError, cut, shortened
+from holdfast.errors import ModelError, UsageError, cut, shortened, type_in_words
 from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
 from holdfast.methods.protocols import InPass
 from holdfast.methods.registry import METHODS
@@ -208,7 +208,7 @@ def _checked_span(span_mask: Tensor) -> Tensor:
         seen = (
             f"{span_mask.dtype} {list(span_mask.shape)}"
             if isinstance(span_mask, Tensor)
-            else type(span_mask).__name__
+            else type_in_words(span_mask)
         )
         raise UsageError(
             f"A span mask is a bool tensor [batch, token], not {seen}; make it with input_ids's "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.common.files import sync
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, json_type_in_words
 from holdfast.records.belonging import why_not
 
 FIELD = "crc32"
@@ -107,7 +107,7 @@ def _read(line: bytes, where: str, needs_checksum: bool) -> dict[str, Any]:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise RecordsError(f"{where} is not a record ({why}); {_CURE}.") from None
     if not isinstance(record, dict):
-        raise RecordsError(f"{where} is not a record but a {type(record).__name__}; {_CURE}.")
+        raise RecordsError(f"{where} is not a record but {json_type_in_words(record)}; {_CURE}.")
     return record
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import AnotherRun, RecordsError, cut, reason_of
+from holdfast.errors import AnotherRun, RecordsError, cut, json_type_in_words, reason_of
 from holdfast.records.lines import FIELD, without_checksum
 
 MANIFEST = "manifest.json"
@@ -222,7 +222,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if whole is None:
         raise RecordsError(f"{path} is damaged: its checksum does not match; {cure}.")
     if not isinstance(manifest, dict):
-        raise RecordsError(f"{path} holds a {type(manifest).__name__} and not an object; {cure}.")
+        seen = json_type_in_words(manifest)
+        raise RecordsError(f"{path} holds {seen} and not an object; {cure}.")
     if not whole[1] and (OLD_LINES in manifest or FIELD in manifest):
         raise RecordsError(f"{path} is damaged: it has no checksum at its end; {cure}.")
     identity = manifest.get("identity")

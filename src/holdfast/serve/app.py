@@ -27,7 +27,13 @@ from holdfast.serve.access import AccessControl, AccessRules
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
 from holdfast.serve.generating import Exchange
 from holdfast.serve.refusals import refusal_of, refusal_of_problem
-from holdfast.serve.requests import check_model, read_chat, read_completion, read_tokens
+from holdfast.serve.requests import (
+    check_model,
+    check_template,
+    read_chat,
+    read_completion,
+    read_tokens,
+)
 from holdfast.serve.responses import (
     ChatAnswer,
     ChatShapes,
@@ -160,6 +166,7 @@ def _add_generating(app: FastAPI, service: Service) -> None:
 
     async def chat(body: ChatBody, arrived: float) -> Response:
         check_model(body.model, service.name)
+        check_template(service.name, tokenizer)
         submission = read_chat(body, default, limits, parser)
         return Writing(Exchange(service, submission, ChatShapes(), arrived).answer)
 
@@ -170,6 +177,8 @@ def _add_generating(app: FastAPI, service: Service) -> None:
 
     async def tokens(body: TokenizeBody, arrived: float) -> Response:
         check_model(body.model, service.name)
+        if body.messages is not None:
+            check_template(service.name, tokenizer)
         request = read_tokens(body, limits, parser)
         try:
             return Json(await asyncio.to_thread(about.tokens, service, request))

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.common.sampling import TEMPERATURES
 from holdfast.common.validation import StrictModel, problem_of, written
 from holdfast.errors import shortened
 from holdfast.serve.refusals import refusal_of_problem, refused_field
@@ -286,7 +287,9 @@ class StreamOptions(Body):
 class GeneratingBody(SpanFields):
     """Fields shared by all requests that generate replies."""
 
-    temperature: float = Field(1.0, ge=0, le=2, description="0 takes the likeliest token.")
+    temperature: float = Field(
+        1.0, ge=TEMPERATURES.low, le=TEMPERATURES.high, description="0 takes the likeliest token."
+    )
     top_p: float = Field(1.0, gt=0, le=1, description="Mass of the nucleus that is drawn from.")
     max_tokens: int | None = Field(None, ge=1, description="New tokens at most.")
     n: int = Field(1, ge=1, description="Replies; the i-th, from 0, draws with `seed` + i.")

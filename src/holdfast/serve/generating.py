@@ -14,7 +14,7 @@ from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.requests import Request
 from holdfast.serve.generation import LiveReply, Piece, Token, speak
 from holdfast.serve.metrics import Stopwatch
-from holdfast.serve.refusals import Refusal, refusal_of, too_slow
+from holdfast.serve.refusals import Refusal, refusal_of, sentence_of, too_slow
 from holdfast.serve.requests import Submission
 from holdfast.serve.responses import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.service import Service
@@ -98,7 +98,7 @@ class Exchange:
             else:
                 await send_json(send, await self._whole())
         except HoldfastError as error:
-            raise Refusal(str(error), code="generation_failed", status=500) from None
+            raise Refusal(sentence_of(error), code="generation_failed", status=500) from None
 
     async def _whole(self) -> dict[str, Any]:
         choices = await _together([self._choice(i) for i in range(len(self._generations))])

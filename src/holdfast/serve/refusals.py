@@ -3,11 +3,13 @@
 {"error": {"message": SENTENCE, "type": KIND, "param": FIELD or null, "code": WORD or null}}
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from holdfast.common.validation import Problem
-from holdfast.errors import FIRST_USER, HoldfastError, NoSystemRole, PromptTooLong, UnknownName
+from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName
 from holdfast.serve.responses import ErrorResponse
 
 _LONGEST = 600  # characters of a message: it quotes client input, which may be long
@@ -28,6 +30,9 @@ _CODES = {
     "extra_forbidden": "unknown_field",
     "unsupported": "unsupported",
 }
+
+# fields of requests whose option has another name in Python and on the command line
+_FIELDS = {"max_new_tokens": "max_tokens"}
 
 
 @dataclass
@@ -68,12 +73,21 @@ def refusal_of_problem(problem: Problem) -> Refusal:
 def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
     """The refusal that reports an error of Holdfast."""
     if isinstance(error, PromptTooLong):
-        return Refusal(str(error), param, "context_length_exceeded")
-    if isinstance(error, NoSystemRole):  # a request has a field where the command has an option
-        field_of_request = '("system_as": "first-user")'
-        return Refusal(str(error).replace(FIRST_USER, field_of_request), "system_as", _INVALID)
+        return Refusal(sentence_of(error), param, "context_length_exceeded")
+    if isinstance(error, NoSystemRole):
+        return Refusal(sentence_of(error), "system_as", _INVALID)
     code = "unknown_name" if isinstance(error, UnknownName) else _INVALID
-    return Refusal(str(error), param, code)
+    return Refusal(sentence_of(error), param, code)
+
+
+def sentence_of(error: HoldfastError) -> str:
+    """The message of an error, with options as fields of a request."""
+    return error.worded(_as_field)
+
+
+def _as_field(name: str, value: Any) -> str:
+    field_name = _FIELDS.get(name, name)
+    return field_name if value is None else f'"{field_name}": {json.dumps(value)}'
 
 
 def too_slow(seconds: float) -> Refusal:

@@ -157,6 +157,17 @@ def check_model(name: str | None, served: str) -> None:
         raise Refusal(message, "model", "model_not_found", 404)
 
 
+def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Refuses a chat if the model has no template for one."""
+    if not tokenizer.chat_template:
+        raise refused_field(
+            "messages",
+            f"The model {name!r} has no chat template, so it continues texts; send a prompt to"
+            " /v1/completions, or have the server started with --chat-template plain.",
+            "no_chat_template",
+        )
+
+
 def _choose_methods(
     body: bodies.GeneratingBody, default: Sequence[Method], prompted: bool, emphasised: bool
 ) -> Steering:

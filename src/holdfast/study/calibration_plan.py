@@ -14,7 +14,7 @@ from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.dialogs import UserTurns
-from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError
+from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
 from holdfast.measures.text import plural
 from holdfast.methods import Method, Sweep, parse_sweep, spell
 from holdfast.records import MANIFEST
@@ -79,12 +79,13 @@ class Plan:
             ranges.whole_number("calibrate", "conversations", self.conversations, 4)
         if self.ask_at > self.rounds + 1:
             raise ParameterOutOfRange(
-                f"calibrate takes ask_at up to {self.rounds + 1}, with"
+                f"calibrate takes {option('ask_at')} up to {self.rounds + 1}, with"
                 f" {plural(self.rounds, 'round')} before it, not {self.ask_at}."
             )
         if self.reading not in READINGS:
             raise UsageError(
-                f"calibrate takes reading as {' or '.join(READINGS)}, not {self.reading!r}."
+                f"calibrate takes {option('reading')} as {' or '.join(READINGS)}, not"
+                f" {self.reading!r}."
             )
 
     @property

@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast.common.files import read_json_lines, read_text
 from holdfast.common.seeds import seed_of
-from holdfast.errors import UsageError, shortened
+from holdfast.errors import UsageError, json_type_in_words, shortened
 from holdfast.papers.zhang2024 import data
 
 
@@ -228,7 +228,5 @@ def _read(path: Path) -> list[Any]:
             f"{path} cannot be read ({error}); give a whole {kind} file in UTF-8."
         ) from error
     if not isinstance(rows, list):
-        raise UsageError(
-            f"{path} holds a JSON {type(rows).__name__}, and a list of rows is needed."
-        )
+        raise UsageError(f"{path} holds {json_type_in_words(rows)}, and a list of rows is needed.")
     return rows

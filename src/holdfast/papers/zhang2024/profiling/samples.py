@@ -10,8 +10,9 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.common import ranges
 from holdfast.common.files import read_json_lines
+from holdfast.common.sampling import MOST_NEW_TOKENS
 from holdfast.common.seeds import seed_of
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, type_in_words
 from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
 from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.models.local import LocalModel
@@ -91,7 +92,8 @@ def check_samples(samples: Samples, *, compared: bool) -> None:
     for number, sample in enumerate(samples, 1):
         if type(sample) is not kind or kind not in (Choice, Question):
             raise UsageError(
-                f"Sample {number} is a {type(sample).__name__} and the first a {kind.__name__};"
+                f"Sample {number} is {type_in_words(sample)} and the first"
+                f" {type_in_words(samples[0])};"
                 " give samples of one kind, Choice or Question."
             )
         if isinstance(sample, Choice):
@@ -174,7 +176,7 @@ class ProfilingPlan:
                 "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
                 f" {self.method!r}."
             )
-        ranges.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1)
+        ranges.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1, MOST_NEW_TOKENS)
 
     def steering(self, head: Head) -> tuple[ShiftsAttention, ...]:
         """The method on this head only."""
