@@ -248,7 +248,7 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
         ("[]", ["Line 2", "'[]'"]),
         ({"continuations": ...}, ["Line 2", "no 'continuations'"]),
         ({"right": True}, ["Line 2", "right = 'True'", "whole number"]),
-        ({"emphasis": ["no such text"]}, ["Line 2", "'no such text'", "nearest"]),
+        ({"emphasis": ["no such text"]}, ["Line 2", "'no such text'", "is in no message"]),
         ({"messages": [{"role": "user"}]}, ["Line 2", "Message 1", "content"]),
     ),
 )

@@ -45,15 +45,22 @@ def written(path: Path) -> str:
     return "".join(parts).removeprefix(".")
 
 
+def as_json(value: Any) -> str:
+    """A value as an error shows it, with null and booleans as in JSON and YAML."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else shortened(value)
+
+
 def problem_of(
     error: ValidationError | Sequence[Mapping[str, Any]],
     model: Any,
     value: Any,
     name: Callable[[Path], str] = lambda path: written(path) or "The body",
+    shown: Callable[[Any], str] = as_json,
 ) -> Problem:
     """The first error of validating a value against a model.
 
-    `name` gives the words for the part of the value at a path; () is the whole value.
+    `name` gives the words for the part of the value at a path; () is the whole value. `shown`
+    writes a value that is not a list.
     """
     listed = error.errors(include_url=False) if isinstance(error, ValidationError) else error
     # a misspelt name explains why a field is missing
@@ -66,7 +73,7 @@ def problem_of(
     typed = ("missing", "_type")
     entry = max(related, key=lambda e: (len(_path(e, value)), not e["type"].endswith(typed)))
     path = _path(entry, value)
-    return Problem(path, entry["type"], _sentence(entry, path, model, value, name))
+    return Problem(path, entry["type"], _sentence(entry, path, model, value, name, shown))
 
 
 def _without_entries_of_wrong_lists(
@@ -115,7 +122,12 @@ def _schema_of(model: Any) -> Schema:
 
 
 def _sentence(
-    entry: Mapping[str, Any], path: Path, model: Any, value: Any, name: Callable[[Path], str]
+    entry: Mapping[str, Any],
+    path: Path,
+    model: Any,
+    value: Any,
+    name: Callable[[Path], str],
+    shown: Callable[[Any], str],
 ) -> str:
     schema = _schema_of(model)
     match entry["type"]:
@@ -132,16 +144,8 @@ def _sentence(
             return str(entry["msg"])
     given = functools.reduce(operator.getitem, path, value)
     taken = expected(_schema_at(schema, path, value), schema)
-    return f"{name(path)} has to be {taken}, not {_seen(given)}."
-
-
-def _seen(value: Any) -> str:
-    """A value of the wrong kind; null and booleans are written as in JSON and YAML."""
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return shortened(value)
+    seen = f"a list of {len(given)}" if isinstance(given, list) else shown(given)
+    return f"{name(path)} has to be {taken}, not {seen}."
 
 
 def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:

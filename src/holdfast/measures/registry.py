@@ -292,7 +292,7 @@ def check_fields(
     try:
         model.model_validate(fields)
     except ValidationError as error:
-        raise UsageError(problem_of(error, model, fields, called).sentence) from None
+        raise UsageError(problem_of(error, model, fields, called, shortened).sentence) from None
 
 
 def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
