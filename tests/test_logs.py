@@ -1,5 +1,6 @@
 """`holdfast logs`: every format gives the same dialog, and scores match hand-written labels."""
 
+import csv
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,7 +16,7 @@ from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.logs import FORMATS, read_logs, score_logs
 from holdfast.measures.conduct import files_changed
-from holdfast.records import read_run
+from holdfast.records import read_run, write_csv
 from holdfast.study.checking import earlier_conversations
 
 DATA = Path(__file__).parent / "data" / "logs"
@@ -333,6 +334,32 @@ def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
     assert main(words) == 0  # the same run again, without a minimum
     assert main(["export", str(tmp_path / "run"), "--csv", str(tmp_path / "a.csv")]) == 0
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + 240
+
+
+FORMULAS = {
+    '=HYPERLINK("http://x","y")': "'",
+    "@SUM(A1)": "'",
+    "+1+cmd": "'",
+    "- an item": "'",
+    "\tx": "'",
+    "\r=1": "'",
+    "-5": "",
+    "+3.5e2": "",
+    "Yes = no": "",
+    "'quoted'": "",
+}
+
+
+def test_no_text_of_a_table_is_a_formula_to_a_spreadsheet(tmp_path, short):
+    dialogs = [{"messages": asked_and_answered("=1+1", reply)} for reply in FORMULAS]
+    run = scored(tmp_path, short, "a", dialogs)
+    path = write_csv(run, tmp_path / "a.csv")
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["reply"] for row in rows] == [f"{mark}{text}" for text, mark in FORMULAS.items()]
+    assert {row["question"] for row in rows} == {"'=1+1"}
+    assert all(float(row["score"]) in (0, 1) for row in rows)
+    assert list(run.frame(dict)["reply"]) == list(FORMULAS)
 
 
 def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):

@@ -6,6 +6,7 @@ import csv
 import importlib
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,12 +92,32 @@ def columns_of(run: RunData) -> Columns:
 
 
 def write_csv(run: RunData, path: Path | str) -> Path:
-    """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field."""
+    """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field.
+
+    A text that a spreadsheet would run as a formula has an apostrophe before it.
+    """
     text, columns = io.StringIO(newline=""), columns_of(run)
+    kinds = types_of(run)
+    safe = [
+        [_without_formula(value) for value in column] if kinds[name] is str else column
+        for name, column in columns.items()
+    ]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerows(zip(*safe, strict=True))
     return write_whole(path, text.getvalue(), "another file with --csv")
+
+
+# also in full width, which some spreadsheets take for the same
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def _without_formula(text: str | None) -> str | None:
+    """A text cell that no spreadsheet takes for a formula; a number stays one."""
+    if text is None or not text.startswith(_FORMULA_STARTS) or _NUMBER.fullmatch(text):
+        return text
+    return f"'{text}"
 
 
 def write_parquet(run: RunData, path: Path | str) -> Path:
