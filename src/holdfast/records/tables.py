@@ -102,9 +102,11 @@ def write_csv(run: RunData, path: Path | str) -> Path:
         [_without_formula(value) for value in column] if kinds[name] is str else column
         for name, column in columns.items()
     ]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*safe, strict=True))
+    for row in ([*columns], *zip(*safe, strict=True)):
+        line = io.StringIO(newline="")
+        # the writer quotes the characters of its line ends, so a lone  in a text is quoted too
+        csv.writer(line, lineterminator="\r\n").writerow(row)
+        text.write(line.getvalue().removesuffix("\r\n") + "\n")
     return write_whole(path, text.getvalue(), "another file with --csv")
 
 
