@@ -676,7 +676,7 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     assert advice == "Next: to serve it:" and last.startswith("holdfast serve --model default --")
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
-    drifted = "drift --conversations 1 --rounds 1 --max-new-tokens 4".split()
+    drifted = "drift --conversations 1 --rounds 1 --max-new-tokens 40".split()
     drifted += ["--method", str(file), "--out", str(tmp_path / "drift")]
     assert cli.main(drifted) == 0
     assert "calibrated on another model" in capsys.readouterr().err

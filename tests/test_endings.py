@@ -8,10 +8,11 @@ from holdfast.report.about import ending_lines
 
 
 def record(number=0, stop_reasons=("stop", "stop"), **more):
-    turn = {"speaker": "agent", "text": "", "mass": None}
+    turn = {"speaker": "agent", "text": "Yes.", "mass": None}
     reasons = enumerate(stop_reasons)
     turns = [{**turn, "round": place // 2 + 1, "stop_reason": why} for place, why in reasons]
-    return {"conversation": number, "turns": turns, "probes": [{"round": 1, "reply": ""}], **more}
+    probes = [{"round": 1, "kind": "stability", "reply": "Yes.", "score": 1.0}]
+    return {"conversation": number, "turns": turns, "probes": probes, **more}
 
 
 def test_a_run_without_problems_reports_nothing():
@@ -36,6 +37,7 @@ def test_dialogs_that_ended_early_are_counted_by_reason_and_the_first_is_quoted(
 
 def test_replies_without_content_and_unanswered_probes_are_counted():
     replies = record(0, ("stop", "stop", "refusal", "tool_calls"))
+    replies["turns"][3]["text"] = ""
     replies["probes"][0]["stop_reason"] = "refusal"
     missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
     empty, unanswered = ending_lines([replies, missing])

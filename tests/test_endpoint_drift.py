@@ -235,7 +235,7 @@ def test_begun_conversations_are_completed_before_others_begin(serve, tmp_path):
         ({}, "stop", "empty", ""),
     ],
 )
-def test_a_reply_without_content_is_scored_as_empty(
+def test_a_reply_without_content_is_recorded_and_not_scored(
     serve, tmp_path, message, reason, recorded, text
 ):
     cases = tuple(replace(case, measure=build({"regex": "^$|rather"})) for case in SUITE.cases)
@@ -244,9 +244,9 @@ def test_a_reply_without_content_is_scored_as_empty(
     suite = replace(SUITE, cases=cases)
     (record,) = drift.run(model, suite, tmp_path / "run", settings).records
     assert {(t["stop_reason"], t["text"]) for t in record["turns"][1:]} == {(recorded, text)}
-    empty = cases[0].measure.score("").value
-    probes = [(p["score"], p["stop_reason"], p["reply"]) for p in record["probes"]]
-    assert probes == [(empty, recorded, text)] * 4 and "ended" not in record
+    probes = [(p["why"], p["stop_reason"], p["reply"]) for p in record["unscored"]]
+    assert probes == [(recorded, recorded, text)] * 4
+    assert record["probes"] == [] and "ended" not in record
 
 
 # Untrusted text
@@ -272,14 +272,17 @@ def test_the_command_finds_the_model_and_says_what_ended(serve, tmp_path, monkey
     def answer(body, number):
         if body is None:
             return listing()
-        return completion(None, "content_filter") if len(body["messages"]) > 3 else completion(None)
+        if len(body["messages"]) > 3:
+            return completion(None, "content_filter")
+        of_user = body["messages"][-1]["content"].startswith("You asked")
+        return completion(None if of_user else "Yes.")
 
     _, server = serve(answer)
     monkeypatch.chdir(tmp_path)
     assert main(command(server, "--no-adoption", "--rounds", "2")) == 0
     printed = capsys.readouterr().out
     assert "Dialogs that ended early: 1 of 1 (1 met a content filter), and 0 are whole" in printed
-    assert "Replies without content: 3 of 3 (3 were empty)" in printed
+    assert "Replies without content: 1 of 3 (1 were empty)" in printed
     (folder,) = (tmp_path / "runs").iterdir()
     assert "tiny" in folder.name
     assert "1 of 1 (1 met a content filter)" in (folder / "report.html").read_text()
@@ -291,7 +294,7 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
     printed = capsys.readouterr()
     assert "Dialogs that ended early: 1 of 1 (1 met a content filter)" in printed.out
-    assert "was answered, so there is nothing to draw" in printed.err
+    assert "has a score, so there is nothing to draw" in printed.err
 
 
 def test_a_run_succeeds_even_if_one_method_got_no_answers(serve, tmp_path, capsys):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.series import Series
+from holdfast.analysis.unscored import unscored_of
 from holdfast.drift.dialog import with_repetition
 from holdfast.drift.dialogs import GIVEN
 from holdfast.measures.language import LISTS, identifier
@@ -153,5 +154,6 @@ def broken_share(record: Mapping[str, Any]) -> float:
         for turn in record["turns"]
         if turn["speaker"] == "agent" and turn["stop_reason"] not in GIVEN
     ]
-    replies += [probe["reply"] for probe in record["probes"] if "reply_of" not in probe]
+    probes = [*record["probes"], *unscored_of(record)]
+    replies += [probe["reply"] for probe in probes if "reply_of" not in probe]
     return float(np.mean([is_broken(reply) for reply in replies])) if replies else float("nan")

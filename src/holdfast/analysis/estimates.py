@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
+from holdfast.analysis.unscored import without_score
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, tell, within
 
 KEPT = 0.5  # the lowest score of a reply that keeps a rule
@@ -375,7 +376,7 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
 def _replies(record: dict[str, Any]) -> list[tuple[int, list[bool]]] | None:
     """Each reply's round, and whether it kept each rule; None if a rule has its own reply."""
     probes = _of_agent(record["probes"])
-    rules = {probe.get("rule") for probe in (*probes, *_of_agent(record.get("unanswered", ())))}
+    rules = {probe.get("rule") for probe in (*probes, *_of_agent(without_score(record)))}
     replies: dict[tuple[int, int, str | None], list[bool]] = {}
     for probe in probes:
         key = probe["round"], probe["probe"], probe.get("reply_of", probe.get("rule"))

@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast.analysis.sequential import falls
 from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.unscored import without_score
 
 Record = dict[str, Any]
 
@@ -22,7 +23,12 @@ def cell_scores(
         for probe in record["probes"]
         if probe["kind"] == "stability" and probe["round"] <= rounds
     ]
-    rules = list(dict.fromkeys(probe.get("rule") for _, probe in probes)) or [None]
+    # a rule without any score is still one that the prompt has to keep
+    asked = [probe for _, probe in probes]
+    asked += [probe for record in records for probe in without_score(record)]
+    rules = list(
+        dict.fromkeys(probe.get("rule") for probe in asked if probe["kind"] == "stability")
+    ) or [None]
     keys = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
     columns = {key: column for column, key in enumerate(keys)}
     scores = (

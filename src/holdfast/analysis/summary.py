@@ -23,6 +23,7 @@ from holdfast.analysis.profile import profile_of
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.tasks import read_results
+from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import tell
 from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun
@@ -111,6 +112,7 @@ def _drift(run: RunData) -> list[dict[str, Any]]:
                 "method": item.method,
                 "outcome": str(findings.outcome),
                 "conversations": len(item.records),
+                "unscored": dict(sorted(unscored_by_reason(item.records).items())),
                 "by_round": {kind: _spreads(row.points) for kind, row in rows.items()},
                 "over_all_rounds": {kind: spread(row.mean) for kind, row in scored.items()},
                 "change": {kind: judged(row.change) for kind, row in scored.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import os
 import re
@@ -61,20 +62,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments, unknown = made.parse_known_args(words)
         if unknown:
             commands[arguments.command].refuse(unknown, arguments)
+        _write_no_verdict(words, "the command has not finished")
         with heeding_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
     except HoldfastError as error:
-        print(f"holdfast: {_worded(error, commands.get(words[0]))}", file=sys.stderr)
+        worded = _worded(error, commands.get(words[0]))
+        with contextlib.suppress(HoldfastError):
+            _write_no_verdict(words, worded)
+        print(f"holdfast: {worded}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else getattr(arguments, "could_not", 1)
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
+        _write_no_verdict(words, f"the command was {how}")
         print(f"\nholdfast: {how}{_resuming(arguments, words)}.", file=sys.stderr)
         return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader of the output has gone
         sys.stderr.close()
         return 1
     return code or 0
+
+
+_WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML
+
+
+def _write_no_verdict(words: Sequence[str], why: str) -> None:
+    """Writes the file that --junit names, if it is given, so that no earlier run's stays there."""
+    paths = [
+        word.partition("=")[2] or after
+        for word, after in zip(words, [*words[1:], ""], strict=True)
+        if word == "--junit" or word.startswith("--junit=")
+    ]
+    named = bool(paths) and bool(paths[-1]) and not paths[-1].startswith("--")
+    if words[0] not in _WITH_VERDICTS or not named or "--dry-run" in words:
+        return
+    from holdfast.report.junit import write_unfinished
+
+    write_unfinished(words[0], paths[-1], why)
 
 
 def _worded(error: HoldfastError, command: _Parser | None) -> str:

@@ -19,7 +19,14 @@ from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec, option_of
-from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_run_page
+from holdfast.cli.output import (
+    DriftRun,
+    command_line,
+    command_with,
+    page_path,
+    print_replies,
+    write_run_page,
+)
 from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
 from holdfast.drift import Settings
@@ -58,7 +65,7 @@ Exit codes:
   1  one fails
   2  the command is malformed, or names what is not there
   3  none fails and one is undecided within the budget
-  4  the check could not be done (no answer, a damaged run)
+  4  the check could not be done (no answer that can be judged, a damaged run)
 “A test for CI” in the documentation says what a verdict means. Repeating a command resumes it."""
 
 
@@ -158,6 +165,7 @@ def _print_result(
 ) -> None:
     out, page = data.folder, page_path(arguments, data.folder)
     print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
+    print_replies(data)
     if arguments.junit is not None:
         suite = data.manifest["identity"]["suite"]
         path = write_junit(checks, terms, suite, arguments.junit, seconds)

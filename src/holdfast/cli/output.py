@@ -16,7 +16,7 @@ from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
 from holdfast.records import RunData
 from holdfast.report import check_page
-from holdfast.report.about import ending_lines
+from holdfast.report.about import ending_lines, reply_lines
 from holdfast.report.next_step import repeated
 from holdfast.report.terminal import next_line, table
 
@@ -78,6 +78,12 @@ def write_run_page(arguments: argparse.Namespace, out: Path, page: Path) -> None
     """Writes the summary and the page of a run, and prints where the page is."""
     report.write_summary(out)
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
+
+
+def print_replies(run: RunData) -> None:
+    """Prints which replies of a run are not scored, and what is left out of others."""
+    for name, line in reply_lines(run.records):
+        print(f"{name[0].upper()}{name[1:]}: {line}.")
 
 
 def print_figures(paths: Iterable[Path]) -> None:

@@ -69,7 +69,8 @@ class Asking:
         return [self._request(question, shown, room)]
 
     def _request(self, question: PendingReply, shown: Shown, room: int) -> Job:
-        def answered(reply: Reply) -> list[Job]:
+        def answered(drawn: Reply) -> list[Job]:
+            reply = drawn.without_reasoning()
             again = self._again(question, shown, room) if reply.stop_reason == "context" else None
             if again is not None:
                 return again
@@ -125,7 +126,8 @@ class Asking:
         def answered(reply: Reply) -> list[Job]:
             self.failures.answered(request)
             self.dialog.count(f"{question.view} summary", reply)
-            return go_on(reply.text)  # empty if even half of them leave no room
+            # empty if even half of them leave no room
+            return go_on(reply.without_reasoning().text)
 
         def failed(error: RequestFailed) -> list[Job]:
             if error.why == "context":
@@ -189,7 +191,8 @@ def probe_question(
     def answered(reply: Reply, shown: Shown) -> list[Job]:
         if reply.stop_reason == "context":
             return then(False)
-        dialog.probes += probed(number, probe, reply, shown)
+        for entry in probed(number, probe, reply, shown):
+            (dialog.probes if "score" in entry else dialog.unscored).append(entry)
         return then(True)
 
     def failed(error: RequestFailed) -> list[Job]:

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.common.seeds import seed_of
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialog import person_of, places_of, scored
+from holdfast.drift.dialog import add_probes, person_of, places_of, scored
 from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
@@ -119,7 +119,7 @@ def _ask(
             records.pop(name[1], None)
         elif (record := records.get(name[1])) is not None:
             record["tokens"]["forwarded"] += reply.forwarded
-            record["probes"] += [
+            entries = [
                 {
                     **fields,
                     "kind": KIND,
@@ -131,6 +131,7 @@ def _ask(
                 }
                 for rule, fields in places_of(1, probe)
             ]
+            add_probes(record, entries)
     seconds = round((time.monotonic() - began) / len(pairings), 3)
     for record in records.values():
         keep({**record, "seconds": seconds})

@@ -19,6 +19,12 @@ from holdfast.models.requests import Reply
 AGENT_VIEW, USER_VIEW = "agent", "user"  # views of a dialog; each is a thread of the session
 _ROLES = {"user": "user", "agent": "assistant"}
 _LONGEST_REASON = 500  # characters
+WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
+_NO_TEXT = {
+    "cut": "cut at the token limit before the reply began",
+    "tool_calls": "a tool call without text",
+    "empty": "the reply is empty",
+}
 
 
 @dataclass
@@ -28,6 +34,7 @@ class Dialog:
     pairing: Pairing
     turns: list[dict[str, Any]] = field(default_factory=list)  # of both sides, as recorded
     probes: list[dict[str, Any]] = field(default_factory=list)  # in the order of their answers
+    unscored: list[dict[str, Any]] = field(default_factory=list)  # probes with replies of no use
     unanswered: list[dict[str, Any]] = field(default_factory=list)
     ended: dict[str, Any] | None = None  # the round in which it ended early, and why
     traces: dict[int, TurnTrace] = field(default_factory=dict)  # of the agent's turns, by round
@@ -97,9 +104,15 @@ def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> di
         "text": reply.text,
         "stop_reason": reply.stop_reason,
         "mass": _mass(reply),
+        **_reasoning(reply),
         **_prompt_tokens(reply),
         **shown.fields,
     }
+
+
+def _reasoning(reply: Reply) -> dict[str, str]:
+    """What the model thought before its reply, which is neither scored nor part of the dialog."""
+    return {"reasoning": reply.reasoning} if reply.reasoning else {}
 
 
 def _prompt_tokens(reply: Reply) -> dict[str, int]:
@@ -119,8 +132,8 @@ def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
 
 
 def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> list[dict[str, Any]]:
-    """The record of a probe: an entry for each of its rules, with its score."""
-    stop = {"stop_reason": reply.stop_reason} if reply.stop_reason in NO_CONTENT else {}
+    """The record of a probe: an entry for each of its rules, with its score or why it has none."""
+    stop = {"stop_reason": reply.stop_reason} if reply.stop_reason in WORTH_NOTING else {}
     return [
         {
             **name,
@@ -128,6 +141,7 @@ def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> lis
             "reply": reply.text,
             **scored(rule.measure, reply),
             "mass": _mass(reply),
+            **_reasoning(reply),
             **_prompt_tokens(reply),
             **shown.fields,
             **stop,
@@ -136,17 +150,31 @@ def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> lis
     ]
 
 
+def add_probes(record: dict[str, Any], entries: Sequence[dict[str, Any]]) -> None:
+    """Adds probes to a record, those without a score to its `unscored`."""
+    for entry in entries:
+        record.setdefault("probes" if "score" in entry else "unscored", []).append(entry)
+
+
 def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
-    """The score and its reason, as recorded; the score is None if a model judges it later."""
-    refused = reply.stop_reason == "refusal"
-    text = "" if refused else reply.text
-    judge = {"judge": measure.arguments["model"]} if measure.judged else {}
-    if judge and text.strip():
-        return {"score": None, "reason": "", **judge}
-    score = measure.score(text)
-    reason = f"a refusal, scored as an empty reply: {score.reason}" if refused else score.reason
-    reason += " (the reply was cut off)" if reply.stop_reason == "length" else ""
-    return {"score": score.value, "reason": cut(reason, _LONGEST_REASON), **judge}
+    """The score and its reason, as recorded; the score is None if a model judges it later.
+
+    A reply that is no evidence has `why` in place of a score: it has no text, or it was cut off at
+    the token limit and the rule needs its end.
+    """
+    if reply.stop_reason == "refusal":
+        return {"why": "refusal", "reason": "a refusal of the model or its server, not scored"}
+    is_cut = reply.stop_reason == "length"
+    if not reply.text.strip():
+        why = "cut" if is_cut else "tool_calls" if reply.stop_reason == "tool_calls" else "empty"
+        return {"why": why, "reason": _NO_TEXT[why]}
+    if measure.judged:
+        return {"score": None, "reason": "", "judge": measure.arguments["model"]}
+    score = measure.score_cut(reply.text) if is_cut else measure.score(reply.text)
+    if score is None:
+        return {"why": "cut", "reason": "cut at the token limit, and the rule needs the end"}
+    reason = score.reason + (" (the reply was cut off)" if is_cut else "")
+    return {"score": score.value, "reason": cut(reason, _LONGEST_REASON)}
 
 
 def _mass(reply: Reply) -> float | None:
@@ -176,6 +204,8 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     }
     if dialog.ended:
         record["ended"] = dialog.ended
+    if dialog.unscored:
+        record["unscored"] = sorted(dialog.unscored, key=order)
     if dialog.unanswered:
         record["unanswered"] = dialog.unanswered
     if dialog.summaries:

@@ -221,7 +221,8 @@ class Judges:
     def _job(self, question: JudgeQuestion, before: str | None = None) -> Job:
         """Asks a judge; if its first answer says neither yes nor no, asks again after it."""
 
-        def then(reply: Reply) -> list[Job]:
+        def then(drawn: Reply) -> list[Job]:
+            reply = drawn.without_reasoning()
             replies = [text for text in (before, reply.text) if text is not None]
             if before is None and reply.stop_reason != "context" and verdict_of(reply.text) is None:
                 return [self._job(question, reply.text)]

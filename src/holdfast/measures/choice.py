@@ -5,7 +5,7 @@ from functools import cache
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Letter, Letters
-from holdfast.measures.registry import Score, measure, verdict
+from holdfast.measures.registry import Score, WhenCut, measure, verdict
 from holdfast.measures.text import lines_of, listed
 
 SIGHT = 20_000  # characters that are read from either end: an answer is at one of them
@@ -62,7 +62,13 @@ def letter_is_among(letter: str, among: str) -> None:
         )
 
 
-@measure(check=letter_is_among)
+def _choice_when_cut(text: str, letter: str, among: str) -> WhenCut:
+    """An answer may come at the end, after the reasons."""
+    picked, _ = read_choice(text, among.upper())
+    return WhenCut.NOT_JUDGED if picked is None else WhenCut.JUDGED
+
+
+@measure(check=letter_is_among, when_cut=_choice_when_cut)
 def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
     """1 if the reply picks this option: "B", "(b)", "B! Sure", "the answer is b", "B is best".
 

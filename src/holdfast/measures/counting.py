@@ -5,7 +5,15 @@ from collections import Counter
 from itertools import pairwise
 
 from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
-from holdfast.measures.registry import Score, measure, share, share_true, verdict
+from holdfast.measures.registry import (
+    Score,
+    WhenCut,
+    exceeds,
+    measure,
+    share,
+    share_true,
+    verdict,
+)
 from holdfast.measures.text import closing_mark, fold, folded_words, plural, sentences_of, words_of
 
 
@@ -16,41 +24,44 @@ def closeness(seen: int, wanted: int, noun: str) -> Score:
     )
 
 
-@measure
+@measure(when_cut=lambda text, count: exceeds(len(sentences_of(text)), count))
 def sentence_count(text: str, count: Count) -> Score:
     """1 for exactly `count` sentences, falling to 0 at none or twice as many."""
     return closeness(len(sentences_of(text)), count, "sentence")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_BROKEN)
 def one_sentence(text: str) -> Score:
     """1 if the reply is exactly one sentence."""
     number = len(sentences_of(text))
     return verdict(number == 1, plural(number, "sentence"))
 
 
-@measure
+@measure(when_cut=lambda text, count: exceeds(len(words_of(text)), count))
 def word_count(text: str, count: Count) -> Score:
     """1 for exactly `count` words, falling to 0 at none or twice as many."""
     return closeness(len(words_of(text)), count, "word")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_BROKEN)
 def one_word(text: str) -> Score:
     """1/words: 1 for a single word, 0.5 for two, 0 for none."""
     number = len(words_of(text))
     return Score(1 / number if number else 0.0, plural(number, "word"))
 
 
-@measure
+def paragraphs_of(text: str) -> list[str]:
+    """The parts of a text between blank lines that have a word."""
+    return [block for block in re.split(r"\n\s*\n", text) if words_of(block)]
+
+
+@measure(when_cut=lambda text, count: exceeds(len(paragraphs_of(text)), count))
 def paragraph_count(text: str, count: Count) -> Score:
     """1 for exactly `count` paragraphs (split at blank lines), falling to 0 at none or double."""
-    return closeness(
-        sum(bool(words_of(block)) for block in re.split(r"\n\s*\n", text)), count, "paragraph"
-    )
+    return closeness(len(paragraphs_of(text)), count, "paragraph")
 
 
-@measure
+@measure(when_cut=lambda text, counts: exceeds(len(sentences_of(text)), len(counts)))
 def sentence_word_counts(text: str, counts: Counts) -> Score:
     """Mean over sentences: 1 for the number of words in `counts`, 0.5 if off by one; 0 for too many
     or too few sentences."""
@@ -61,7 +72,7 @@ def sentence_word_counts(text: str, counts: Counts) -> Score:
     return Score(sum(points) / len(points), f"words per sentence: {', '.join(map(str, seen))}")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def growing_sentences(text: str) -> Score:
     """Share of sentences with one word more than the one before, the first having one word."""
     seen = [len(words_of(sentence)) for sentence in sentences_of(text)]
@@ -69,13 +80,13 @@ def growing_sentences(text: str) -> Score:
     return share_true(grows, "sentences are one word longer than the one before")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def all_questions(text: str) -> Score:
     """Share of sentences that end with a question mark."""
     return ending_with(text, "?")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def all_exclamations(text: str) -> Score:
     """Share of sentences that end with an exclamation mark."""
     return ending_with(text, "!")
@@ -87,7 +98,7 @@ def ending_with(text: str, mark: str) -> Score:
     return share_true((ending == mark for ending in endings), f"sentences end with {mark!r}")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def asks_back(text: str) -> Score:
     """1 if the last sentence is a question."""
     last = sentences_of(text)[-1:]
@@ -103,14 +114,14 @@ def every_sentence_starts_with(text: str, word: Text) -> Score:
     return share(openings.count(target), len(openings), f"sentences start with {word!r}")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_KEPT)
 def long_reply(text: str, words: Count) -> Score:
     """Words of the reply / `words`, at most 1."""
     number = len(words_of(text))
     return Score(min(1.0, number / words), f"{plural(number, 'word')}, at least {words} asked for")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_BROKEN)
 def short_reply(text: str, words: Count) -> Score:
     """1 for at most `words` words, then `words` / words of the reply."""
     number = len(words_of(text))
@@ -120,7 +131,7 @@ def short_reply(text: str, words: Count) -> Score:
     )
 
 
-@measure
+@measure(when_cut=WhenCut.IF_BROKEN)
 def at_most_sentences(text: str, count: Count) -> Score:
     """1 for one to `count` sentences, else 0."""
     seen = len(sentences_of(text))
@@ -128,7 +139,7 @@ def at_most_sentences(text: str, count: Count) -> Score:
     return verdict(0 < seen <= count, reason)
 
 
-@measure
+@measure(when_cut=WhenCut.IF_BROKEN)
 def at_most_words(text: str, count: Count) -> Score:
     """1 for one to `count` words, else 0."""
     number = len(words_of(text))
@@ -257,7 +268,7 @@ def repeated_words(text: str) -> Score:
     return share(repeated, times.total(), "words occur twice or more")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def same_first_last(text: str) -> Score:
     """1 if the first and the last word are the same, case and punctuation ignored."""
     words = folded_words(text)

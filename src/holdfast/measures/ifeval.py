@@ -21,7 +21,7 @@ from holdfast.measures.arguments import (
 )
 from holdfast.measures.content import named
 from holdfast.measures.language import is_in
-from holdfast.measures.registry import Score, measure, verdict
+from holdfast.measures.registry import Score, WhenCut, exceeds, measure, verdict
 from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST, listed, plural
 
 
@@ -29,6 +29,11 @@ def compare(seen: int, relation: str, wanted: int, noun: str) -> Score:
     """1 if a count is at least, or less than, the wanted one."""
     kept = seen >= wanted if relation == "at least" else seen < wanted
     return verdict(kept, f"{plural(seen, noun)}, {relation} {wanted} asked for")
+
+
+def _counted_when_cut(text: str, **arguments: object) -> WhenCut:
+    """A number that is reached, or exceeded, stays so; counts of a longer text are no smaller."""
+    return WhenCut.IF_KEPT if "at least" in arguments.values() else WhenCut.IF_BROKEN
 
 
 def occurrences(text: str, phrase: str) -> int:
@@ -43,7 +48,7 @@ def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
     return verdict(not missing, f"{named(missing)} missing" if missing else "all occur")
 
 
-@measure
+@measure(when_cut=_counted_when_cut)
 def ifeval_keywords_frequency(
     text: str, keyword: Text, frequency: Number, relation: Relation
 ) -> Score:
@@ -62,7 +67,7 @@ def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
     return verdict(not seen, f"{named(seen)} occurs" if seen else "none occurs")
 
 
-@measure
+@measure(when_cut=_counted_when_cut)
 def ifeval_keywords_letter_frequency(
     text: str, letter: Sign, let_frequency: Number, let_relation: Relation
 ) -> Score:
@@ -79,14 +84,14 @@ POSTSCRIPTS = {
 ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_content_number_placeholders(text: str, num_placeholders: Count) -> Score:
     """1 for at least `num_placeholders` placeholders in square brackets, such as [address]."""
     seen = len(PLACEHOLDER.findall(text))
     return compare(seen, "at least", num_placeholders, "placeholder")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> Score:
     """1 if the postscript's marker occurs; its position does not matter, as published."""
     marker = postscript_marker.strip()
@@ -122,7 +127,7 @@ STRONG = re.compile(r"\*\*([^*\n]*)\*\*")
 SEPARATOR = "*" * 6
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_detectable_format_json_format(text: str) -> Score:
     """1 if the reply is JSON and nothing else; a code fence around it is allowed."""
     body = FENCE.sub("", text.strip()).removesuffix("```").strip()
@@ -139,14 +144,18 @@ def is_bullet(line: str) -> bool:
     return line.startswith("-") or (line[:1] == "*" and line[1:2] not in ("", "*"))
 
 
-@measure
+def _bullets(text: str) -> int:
+    return sum(map(is_bullet, text.split("\n")))
+
+
+@measure(when_cut=lambda text, num_bullets: exceeds(_bullets(text), num_bullets))
 def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) -> Score:
     """1 for exactly `num_bullets` lines that begin with * or -."""
-    seen = sum(map(is_bullet, text.split("\n")))
+    seen = _bullets(text)
     return verdict(seen == num_bullets, f"{plural(seen, 'bullet')}, {num_bullets} asked for")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_format_number_highlighted_sections(text: str, num_highlights: Count) -> Score:
     """1 for at least `num_highlights` highlights, *so* or **so**, each within a line."""
     marked = [*EMPHASIS.findall(text), *STRONG.findall(text)]
@@ -155,7 +164,7 @@ def ifeval_detectable_format_number_highlighted_sections(text: str, num_highligh
     )
 
 
-@measure
+@measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_format_multiple_sections(
     text: str, section_spliter: Text, num_sections: Count
 ) -> Score:
@@ -164,7 +173,7 @@ def ifeval_detectable_format_multiple_sections(
     return compare(len(marks), "at least", num_sections, "section")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_combination_two_responses(text: str) -> Score:
     """1 for two different responses with six stars between them."""
     blocks = [block.strip() for block in text.split(SEPARATOR)]
@@ -240,7 +249,7 @@ def count_words(text: str) -> int:
     return len(regex.findall(r"\w+", text))
 
 
-@measure
+@measure(when_cut=_counted_when_cut)
 def ifeval_length_constraints_number_words(
     text: str, num_words: Number, relation: Relation
 ) -> Score:
@@ -248,7 +257,7 @@ def ifeval_length_constraints_number_words(
     return compare(count_words(text), relation, num_words, "word")
 
 
-@measure
+@measure(when_cut=_counted_when_cut)
 def ifeval_length_constraints_number_sentences(
     text: str, num_sentences: Number, relation: Relation
 ) -> Score:
@@ -256,7 +265,11 @@ def ifeval_length_constraints_number_sentences(
     return compare(count_sentences(text), relation, num_sentences, "sentence")
 
 
-@measure
+def _paragraphs_when_cut(text: str, num_paragraphs: int) -> WhenCut:
+    return exceeds(sum(bool(block.strip()) for block in text.split(DIVIDER)), num_paragraphs)
+
+
+@measure(when_cut=_paragraphs_when_cut)
 def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count) -> Score:
     """1 for exactly `num_paragraphs` paragraphs, none empty, with *** between them."""
     blocks = [block.strip() for block in text.split(DIVIDER)]
@@ -268,7 +281,11 @@ def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count
     )
 
 
-@measure
+def _nth_paragraph_when_cut(text: str, num_paragraphs: int, **arguments: object) -> WhenCut:
+    return exceeds(sum(bool(block.strip()) for block in text.split("\n\n")), num_paragraphs)
+
+
+@measure(when_cut=_nth_paragraph_when_cut)
 def ifeval_length_constraints_nth_paragraph_first_word(
     text: str, num_paragraphs: Count, nth_paragraph: Count, first_word: Text
 ) -> Score:
@@ -321,7 +338,7 @@ def in_case(text: str, kept: bool, what: str) -> Score:
     return verdict(english, f"{what} letters, {'' if english else 'not '}English")
 
 
-@measure
+@measure(when_cut=_counted_when_cut)
 def ifeval_change_case_capital_word_frequency(
     text: str, capital_frequency: Number, capital_relation: Relation
 ) -> Score:
@@ -337,7 +354,7 @@ def ifeval_punctuation_no_comma(text: str) -> Score:
     return verdict(not seen, f"{seen} commas")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_startend_quotation(text: str) -> Score:
     """1 for a reply between double quotation marks ("...")."""
     body = text.strip()
@@ -345,14 +362,19 @@ def ifeval_startend_quotation(text: str) -> Score:
     return verdict(kept, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_startend_end_checker(text: str, end_phrase: Text) -> Score:
     """1 if the reply ends with the phrase; case and quotation marks after it are ignored."""
     body = text.strip().strip('"').lower()
     return verdict(body.endswith(end_phrase.strip().lower()), f"ends with {body[-40:]!r}")
 
 
-@measure
+def _repeated_when_cut(text: str, prompt_to_repeat: str) -> WhenCut:
+    is_beginning = prompt_to_repeat.strip().lower().startswith(text.strip().lower())
+    return WhenCut.NOT_JUDGED if is_beginning else WhenCut.JUDGED
+
+
+@measure(when_cut=_repeated_when_cut)
 def ifeval_combination_repeat_prompt(text: str, prompt_to_repeat: Text) -> Score:
     """1 if the reply begins with the request, word for word; case is ignored."""
     body, request = text.strip().lower(), prompt_to_repeat.strip().lower()

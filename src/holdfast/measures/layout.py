@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
-from holdfast.measures.patterns import compiled, find, shown
-from holdfast.measures.registry import Score, measure, share_true, verdict
+from holdfast.measures.patterns import compiled, find, looks_at_end, shown
+from holdfast.measures.registry import Score, WhenCut, exceeds, measure, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
 BULLET = re.compile(r"[-*•–]\s+\S")
@@ -22,7 +22,7 @@ def starts_with(text: str, word: Text, case: Flag = False) -> Score:
     return edge(text, word, case, slice(0, len(words_of(word))), "starts")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def ends_with(text: str, word: Text, case: Flag = False) -> Score:
     """1 if the reply ends with this word or phrase; punctuation is ignored."""
     return edge(text, word, case, slice(-len(words_of(word)) or None, None), "ends")
@@ -40,7 +40,7 @@ def edge(text: str, phrase: str, case: bool, part: slice, verb: str) -> Score:
     return verdict(seen == split(phrase), f"the reply {verb} with {' '.join(seen)!r}")
 
 
-@measure
+@measure(when_cut=WhenCut.NOT_JUDGED)
 def wrapped_in(text: str, open: Text, close: Text) -> Score:
     """0.5 for starting with `open` and 0.5 for ending with `close`, spaces aside."""
     body = text.strip()
@@ -50,22 +50,32 @@ def wrapped_in(text: str, open: Text, close: Text) -> Score:
     return Score((starts + ends) / 2, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
 
 
-@measure
-def bullet_list(text: str, count: MaybeCount = None) -> Score:
-    """Share of lines that are bullets; `count` of them if given."""
-    return listing([bool(BULLET.match(line)) for line in lines_of(text)], count, "bullets")
+def _bullets(text: str) -> list[bool]:
+    """Whether each line is a bullet."""
+    return [bool(BULLET.match(line)) for line in lines_of(text)]
 
 
-@measure
-def numbered_list(text: str, count: MaybeCount = None) -> Score:
-    """Share of lines that are numbered in order from 1; `count` of them if given."""
+def _numbered(text: str) -> list[bool]:
+    """Whether each line has the next number, from 1."""
     marks, expected = [], 1
     for line in lines_of(text):
         match = NUMBERED.match(line)
         in_order = match is not None and int(match.group(1)) == expected
         expected += in_order
         marks.append(in_order)
-    return listing(marks, count, "numbered in order")
+    return marks
+
+
+@measure(when_cut=lambda text, count: exceeds(sum(_bullets(text)), count))
+def bullet_list(text: str, count: MaybeCount = None) -> Score:
+    """Share of lines that are bullets; `count` of them if given."""
+    return listing(_bullets(text), count, "bullets")
+
+
+@measure(when_cut=lambda text, count: exceeds(sum(_numbered(text)), count))
+def numbered_list(text: str, count: MaybeCount = None) -> Score:
+    """Share of lines that are numbered in order from 1; `count` of them if given."""
+    return listing(_numbered(text), count, "numbered in order")
 
 
 def listing(marks: list[bool], wanted: int | None, what: str) -> Score:
@@ -78,7 +88,12 @@ def listing(marks: list[bool], wanted: int | None, what: str) -> Score:
     return Score(result.value * closeness, f"{result.reason}, {wanted} asked for")
 
 
-@measure
+def _brackets_when_cut(text: str, brackets: bool) -> WhenCut:
+    is_closed = re.search(r"\[[^\[\]]*\]", text) is not None
+    return WhenCut.JUDGED if is_closed or not brackets else WhenCut.NOT_JUDGED
+
+
+@measure(when_cut=_brackets_when_cut)
 def comma_list(text: str, brackets: Flag = False) -> Score:
     """Share of comma-separated items that are one word; with `brackets`, of the first [...]."""
     if brackets:
@@ -92,7 +107,20 @@ def comma_list(text: str, brackets: Flag = False) -> Score:
     return share_true((len(item.split()) == 1 for item in items), "items are one word")
 
 
-@measure
+def _json_when_cut(text: str, keys: Sequence[str] | None) -> WhenCut:
+    """Text before or after an object stays there; an object that goes on may still become one."""
+    body = re.sub(r"\A```\w*[ \t]*\n?", "", text.strip())
+    if body.startswith("`") or not body:
+        return WhenCut.NOT_JUDGED
+    try:
+        _, end = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode(body)
+    except (ValueError, RecursionError):
+        return WhenCut.NOT_JUDGED if body.startswith("{") else WhenCut.JUDGED
+    is_over = body[end:].strip().strip("`") != "" or not body.startswith("{")
+    return WhenCut.JUDGED if is_over else WhenCut.NOT_JUDGED
+
+
+@measure(when_cut=_json_when_cut)
 def json_object(text: str, keys: MaybeTexts = None) -> Score:
     """1 if the reply is just a JSON object, with just these keys in this order if given.
 
@@ -145,7 +173,16 @@ def dashed_characters(text: str) -> Score:
     return share_true((len(piece) == 1 for piece in pieces if piece), "pieces are one character")
 
 
-@measure
+def _phrase_when_cut(text: str, phrase: str) -> WhenCut:
+    """More text helps only as long as the reply so far is the beginning of the phrase."""
+    said, wanted = fold(text).strip(), fold(phrase).strip()
+    if words_of(phrase):
+        # the last word may be incomplete
+        said, wanted = " ".join(folded_words(text)), " ".join(folded_words(phrase))
+    return WhenCut.NOT_JUDGED if wanted.startswith(said) else WhenCut.JUDGED
+
+
+@measure(when_cut=_phrase_when_cut)
 def exact_phrase(text: str, phrase: Text) -> Score:
     """1 if the reply is this phrase and nothing else, ignoring case and punctuation."""
     same = folded_words(text) == folded_words(phrase) and (
@@ -155,7 +192,11 @@ def exact_phrase(text: str, phrase: Text) -> Score:
     return verdict(same, f"the reply is {seen}")
 
 
-@measure(empty_is_zero=False, check=compiled)
+def _regex_when_cut(text: str, regex: str, flags: str) -> WhenCut:
+    return WhenCut.NOT_JUDGED if looks_at_end(regex) else WhenCut.JUDGED
+
+
+@measure(empty_is_zero=False, check=compiled, when_cut=_regex_when_cut)
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)

@@ -1,11 +1,14 @@
 """The user's regular expressions, which the package `regex` runs within a time limit."""
 
+import re
 from functools import cache
 from typing import Any
 
 from holdfast.errors import UsageError
 
 _PATIENCE = 5.0  # seconds of computing that one search may take
+_ESCAPED = re.compile(r"\\[^zZ]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)  # or in a character class
+_END = re.compile(r"\$|\\[zZ]")
 
 
 def shown(pattern: str) -> str:
@@ -40,3 +43,8 @@ def find(pattern: str, text: str, flags: str = "") -> Any:
 def matches(pattern: str, text: str, flags: str = "") -> bool:
     """Whether a user's regular expression occurs, as `find` finds it."""
     return find(pattern, text, flags) is not None
+
+
+def looks_at_end(pattern: str) -> bool:
+    """Whether a regular expression has an anchor for the end of the text, or of a line."""
+    return _END.search(_ESCAPED.sub("", pattern)) is not None

@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -68,6 +69,26 @@ def verdict(kept: object, reason: str) -> Score:
     return Score(float(bool(kept)), reason)
 
 
+class WhenCut(Enum):
+    """Whether a reply that was cut off at the token limit is evidence for a measure."""
+
+    JUDGED = "judged"  # the text so far is: what it says, how it begins, its language and style
+    NOT_JUDGED = "not judged"  # the ending or the whole counts
+    IF_BROKEN = "judged if broken"  # more text cannot mend it: a maximum that is exceeded
+    IF_KEPT = "judged if kept"  # more text cannot break it: a minimum that is reached
+
+
+# or a function of the text and the arguments, where it depends on them
+CutRule = WhenCut | Callable[..., WhenCut]
+
+
+def exceeds(seen: int, wanted: int | None) -> WhenCut:
+    """For an exact number: more text can reach it, and cannot take back what is too much."""
+    if wanted is None:
+        return WhenCut.JUDGED
+    return WhenCut.JUDGED if seen > wanted else WhenCut.NOT_JUDGED
+
+
 @dataclass
 class Entry:
     """One registered measure."""
@@ -75,6 +96,7 @@ class Entry:
     function: Callable[..., Score | None]
     empty_is_zero: bool
     check: Callable[..., Any] | None
+    when_cut: CutRule = WhenCut.JUDGED
 
     @property
     def of_turn(self) -> bool:
@@ -132,6 +154,7 @@ class Measure:
     function: Callable[..., Any] = field(compare=False, repr=False)
     empty_is_zero: bool = field(default=True, compare=False, repr=False)
     of_turn: bool = field(default=False, compare=False, repr=False)
+    when_cut: CutRule = field(default=WhenCut.JUDGED, compare=False, repr=False)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -147,13 +170,24 @@ class Measure:
         """Scores one reply, deterministically. A user's function that fails, or does not return a
         number from 0 to 1, is a `UsageError`.
         """
-        if not isinstance(text, str):
-            raise UsageError(f"A measure scores a text, not {shortened(text)}.")
-        text = unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
+        text = _readable(text)
         if self.empty_is_zero and not text.strip():
             return Score(0.0, "the reply is empty")
         score = self.function(text, **self.arguments)
         return Score(round(float(score.value), DIGITS), score.reason)
+
+    def score_cut(self, text: str) -> Score | None:
+        """Scores a reply that was cut off; None if the text that is missing could decide."""
+        when_cut, score = self.when_cut, self.score(text)
+        if not isinstance(when_cut, WhenCut):
+            when_cut = when_cut(_readable(text), **self.arguments)
+        is_judged = {
+            WhenCut.JUDGED: True,
+            WhenCut.NOT_JUDGED: False,
+            WhenCut.IF_BROKEN: score.value < 1,
+            WhenCut.IF_KEPT: score.value == 1,
+        }
+        return score if is_judged[when_cut] else None
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
         """Scores an assistant's turn in a log; None if the rule does not apply to it."""
@@ -162,25 +196,41 @@ class Measure:
         return self.score(turn.text) if turn.text.strip() else None
 
 
+def _readable(text: str) -> str:
+    """The text as measures read it: composed characters, and no lone surrogates."""
+    if not isinstance(text, str):
+        raise UsageError(f"A measure scores a text, not {shortened(text)}.")
+    return unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
+
+
 @overload
 def measure(function: F) -> F: ...
 @overload
 def measure(
-    *, empty_is_zero: bool = True, check: Callable[..., Any] | None = None
+    *,
+    empty_is_zero: bool = True,
+    check: Callable[..., Any] | None = None,
+    when_cut: CutRule = WhenCut.JUDGED,
 ) -> Callable[[F], F]: ...
 def measure(
-    function: Any = None, *, empty_is_zero: bool = True, check: Callable[..., Any] | None = None
+    function: Any = None,
+    *,
+    empty_is_zero: bool = True,
+    check: Callable[..., Any] | None = None,
+    when_cut: CutRule = WhenCut.JUDGED,
 ) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
     A function whose first argument is called `turn` scores an `AssistantTurn`, and returns None
     if there is nothing to score. Each argument is annotated with one of the types of
     `measures.arguments`. With `empty_is_zero` a reply without a visible character scores 0.
-    `check` raises a `UsageError` if the arguments of a spec do not go together.
+    `check` raises a `UsageError` if the arguments of a spec do not go together. `when_cut` says
+    whether a reply that was cut off at the token limit is judged: a value of `WhenCut`, or a
+    function `(text, **arguments)` that returns one.
     """
 
     def register(wrapped: F) -> F:
-        REGISTRY[wrapped.__name__] = Entry(wrapped, empty_is_zero, check)
+        REGISTRY[wrapped.__name__] = Entry(wrapped, empty_is_zero, check, when_cut)
         return wrapped
 
     return register if function is None else register(function)
@@ -227,7 +277,9 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     arguments = {k: list(v) if isinstance(v, tuple) else v for k, v in filled.items()}
     if entry.check is not None:
         entry.check(**arguments)
-    return Measure(name, arguments, entry.function, entry.empty_is_zero, entry.of_turn)
+    return Measure(
+        name, arguments, entry.function, entry.empty_is_zero, entry.of_turn, entry.when_cut
+    )
 
 
 def as_measure(value: Any) -> Measure:
@@ -350,7 +402,19 @@ def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> Non
             )
 
 
-@measure(check=lambda measures: _refuse_judges("every", measures))
+def _every_when_cut(text: str, measures: Specs) -> WhenCut:
+    """The lowest score counts, so one that is certainly 0 decides whatever the others become."""
+    scores = [measure.score_cut(text) for measure in map(build, measures)]
+    if all(score is not None for score in scores):
+        return WhenCut.JUDGED
+    is_zero = any(score is not None and score.value == 0 for score in scores)
+    return WhenCut.JUDGED if is_zero else WhenCut.NOT_JUDGED
+
+
+@measure(
+    check=lambda measures: _refuse_judges("every", measures),
+    when_cut=_every_when_cut,
+)
 def every(text: str, measures: Specs) -> Score:
     """The lowest of several measures: an instruction is followed only as well as its worst part."""
     results = [(measure.score(text), measure.name) for measure in map(build, measures)]
@@ -365,7 +429,18 @@ def _readings(text: str) -> list[str]:
     return [*cut, *(reading.replace("*", "") for reading in cut)]
 
 
-@measure(check=lambda measure: _refuse_judges("loosely", [measure]))
+def _loosely_when_cut(text: str, measure: Spec) -> WhenCut:
+    inner = build(measure)
+    if isinstance(inner.when_cut, WhenCut):
+        return inner.when_cut
+    found = [inner.when_cut(reading, **inner.arguments) for reading in _readings(text)]
+    return found[0] if len(set(found)) == 1 else WhenCut.NOT_JUDGED
+
+
+@measure(
+    check=lambda measure: _refuse_judges("loosely", [measure]),
+    when_cut=_loosely_when_cut,
+)
 def loosely(text: str, measure: Spec) -> Score:
     """The highest of a measure over eight readings of the reply: IFEval's loose scoring.
 

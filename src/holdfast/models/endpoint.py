@@ -114,7 +114,8 @@ class EndpointModel(Generates):
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
         """Answers one chat; `tell` receives the text piece by piece as it arrives, and the pieces
-        form the whole reply. An answer that breaks off is not requested again.
+        form the whole reply, after its reasoning if the server leaves that in the text. An answer
+        that breaks off is not requested again.
         """
         server = self._available()[0]
         try:

@@ -91,7 +91,7 @@ def answer_each(
             if reply.stop_reason == "context":
                 return failed(RequestFailed(_NO_ROOM, "context"))
             failures.answered(request)
-            on_reply(name, reply)
+            on_reply(name, reply.without_reasoning())
             return ()
 
         def failed(error: RequestFailed) -> tuple[Job, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
@@ -16,6 +16,7 @@ from holdfast.chat.messages import (
     check_tool,
     has_prompt,
 )
+from holdfast.chat.reasoning import split_reasoning
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, option, shortened
@@ -42,7 +43,8 @@ class Reply:
     """One generated message.
 
     Args:
-        text: the reply, without the tokens that end it.
+        text: the reply, without the tokens that end it. A local model's may begin with reasoning,
+            which `without_reasoning` moves to `reasoning`; an endpoint's does not.
         token_ids: the generated tokens; None if the model does not report them.
         stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or at the
             end of the model's context), or, only from `Session.run`, "context" (the chat leaves no
@@ -57,6 +59,7 @@ class Reply:
             None if there is a trace, or none was requested.
         billed: tokens of the chat and of the reply as counted by an endpoint; None if it does not
             count them, or the model runs here.
+        reasoning: what the model thought before it replied; "" if it did not, or does not show it.
     """
 
     text: str
@@ -67,6 +70,7 @@ class Reply:
     prompt_ids: tuple[int, ...] | None = field(default=None, repr=False)
     masses: tuple[float, ...] | None = None
     billed: tuple[int, int] | None = None
+    reasoning: str = field(default="", repr=False)
 
     @property
     def usage(self) -> tuple[int, int] | None:
@@ -83,6 +87,13 @@ class Reply:
         if self.trace is None:
             return self.masses or ()
         return tuple(self.trace.mass.mean((0, 1)).tolist())
+
+    def without_reasoning(self) -> Reply:
+        """The reply as a reader of the chat gets it: reasoning in the text becomes `reasoning`."""
+        if self.reasoning:
+            return self
+        reasoning, text = split_reasoning(self.text)
+        return self if text == self.text else replace(self, text=text, reasoning=reasoning)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Reads the answers of an endpoint: whole, or piece by piece."""
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.errors import shortened
@@ -56,21 +56,33 @@ def read_reply(answer: Fields) -> Reply:
     ending, message = _read_ending(choice.get("finish_reason")), choice.get("message")
     if not isinstance(message, dict):
         raise MalformedResponse("no message")
-    text, stop_reason = _read_message(message, ending)
+    text, stop_reason, reasoning = _read_message(message, ending)
     usage = as_fields(answer.get("usage"))
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     billed = (read, written) if isinstance(read, int) and isinstance(written, int) else None
     cached = as_fields(usage.get("prompt_tokens_details")).get("cached_tokens")
     forwarded = sum(billed) - (cached if isinstance(cached, int) else 0) if billed else 0
     masses = _read_masses(choice)
-    return Reply(text, None, stop_reason, forwarded=forwarded, masses=masses, billed=billed)
+    reply = Reply(
+        text,
+        None,
+        stop_reason,
+        forwarded=forwarded,
+        masses=masses,
+        billed=billed,
+        reasoning=reasoning,
+    )
+    return _as_read(reply)
 
 
 def read_stream(
     chunks: Iterable[Any], tell: Callable[[str], None], check: Callable[[Fields], None]
 ) -> tuple[Reply, object]:
-    """The reply in chunks, and its id; `tell` gets each piece, `check` the first chunk."""
-    text, content, ending, name = "", "", "", None
+    """The reply in chunks, and its id; `tell` gets each piece, `check` the first chunk.
+
+    Reasoning in the text is told with it, as it comes, and is not part of the reply.
+    """
+    text, content, ending, name, reasoning = "", "", "", None, ""
     masses: tuple[float, ...] | None = None
     for number, chunk in enumerate(as_fields(chunk.to_dict()) for chunk in chunks):
         if number == 0:
@@ -82,6 +94,10 @@ def read_stream(
         choice = as_fields(choices[0])
         delta = as_fields(choice.get("delta"))
         piece = delta.get("content")
+        reasoning += _reasoning_in(delta)
+        if isinstance(piece, list):
+            piece, thought = _read_parts(piece)
+            reasoning += thought
         if isinstance(refused := delta.get("refusal"), str):
             piece, content = refused, "refusal"
         elif delta.get("tool_calls") or delta.get("function_call"):
@@ -95,8 +111,8 @@ def read_stream(
             ending = _read_ending(reason)
     if not ending:
         raise MalformedResponse("no end")
-    stop_reason = content or ("empty" if ending == "stop" and not text else ending)
-    return Reply(text, None, stop_reason, masses=masses), name
+    reply = Reply(text, None, content or ending, masses=masses, reasoning=reasoning)
+    return _as_read(reply), name
 
 
 def read_models(text: str) -> list[str]:
@@ -136,16 +152,48 @@ def _read_masses(choice: Fields) -> tuple[float, ...] | None:
     return numbers
 
 
-def _read_message(message: Fields, stop_reason: str) -> tuple[str, str]:
-    """The text and the stop reason; a message without content says why there is none."""
-    content = message.get("content")
+def _read_message(message: Fields, stop_reason: str) -> tuple[str, str, str]:
+    """The text, the stop reason and the reasoning of a message."""
+    content, reasoning = message.get("content"), _reasoning_in(message)
+    if isinstance(content, list):
+        content, thought = _read_parts(content)
+        reasoning = reasoning or thought
     if content is not None and not isinstance(content, str):
         raise MalformedResponse("no text in the message")
     if message.get("tool_calls") or message.get("function_call"):
         stop_reason = "tool_calls"
-    if content is not None:
-        return content, stop_reason
-    if isinstance(refusal := message.get("refusal"), str):
-        return refusal, "refusal"
-    # "length": a reasoning model that was cut off before its first word
-    return "", "empty" if stop_reason == "stop" else stop_reason
+    if not content and isinstance(refusal := message.get("refusal"), str) and refusal:
+        return refusal, "refusal", reasoning
+    return content or "", stop_reason, reasoning
+
+
+def _read_parts(parts: Sequence[Any]) -> tuple[str, str]:
+    """The text and the reasoning in a list of content parts, which Mistral sends."""
+    text, reasoning = "", ""
+    for part in map(as_fields, parts):
+        if isinstance(part.get("text"), str):
+            text += part["text"]
+        elif isinstance(thoughts := part.get("thinking"), str):
+            reasoning += thoughts
+        elif isinstance(thoughts, list):
+            reasoning += _read_parts(thoughts)[0]
+        else:
+            raise MalformedResponse("no text in a part of the message")
+    return text, reasoning
+
+
+def _reasoning_in(message: Fields) -> str:
+    """The reasoning in a field of a message or of a piece of one: vLLM and OpenRouter call it
+    `reasoning`; DeepSeek, SGLang, llama.cpp and earlier versions of vLLM `reasoning_content`.
+    """
+    texts = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    return next((text for text in texts if isinstance(text, str) and text), "")
+
+
+def _as_read(reply: Reply) -> Reply:
+    """The reply without reasoning in its text. A reply that ended by itself and has no visible
+    character is "empty"; "length" may be reasoning that was cut off before the first word.
+    """
+    reply = reply.without_reasoning()
+    is_empty = reply.stop_reason == "stop" and not reply.text.strip()
+    return replace(reply, stop_reason="empty") if is_empty else reply

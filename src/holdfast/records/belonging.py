@@ -34,6 +34,16 @@ class _Probe(_Fields):
     mass: float | None = None
 
 
+class _Unscored(_Fields):
+    round: Round
+    kind: str
+    probe: Number
+    question: str
+    reply: str
+    why: str
+    reason: str
+
+
 class _Person(_Fields):
     id: str | None
     category: str | None
@@ -50,6 +60,7 @@ class _Dialog(_Fields):
     user: _Speaker
     turns: list[_Turn]
     probes: list[_Probe]
+    unscored: list[_Unscored] = []
     tokens: dict[str, float] = {}
     seconds: float = 0
 

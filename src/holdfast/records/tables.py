@@ -165,7 +165,7 @@ def _rows_of_probes(run: RunData) -> Iterator[dict[str, Any]]:
             "user_category": record["user"]["category"],
         }
         turns = {turn["round"]: turn for turn in record["turns"] if turn["speaker"] == "agent"}
-        for probe in record["probes"]:
+        for probe in (*record["probes"], *record.get("unscored", ())):
             turn = turns.get(probe["round"], {})
             yield {**of_run, **of_dialog, "turn_mass": turn.get("mass"), **probe}
 

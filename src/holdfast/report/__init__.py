@@ -58,8 +58,7 @@ def write(
     ]
     if all(np.isnan(item.stability).all() for item in series):
         raise RecordsError(
-            f"No probe of {paths[0]} was answered, so there is nothing to draw; its records say"
-            " why."
+            f"No probe of {paths[0]} has a score, so there is nothing to draw; its records say why."
         )
     html = render_page(runs, labels, series)
     write_figures(series, out.with_name(out.stem + "_figures"))

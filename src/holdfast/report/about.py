@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.analysis.collapse import count_turns
+from holdfast.analysis.unscored import unscored_of
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.dialogs import GIVEN
 from holdfast.records import RunData, command_of
@@ -146,12 +147,18 @@ _ENDED = {
     "failure": "had a request that failed",
     "judge": "had a judge that said neither yes nor no",
 }
+_IN_DIALOGS = ("stability", "adoption", "canary")  # kinds of probes that a dialog is asked
 _REPLAYED = {
     "own": "with the agent’s system prompt as they have it",
     "in place of another": "with it in place of another",
     "added": "with it added",
 }
-_EMPTY = {"refusal": "refused", "tool_calls": "called a tool", "empty": "were empty"}
+_EMPTY = {
+    "refusal": "refused",
+    "tool_calls": "called a tool",
+    "empty": "were empty",
+    "cut": "were cut before they began",
+}
 
 
 def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -174,18 +181,62 @@ def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         lines.append(("rounds left out", text))
     if ended := [record for record in records if "ended" in record]:
         lines.append(("dialogs that ended early", _ended(ended, len(records))))
-    # the first turn is the given starter
-    replied = [reply for there in records for reply in (*there["turns"][1:], *there["probes"])]
-    reasons = Counter(reply.get("stop_reason") for reply in replied)
-    empty = {why: reasons[why] for why in NO_CONTENT if reasons[why]}
-    if count := sum(empty.values()):
-        replies = sum(number for why, number in reasons.items() if why not in GIVEN)
-        text = f"{count:,} of {replies:,} ({_listed(empty.items(), _EMPTY)})"
-        lines.append(("replies without content", f"{text}; probes are scored as empty"))
+    lines += reply_lines(records)
     if why := Counter(probe["why"] for r in records for probe in r.get("unanswered", ())):
         text = f"{why.total():,} ({_listed(why.most_common(), _ENDED)}); left out of the means"
         lines.append(("probes not answered", text))
     return lines
+
+
+def reply_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What is not in the scores of a run: replies without text, cut-off ends, reasoning."""
+    # the first turn is the given starter
+    spoken = [reply for there in records for reply in there["turns"][1:]]
+    probes = [
+        probe
+        for there in records
+        for probe in (*there["probes"], *unscored_of(there))
+        if "reply_of" not in probe and probe["kind"] in _IN_DIALOGS
+    ]
+    replies = [reply for reply in (*spoken, *probes) if reply.get("stop_reason") not in GIVEN]
+    lines = []
+    reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
+    if count := reasons.total():
+        text = f"{count:,} of {len(replies):,} ({_listed(reasons.most_common(), _EMPTY)})"
+        # earlier versions gave them a score
+        rated = any(_is_empty(probe) and "score" in probe for probe in probes)
+        how = "probes are scored as empty" if rated else "they are not scored"
+        lines.append(("replies without content", f"{text}; {how}"))
+    cut = sum(
+        probe["why"] == "cut" and bool(probe["reply"].strip())
+        for record in records
+        for probe in unscored_of(record)
+    )
+    if cut:
+        every = sum(len(record["probes"]) + len(unscored_of(record)) for record in records)
+        text = (
+            f"{cut:,} of {every:,} scores, as the replies were cut at the token limit and these"
+            " rules need the end; left out of the means (--max-new-tokens raises the limit)"
+        )
+        lines.append(("cut, not judged", text))
+    if count := sum(bool(reply.get("reasoning")) for reply in replies):
+        text = (
+            f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
+            " part of the dialog"
+        )
+        lines.append(("replies after reasoning", text))
+    return lines
+
+
+def _why_empty(reply: Mapping[str, Any]) -> str:
+    why = reply.get("stop_reason")
+    return "cut" if why == "length" else str(why) if why in NO_CONTENT else "empty"
+
+
+def _is_empty(reply: Mapping[str, Any]) -> bool:
+    """Whether a recorded turn or probe has no content; the text of a refusal is not the reply."""
+    text = reply["reply"] if "reply" in reply else reply["text"]
+    return reply.get("stop_reason") == "refusal" or not text.strip()
 
 
 def _ended(ended: Sequence[Mapping[str, Any]], dialogs: int) -> str:

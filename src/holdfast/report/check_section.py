@@ -11,6 +11,7 @@ from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Curve, NamedChart
 from holdfast.report.checks import (
     fall_text,
+    missing_text,
     numbers_text,
     percentage,
     reason,
@@ -112,8 +113,8 @@ def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow
     why = reason(checked, check.terms)
     if checked.fall is not None and why != fall_text(checked.fall):
         why = f"{why}; {fall_text(checked.fall)}"
-    if checked.unanswered:
-        why = f"{why}; {checked.unanswered} probes were not asked or not answered"
+    if missing := missing_text(checked):
+        why = f"{why}; {missing}"
     yield VerdictRow(checked.id, "", checked.verdict, why, *counts)
     for rule in checked.rules:
         text = rule_text(rule, checked, check.terms)

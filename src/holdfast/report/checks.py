@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from holdfast.analysis.checks import Cell, PromptCheck, RuleCheck, Terms
 from holdfast.analysis.falls import Fall, Record, RuleFall
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.unscored import WITHOUT_SCORE, unscored_of
+from holdfast.report.sentences import nothing_measured
 from holdfast.report.wording import count_of
 
 _WIDTH = 100
@@ -66,7 +69,11 @@ def sentence(checked: PromptCheck, terms: Terms) -> str:
     """The reason for a verdict and its cost: '(decided after 3 of 8 conversations)'."""
     count = len(checked.records)
     early = f"decided after {checked.decided_after} of " if checked.decided_after < count else ""
-    return f"{reason(checked, terms)} ({early}{count_of(count, 'conversation')})"
+    missing = ""
+    if checked.verdict == UNDECIDED and checked.lowest is not None:
+        unmeasured = any(math.isnan(cell.mean) for cell in checked.cells)
+        missing = f"; {missing_text(checked)}" if unmeasured else ""
+    return f"{reason(checked, terms)}{missing} ({early}{count_of(count, 'conversation')})"
 
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
@@ -83,7 +90,7 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
     if checked.lowest is None:
-        return "no probe was answered"
+        return nothing_measured(checked.records) or "no probe was answered"
     lowest = f"lowest in {_cell_text(checked.lowest)}{_by_itself(checked, checked.lowest, terms)}"
     if terms.min_stability is None:
         return f"not in the earlier run, so there is nothing to compare; {lowest}"
@@ -111,10 +118,27 @@ def _by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
     return f" (below {bar:g} on its own, but not yet certain as one of {count} comparisons)"
 
 
+def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
+    """How many scores of a prompt, or of one of its rules, there are not, and why; "" if none."""
+    probes = [
+        (row, probe)
+        for row, record in enumerate(checked.records)
+        for probe in unscored_of(record)
+        if probe["kind"] == "stability" and rule in (None, probe.get("rule"))
+    ]
+    reasons = Counter(probe["why"] for _, probe in probes)
+    parts = [f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common()]
+    cells = {(row, probe.get("rule"), probe["round"]) for row, probe in probes}
+    others = checked.unanswered - len(cells) if rule is None else 0
+    if others > 0:
+        parts.append(f"{others:,} were not asked or not answered")
+    return f"not judged: {', '.join(parts)}" if parts else ""
+
+
 def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on one rule of a prompt."""
     if rule.cell is None:
-        return "no probe was answered"
+        return missing_text(checked, rule.rule) or "no probe was answered"
     text = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
     text += _already_low(checked, rule.cell, terms) + _by_itself(checked, rule.cell, terms)
     if rule.fall is None or not rule.fall.fell:
@@ -179,8 +203,8 @@ def details(checked: PromptCheck) -> list[str]:
         lines[index] = f"{lines[index].ljust(width)}  {rule.verdict}"
     if checked.fall is not None:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
-    if checked.unanswered:
-        lines.append(f"{checked.unanswered} probes were not asked or not answered.")
+    if missing := missing_text(checked):
+        lines += textwrap.wrap(f"{missing}.", _WIDTH)
     cell = checked.let_go or checked.lowest
     if checked.let_go is None and checked.fall is not None and checked.fall.fell:
         cell = _cell_at(checked, checked.fall.rules[0])

@@ -39,7 +39,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     verdict = (
         "scores of broken-down conversations tell you little about the prompt"
         if any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
-        else "they stop in mid-sentence, so scores of rules about length or endings mean little"
+        else "they stop in mid-sentence, and rules about length or endings are not judged on them"
     )
     return [f"{text[0].upper()}{text[1:]}: {verdict}."]
 

@@ -144,7 +144,8 @@ const written = (tag, kind, text) => make(tag, { class: text ? kind : `${kind} n
 function probeCard([, kind, question, reply, score, reason, mass, rule, note]) {
   const own = kind !== "adoption", what = kind === "canary" ? kind : own ? `keeps ${rule || "its own"}` : `takes on ${rule || "the other’s"}`;
   return make("div", { class: `probe ${own ? "keep" : "take"}` },
-    make("header", {}, [`probe: ${what}`, note].filter(Boolean).join(" · "), make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
+    make("header", {}, [`probe: ${what}`, note].filter(Boolean).join(" · "), score === null ? make("span", {}, "not judged")
+      : make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),
     make("p", { class: "question", dir: "auto" }, index.questions[question]), written("p", "reply", reply),
     make("p", { class: "reason" }, reason, mass !== null && ` · mass ${mass.toFixed(3)}`));
 }

@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from holdfast.analysis.series import Series
+from holdfast.analysis.unscored import unscored_of
 from holdfast.drift.dialogs import RECORDED, SCRIPTED
 from holdfast.report.about import early_end
 
@@ -102,7 +103,7 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
     """Turns as [round, speaker, text, note, mass], probes as [round, kind, question,
     reply, score, reason, mass, rule, note], and why the dialog ended early. A note says how a reply
-    ended and what it did not see.
+    ended and what it did not see; a score is null if the reply is no evidence.
     """
     spoken = itemgetter("round", "speaker", "text")
     summed = {(summary["view"], summary["rounds"][1]) for summary in record.get("summaries", ())}
@@ -115,13 +116,18 @@ def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
             [
                 *(probe["round"], probe["kind"]),
                 questions.setdefault(probe["question"], len(questions)),
-                *(probe["reply"], round(probe["score"], 4), probe["reason"]),
+                *(probe["reply"], _score(probe), probe["reason"]),
                 *(_mass(probe), probe.get("rule"), _note(probe, "agent", summed)),
             ]
-            for probe in record["probes"]
+            for probe in (*record["probes"], *unscored_of(record))
         ],
         "ended": early_end(record["ended"]) if "ended" in record else None,
     }
+
+
+def _score(probe: dict[str, Any]) -> float | None:
+    """The score of a probe; None if its reply is no evidence."""
+    return round(probe["score"], 4) if "score" in probe else None
 
 
 def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str:
@@ -132,6 +138,8 @@ def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str
         for message in reply.get("messages", ())
         for call in message.get("tool_calls", ())
     )
+    if reply.get("reasoning"):
+        notes.append("after reasoning")
     if names:
         notes.append(f"with calls of {', '.join(names)}")
     if count := reply.get("left_out"):

@@ -73,6 +73,15 @@ def write_cases(name: str, cases: Sequence[TestCase], path: Path | str, seconds:
     return write_whole(path, data + b"\n", "another file with --junit")
 
 
+def write_unfinished(command: str, path: Path | str, message: str) -> Path:
+    """Writes a suite whose one test is an error: a command that reached no verdict, and why. It
+    takes the place of an earlier run's file, which would pass for this one's.
+    """
+    name = f"holdfast {command}"
+    case = TestCase("holdfast", command, UNDECIDED, message, message)
+    return write_cases(name, [case], path, 0.0)
+
+
 def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[TestCase]:
     of_suite = f"holdfast.{suite}"
     for rule in checked.rules:

@@ -9,6 +9,7 @@ from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed, findings_of
 from holdfast.analysis.series import Series
+from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.common.model_names import is_served
 from holdfast.records import RunData, command_of
@@ -47,10 +48,18 @@ class Finding:
     needed: int | None = None  # conversations that would settle what this run cannot
     cures: tuple[str, ...] = ()  # ways to keep conversations from breaking down
     cut_off: bool = False  # the server stopped reading the system prompt
+    unmeasured: str = ""  # why most of the probes without a score have none, if all lack one
 
 
 def next_step(finding: Finding) -> str:
     """A sentence on what to do next; commands to run follow it, a line each."""
+    if finding.unmeasured == "cut":
+        return "Next: raise --max-new-tokens, so that the replies end before they are cut."
+    if finding.unmeasured:
+        return (
+            "Next: look at what the model answers, with holdfast generate or in records.jsonl: no"
+            " reply has a text that can be scored."
+        )
     if finding.cut_off:
         return f"Next: {CURE}."
     if finding.outcome is Outcome.NOT_MEASURED:
@@ -188,7 +197,15 @@ def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
         needed=needed,
         cures=tuple(collapse_cures(series)) if may_break_down else (),
         cut_off=was_cut_off(series),
+        unmeasured=_unmeasured(first),
     )
+
+
+def _unmeasured(first: Series) -> str:
+    """The commonest reason why probes have no score, if none has one; else ""."""
+    if not is_unmeasured(first.records):
+        return ""
+    return unscored_by_reason(first.records, "stability").most_common(1)[0][0]
 
 
 def first_fix(manifest: Mapping[str, Any]) -> str:

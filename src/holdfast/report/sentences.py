@@ -22,6 +22,7 @@ from holdfast.analysis.outcome import (
 )
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
+from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
 
@@ -34,6 +35,8 @@ def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[
     """The opening sentences of a run. The first is its title, and follows from the outcome alone;
     then come the average change, and the best fix.
     """
+    if nothing := nothing_measured(series[0].records):
+        return [nothing]
     findings = findings_of(series[0], baseline)
     named = findings.outcome in _UNSCORED or rules_headline(findings) is not None
     lines = (
@@ -84,6 +87,19 @@ def _broken_down(collapse: Collapse) -> str:
         f"{len(collapse.collapsed)} of {count_of(collapse.conversations, 'conversation')} broke"
         " down into repetition, so the scores say little about the prompt."
     )
+
+
+def nothing_measured(records: Sequence[Mapping[str, Any]]) -> str | None:
+    """Says that none of the replies is evidence, and why; None if one is."""
+    if not is_unmeasured(records):
+        return None
+    reasons = unscored_by_reason(records, "stability")
+    total = reasons.total()
+    parts = [f"{count:,} {WITHOUT_SCORE[name]}" for name, count in reasons.most_common()]
+    if len(parts) == 1:
+        (words,) = (WITHOUT_SCORE[name] for name in reasons)
+        return f"Nothing was measured: {total:,} of {total:,} replies to probes {words}."
+    return f"Nothing was measured: of {total:,} replies to probes, {_and(parts)}."
 
 
 # --- Rules

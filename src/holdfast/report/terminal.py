@@ -14,7 +14,14 @@ from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
 from holdfast.report.context import read_whole, survival_lines, truncation_lines
 from holdfast.report.next_step import finding_of, next_step
-from holdfast.report.sentences import baseline_hint, baseline_lines, counted, fall, opening
+from holdfast.report.sentences import (
+    baseline_hint,
+    baseline_lines,
+    counted,
+    fall,
+    nothing_measured,
+    opening,
+)
 from holdfast.report.wording import aligned, count_of, other_prompts, plain, signed
 
 WIDTH = 100
@@ -28,6 +35,8 @@ def table(run: RunData | Path | str) -> str:
     """
     run = run if isinstance(run, RunData) else read_run(run)
     series = read_series(run)
+    if nothing := nothing_measured(run.records):
+        return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     baseline = baseline_beside(run, series[0])
     rules = estimates.rule_rows(series)
     lines = [*truncation_lines(series), *opening(read_whole(series), baseline)]

@@ -17,7 +17,8 @@ from holdfast import methods as steering
 from holdfast.analysis.check_file import write_check
 from holdfast.analysis.checks import PromptCheck, Terms, check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
-from holdfast.errors import RecordsError, UsageError
+from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
+from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
 from holdfast.records import RunData, read_earlier, read_run
@@ -76,6 +77,9 @@ def check(
             checks = judge()
             options.looked(finished, checks)
             wanted = [_wanted(checked, terms, before) for checked in checks]
+            for at, checked in enumerate(checks):
+                if is_unmeasured(checked.records):  # more of the same replies will not decide
+                    wanted[at] = 0
             every = itertools.product(range(finished, total), enumerate(wanted))
             numbers = [lap * len(prompts) + at for lap, (at, count) in every if lap < count]
             if not numbers:
@@ -89,7 +93,22 @@ def check(
     )
     checks = judge()
     write_check(Path(out), name, terms, checks, settings.rounds)
+    _require_scores(checks)
     return run, checks
+
+
+def _require_scores(checks: Sequence[PromptCheck]) -> None:
+    """Refuses a verdict on any prompt if not a single reply could be scored."""
+    if not all(is_unmeasured(checked.records) for checked in checks):
+        return
+    records = [record for checked in checks for record in checked.records]
+    reasons = unscored_by_reason(records, "stability")
+    listed = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
+    raise ModelError(
+        f"Nothing could be checked, as none of {reasons.total():,} replies can be scored:"
+        f" {listed}. This says nothing about the prompts: look at what the model or its server"
+        " answers (holdfast generate), and give a reasoning model more room with --max-new-tokens."
+    )
 
 
 def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:

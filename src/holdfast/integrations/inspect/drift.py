@@ -211,7 +211,8 @@ def score_of(record: Mapping[str, Any], rounds: int) -> Score:
         }
         values[kind] = _mean([value for value in by_round.values() if not math.isnan(value)])
         values |= {f"{kind}_round_{number}": value for number, value in by_round.items()}
-    kept = {name: record[name] for name in ("probes", "ended", "unanswered") if name in record}
+    names = ("probes", "unscored", "ended", "unanswered")
+    kept = {name: record[name] for name in names if name in record}
     return Score(value=values, explanation=_listed(record), metadata=kept)
 
 

@@ -1,0 +1,421 @@
+"""Replies that are no evidence: empty, refused, cut where the end counts, or with reasoning."""
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from chat_server import Server, completion, refusal
+
+from holdfast import drift, report
+from holdfast.analysis.checks import Terms, check_prompts
+from holdfast.analysis.sequential import PASS, UNDECIDED
+from holdfast.chat.messages import Message
+from holdfast.cli import main
+from holdfast.cli.check import COULD_NOT, FAILED, PASSED
+from holdfast.drift.dialog import scored
+from holdfast.measures import build
+from holdfast.models.connecting import connect
+from holdfast.models.requests import Reply, Request
+from holdfast.records import read_run
+from holdfast.report.terminal import next_line, table
+
+CHAT: list[Message] = [{"role": "user", "content": "Ça va ?"}]
+SUITE_FILE = """name: one
+starters: [Bonjour !]
+cases:
+  - id: brief
+    category: mine
+    system_prompt: Answer in at most two sentences.
+    probes: [Ça va ?]
+    measure: {name: at_most_sentences, count: 2}
+"""
+LONG = "I look. I think. I look again. Maybe in French."
+
+
+@pytest.fixture
+def serve():
+    servers = []
+
+    def start(answer):
+        def answered(body, number):
+            if body is None:
+                return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
+            return answer(body, number)
+
+        server = Server(answered).__enter__()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.__exit__()
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "one.yaml"
+    path.write_text(SUITE_FILE)
+    return path
+
+
+def run_drift(server, suite, out, conversations=2):
+    sizes = ["--rounds", "2", "--conversations", str(conversations), "--user-prompt", "empty"]
+    words = ["drift", "--model", server.url, "--suite", str(suite), "--out", str(out)]
+    return main([*words, *sizes])
+
+
+# Reasoning
+
+
+REASONING = {
+    "in the text": {"text": f"<think>\n{LONG}\n</think>\n\nOui."},
+    "its end in the text": {"text": f"{LONG}\n</think>\n\nOui."},
+    "reasoning_content": {"text": "Oui.", "reasoning_content": LONG},
+    "reasoning": {"text": "Oui.", "reasoning": LONG},
+    "parts": {
+        "text": [
+            {"type": "thinking", "thinking": [{"type": "text", "text": LONG}]},
+            {"type": "text", "text": "Oui."},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("message", REASONING.values(), ids=REASONING)
+def test_reasoning_is_recorded_and_neither_scored_nor_sent_back(serve, suite, tmp_path, message):
+    server = serve(lambda body, number: completion(**message))
+    assert run_drift(server, suite, tmp_path / "run") == 0
+    for record in read_run(tmp_path / "run").records:
+        assert [probe["score"] for probe in record["probes"]] == [1.0, 1.0]
+        replies = [*record["turns"][1:], *record["probes"]]
+        assert {reply.get("text", reply.get("reply")) for reply in replies} == {"Oui."}
+        assert {reply["reasoning"] for reply in replies} == {LONG}
+    assert LONG not in json.dumps(server.bodies)
+
+
+def test_the_output_says_once_that_replies_follow_reasoning(serve, suite, tmp_path, capsys):
+    server = serve(lambda body, number: completion(f"<think>{LONG}</think>Oui."))
+    run_drift(server, suite, tmp_path / "run")
+    printed = capsys.readouterr().out
+    assert printed.count("Replies after reasoning: 10 of 10; the reasoning is recorded") == 1
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "10 of 10; the reasoning is recorded" in page
+
+
+def test_a_streamed_reply_has_its_reasoning_apart(serve):
+    pieces = []
+    server = serve(lambda body, number: completion(f"<think>{LONG}</think>Oui."))
+    model = connect(server.url)
+    reply = model.stream(Request(CHAT), pieces.append)
+    assert (reply.text, reply.reasoning) == ("Oui.", LONG)
+    assert "".join(pieces) == f"<think>{LONG}</think>Oui."
+
+
+def test_reasoning_that_a_local_model_wrote_is_moved_out_of_its_text():
+    drawn = Reply("<think>Hm.</think>Oui.", (1, 2, 3), "stop")
+    assert drawn.without_reasoning() == replace(drawn, text="Oui.", reasoning="Hm.")
+    plain = Reply("Oui.", (1,), "stop")
+    assert plain.without_reasoning() is plain
+
+
+CUT_WHILE_THINKING = {
+    "null": completion(None, "length", reasoning_content=LONG),
+    "an open block": completion(f"<think>{LONG}", "length"),
+}
+
+
+@pytest.mark.parametrize("answer", CUT_WHILE_THINKING.values(), ids=CUT_WHILE_THINKING)
+def test_a_reply_cut_while_thinking_is_reported_as_cut(serve, suite, tmp_path, capsys, answer):
+    server = serve(lambda body, number: answer)
+    assert run_drift(server, suite, tmp_path / "run") == 1
+    printed = capsys.readouterr().out
+    assert "Nothing was measured: 4 of 4 replies to probes were cut at the token limit." in printed
+    assert "10 of 10 (10 were cut before they began)" in printed
+    assert "Next: raise --max-new-tokens" in printed
+
+
+# Replies without text
+
+
+EMPTY = {
+    "null": (completion(None), "empty"),
+    "no characters": (completion(""), "empty"),
+    "spaces": (completion(" \n "), "empty"),
+    "an empty block of reasoning": (completion("<think>\n</think>\n"), "empty"),
+    "a refusal": (completion(None, refusal="I can't help with that."), "refusal"),
+    "a refusal and no characters": (completion("", refusal="I can't."), "refusal"),
+    "a tool call": (completion(None, "tool_calls", tool_calls=[{"id": "1"}]), "tool_calls"),
+}
+
+
+@pytest.mark.parametrize(("answer", "why"), EMPTY.values(), ids=EMPTY)
+def test_drift_prints_no_verdict_on_replies_without_text(
+    serve, suite, tmp_path, capsys, answer, why
+):
+    server = serve(lambda body, number: answer)
+    assert run_drift(server, suite, tmp_path / "run") == 1
+    run = read_run(tmp_path / "run")
+    assert all(record["probes"] == [] for record in run.records)
+    assert {probe["why"] for record in run.records for probe in record["unscored"]} == {why}
+    printed = capsys.readouterr().out
+    assert "Nothing was measured: 4 of 4 replies" in printed
+    assert "stability" not in printed and "scores" not in printed
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["results"][0]["unscored"] == {why: 4}
+
+
+def run_check(server, suite, tmp_path, *more, budget=30):
+    sizes = ["--rounds", "2", "--budget", str(budget)]
+    words = ["check", str(suite), "--model", server.url, *sizes]
+    places = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
+    return main([*words, "--user-prompt", "empty", *places, *more])
+
+
+def errors_in(path):
+    root = ElementTree.parse(path).getroot()
+    assert root.get("errors") == "1" and root.get("failures") == "0"
+    (error,) = root.iter("error")
+    return error.get("message")
+
+
+@pytest.mark.parametrize(("answer", "why"), EMPTY.values(), ids=EMPTY)
+def test_check_does_not_blame_a_bot_for_replies_without_text(
+    serve, suite, tmp_path, capsys, answer, why
+):
+    (tmp_path / "junit.xml").write_text("of an earlier run")
+    server = serve(lambda body, number: answer)
+    assert run_check(server, suite, tmp_path) == COULD_NOT
+    printed = capsys.readouterr()
+    assert "FAIL" not in printed.out
+    assert "Nothing could be checked, as none of 16 replies can be scored" in printed.err
+    assert "Nothing could be checked" in errors_in(tmp_path / "junit.xml")
+    assert len(read_run(tmp_path / "run").records) == 8  # it does not spend the budget
+
+
+def test_check_judges_the_replies_that_have_text(serve, suite, tmp_path):
+    broken = "One. Two. Three. Four."
+
+    def answer(body, number):
+        return completion("") if number % 3 == 0 else completion(broken)
+
+    assert run_check(serve(answer), suite, tmp_path) == FAILED
+    (check,) = json.loads((tmp_path / "run" / "summary.json").read_text())["check"]["prompts"]
+    assert check["unanswered"] > 0
+    text = (tmp_path / "junit.xml").read_text()
+    assert "not judged: " in text and "were empty" in text
+
+
+def test_check_passes_with_some_empty_replies(serve, suite, tmp_path):
+    def answer(body, number):
+        return completion("") if number % 5 == 0 else completion("Oui.")
+
+    more = ["--min-stability", "0.7"]
+    assert run_check(serve(answer), suite, tmp_path, *more, budget=100) == PASSED
+
+
+def test_a_check_that_meets_an_outage_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path):
+    junit = tmp_path / "junit.xml"
+    junit.write_text("of an earlier run")
+    server = serve(
+        lambda body, number: completion("Oui.") if number < 20 else refusal(401, "key expired")
+    )
+    assert run_check(server, suite, tmp_path) == COULD_NOT
+    assert "wants an API key (401)" in errors_in(junit)
+
+
+MALFORMED = {
+    "an unknown option": ["--bogus"],
+    "a bar that cannot be": ["--min-stability", "3"],
+    "an unknown suite": None,
+}
+
+
+@pytest.mark.parametrize("more", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, more):
+    junit = tmp_path / "junit.xml"
+    junit.write_text("of an earlier run")
+    if more is None:
+        suite, more = tmp_path / "absent.yaml", []
+    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path, *more) == 2
+    assert errors_in(junit)
+
+
+def test_an_interrupted_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, monkeypatch):
+    junit = tmp_path / "junit.xml"
+    junit.write_text("of an earlier run")
+
+    def interrupted(*_):
+        assert errors_in(junit) == "the command has not finished"  # even if it is killed now
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.check._converse", interrupted)
+    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path) == 130
+    assert errors_in(junit) == "the command was interrupted"
+
+
+def test_a_dry_run_leaves_the_file_alone(serve, suite, tmp_path):
+    junit = tmp_path / "junit.xml"
+    junit.write_text("of an earlier run")
+    server = serve(lambda body, number: completion("Oui."))
+    assert run_check(server, suite, tmp_path, "--dry-run") == PASSED
+    assert junit.read_text() == "of an earlier run"
+
+
+def test_a_rule_that_was_never_judged_does_not_pass_with_the_others():
+    names = ("short", "signed")
+
+    def record(number):
+        place = {"round": 1, "kind": "stability", "probe": 0, "question": "?", "reply": "Oui."}
+        return {
+            "conversation": number,
+            "agent": {"id": "bot", "category": None, "system_prompt": ""},
+            "probes": [{**place, "rule": names[0], "score": 1.0, "reason": ""}],
+            "unscored": [{**place, "rule": names[1], "why": "cut", "reason": ""}],
+        }
+
+    (checked,) = check_prompts([record(n) for n in range(60)], ["bot"], 1, Terms(0.8, budget=60))
+    assert checked.verdict == UNDECIDED
+    assert [rule.verdict for rule in checked.rules] == [PASS, UNDECIDED]
+
+
+# Cut replies
+
+
+WORDS_20 = "word " * 20
+CUT = [  # spec, text so far, its score or None
+    ({"name": "ends_with", "word": "Goodbye"}, "Hello there, I am", None),
+    ("asks_back", "Hello there, I am", None),
+    ("one_sentence", "One sentence so", None),
+    ("one_sentence", "One. Two and", 0.0),
+    ({"name": "at_most_words", "count": 15}, WORDS_20, 0.0),
+    ({"name": "at_most_words", "count": 30}, WORDS_20, None),
+    ({"name": "at_most_sentences", "count": 2}, "One. Two. Three", 0.0),
+    ({"name": "at_most_sentences", "count": 2}, "One. Two", None),
+    ({"name": "word_count", "count": 15}, WORDS_20, 1 - 5 / 15),
+    ({"name": "word_count", "count": 20}, WORDS_20, None),
+    ({"name": "sentence_count", "count": 2}, "One. Two.", None),
+    ({"name": "sentence_count", "count": 2}, "One. Two. Three", 0.5),
+    ({"name": "paragraph_count", "count": 1}, "One.\n\nTwo", 0.0),
+    ({"name": "paragraph_count", "count": 2}, "One.\n\nTwo", None),
+    ({"name": "long_reply", "words": 20}, WORDS_20, 1.0),
+    ({"name": "long_reply", "words": 30}, WORDS_20, None),
+    ({"name": "short_reply", "words": 10}, WORDS_20, 0.5),
+    ({"name": "short_reply", "words": 30}, WORDS_20, None),
+    ({"name": "sentence_word_counts", "counts": [1, 1]}, "One. Two", None),
+    ({"name": "sentence_word_counts", "counts": [1, 1]}, "One. Two. Three", 0.0),
+    ("all_questions", "Who? Where? And how", None),
+    ("same_first_last", "Yes and", None),
+    ({"name": "wrapped_in", "open": "<", "close": ">"}, "<a", None),
+    ({"name": "bullet_list", "count": 3}, "- a\n- b", None),
+    ({"name": "bullet_list", "count": 2}, "- a\n- b\n- c", 0.5),
+    ("bullet_list", "- a\n- b", 1.0),
+    ({"name": "numbered_list", "count": 3}, "1. a\n2. b", None),
+    ("json_object", '{"a": [1, 2', None),
+    ("json_object", '```json\n{"a": 1}', None),
+    ("json_object", 'Sure! {"a": 1', 0.0),
+    ("json_object", '{"a": 1}\nI hope', 0.0),
+    ({"name": "exact_phrase", "phrase": "I can only help with bicycles."}, "I can only h", None),
+    ({"name": "exact_phrase", "phrase": "I can only help with bicycles."}, "Sorry, I", 0.0),
+    ({"name": "comma_list", "brackets": True}, "[a, b", None),
+    ({"name": "comma_list", "brackets": True}, "[a, b] and", 1.0),
+    ({"regex": r"\?\s*$"}, "Who? I", None),
+    ({"regex": r"^Hello"}, "Hello, I", 1.0),
+    ({"regex": r"\$5"}, "It is $5 and", 1.0),
+    ({"name": "choice", "letter": "B"}, "Let me think about the", None),
+    ({"name": "choice", "letter": "B"}, "B) jolly, because the", 1.0),
+    ({"name": "contains", "words": ["Acme"]}, "Acme is", 1.0),
+    ({"name": "contains", "words": ["Acme"]}, "We are", 0.0),
+    ({"name": "starts_with", "word": "Hello"}, "Hello, I", 1.0),
+    ("upper_case", "HELLO TH", 1.0),
+    ({"name": "every", "measures": ["upper_case", "asks_back"]}, "HELLO TH", None),
+    ({"name": "every", "measures": ["upper_case", "asks_back"]}, "hello th", 0.0),
+    ({"name": "loosely", "measure": "asks_back"}, "Who? I", None),
+    ({"name": "loosely", "measure": {"name": "at_most_words", "count": 3}}, WORDS_20, 0.0),
+    (
+        {
+            "name": "ifeval_length_constraints_number_words",
+            "num_words": 20,
+            "relation": "at least",
+        },
+        WORDS_20,
+        1.0,
+    ),
+    (
+        {
+            "name": "ifeval_length_constraints_number_words",
+            "num_words": 15,
+            "relation": "less than",
+        },
+        WORDS_20,
+        0.0,
+    ),
+    (
+        {
+            "name": "ifeval_length_constraints_number_words",
+            "num_words": 30,
+            "relation": "less than",
+        },
+        WORDS_20,
+        None,
+    ),
+    ({"name": "ifeval_startend_end_checker", "end_phrase": "Bye."}, "Well. Bye.", None),
+    ("ifeval_detectable_format_json_format", '{"a"', None),
+    (
+        {"name": "ifeval_detectable_format_number_bullet_lists", "num_bullets": 1},
+        "- a\n- b",
+        0.0,
+    ),
+    ({"name": "ifeval_combination_repeat_prompt", "prompt_to_repeat": "Say hi."}, "Say", None),
+    ("ifeval_punctuation_no_comma", "No commas here", 1.0),
+]
+
+
+@pytest.mark.parametrize(("spec", "text", "score"), CUT)
+def test_a_cut_reply_is_judged_only_if_its_end_could_not_decide(spec, text, score):
+    entry = scored(build(spec), Reply(text, None, "length"))
+    if score is None:
+        assert entry["why"] == "cut" and "score" not in entry
+    else:
+        assert entry["score"] == pytest.approx(score, abs=1e-6)
+        assert entry["reason"].endswith("(the reply was cut off)")
+    assert "score" in scored(build(spec), Reply(text, None, "stop"))
+
+
+def test_cut_replies_are_counted_and_left_out_of_the_means(serve, tmp_path, capsys):
+    suite = tmp_path / "bye.yaml"
+    suite.write_text(
+        SUITE_FILE.replace("{name: at_most_sentences, count: 2}", "{name: ends_with, word: Bye}")
+    )
+
+    def answer(body, number):
+        return completion("Well, that", "length") if number % 2 else completion("Well. Bye.")
+
+    out = tmp_path / "run"
+    assert run_drift(serve(answer), suite, out, conversations=6) == 0
+    printed = capsys.readouterr().out
+    run = read_run(out)
+    probes = [probe for record in run.records for probe in record["probes"]]
+    cut = [probe for record in run.records for probe in record.get("unscored", ())]
+    assert {probe["score"] for probe in probes} == {1.0}
+    assert cut and {probe["reply"] for probe in cut} == {"Well, that"}
+    count = f"{len(cut)} of {len(cut) + len(probes)} scores"
+    assert f"Cut, not judged: {count}, as the replies were cut at the token limit" in printed
+    page = (out / "report.html").read_text()
+    assert f"{count}, as the replies were cut" in page and "not judged" in page
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["results"][0]["unscored"] == {"cut": len(cut)}
+
+
+def test_every_rule_cut_leaves_nothing_measured(serve, tmp_path):
+    case = drift.Case("bye", None, "Say Bye.", ("?",), {"name": "ends_with", "word": "Bye"})
+    suite = drift.Suite("bye", (case,), ("hi",))
+    server = serve(lambda body, number: completion("Well, that", "length"))
+    settings = drift.Settings(rounds=1, conversations=2, user_prompt="empty")
+    run = drift.run(connect(server.url), suite, tmp_path / "run", settings)
+    assert table(run) == (
+        "Nothing was measured: 2 of 2 replies to probes were cut at the token limit.\n"
+    )
+    assert "raise --max-new-tokens" in next_line(run)
+    with pytest.raises(Exception, match="has a score, so there is nothing to draw"):
+        report.write([tmp_path / "run"], tmp_path / "page.html")
