@@ -134,6 +134,7 @@ RECORDS = (
     Record("faster_layers", "benchmarks/faster_layers.py --out {out}", False, 5),
     Record("decode_step", "benchmarks/decode_step.py --out {out}", False, 15),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
+    Record("verdicts", "benchmarks/verdicts.py --out {out}", False, 6),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
     Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 25),

@@ -26,6 +26,7 @@ from tabled.behaviour import (
     lengths_table,
     quoted_dialog,
     screen_line,
+    verdicts_table,
 )
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
@@ -130,6 +131,7 @@ def documents() -> dict[Path, str]:
         "scaling": scaling_table(SCALING_GPU),
         "checking": checking_table(),
         "coverage": coverage_table(),
+        "verdicts": verdicts_table(),
         "census": census_line(),
         "excess": excess_line(),
         "llama": llama_table(),

@@ -238,6 +238,40 @@ def coverage_table() -> str:
     return "\n".join(lines)
 
 
+def verdicts_table() -> str:
+    """How often a verdict is wrong where there is no difference."""
+    record = read("verdicts")
+    settings, rows = record["settings"], record["one_look"]
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    lines = [
+        f"`python benchmarks/verdicts.py`: simulated differences whose true mean is 0,"
+        f" {settings['runs']:,} runs of each kind. Shares of runs called lower or higher, and in"
+        " brackets those whose percentile bootstrap interval does not include 0.",
+        "",
+        "| differences | " + " | ".join(f"n = {size}" for size in sizes) + " |",
+        "| --- " * (1 + len(sizes)) + "|",
+    ]
+    for name in dict.fromkeys(row["differences"] for row in rows):
+        cells = [name]
+        for row in rows:
+            if row["differences"] == name:
+                ours = row["lower"] + row["higher"]
+                plain = row["bootstrap_lower"] + row["bootstrap_higher"]
+                cells.append(f"{100 * ours:.1f}% ({100 * plain:.1f}%)")
+        lines.append("| " + " | ".join(cells) + " |")
+    followed = [
+        f"{100 * (row['drifts'] + row['improves']):.1f}% ({row['differences']})"
+        for row in record["followed"]
+    ]
+    lines += [
+        "",
+        f"Runs of {settings['first_look']} conversations that are extended as their next step says,"
+        f" up to {settings['most']:,}, {settings['followed']} of each kind: ever called drifting or"
+        f" improving {', '.join(followed)}.",
+    ]
+    return "\n".join(lines)
+
+
 def two_digits(estimate: dict) -> str:
     return f"{estimate['mean']:+.2f} [{estimate['low']:+.2f}, {estimate['high']:+.2f}]"
 

@@ -6,8 +6,9 @@ adds one unseen conversation: for the lower end it scored as low as a score can 
 end as high. This is the interval of Gaffke 2005 (see Learned-Miller and Thomas 2019, "A new
 confidence interval for the mean of a bounded random variable"). For scores of 0 and 1 it equals the
 exact interval of Clopper and Pearson, so it has a width even if all values are alike; with many
-conversations it is the usual one. A plain bootstrap is too narrow where few conversations matter
-much, as it knows only the losses that it has seen: `benchmarks/verdicts.py` compares the two.
+conversations it is the usual one. Its coverage for every distribution is conjectured, not proven.
+A plain bootstrap is too narrow where few conversations matter much, as it knows only the losses
+that it has seen: `benchmarks/verdicts.py` compares the two.
 """
 
 import functools
