@@ -69,6 +69,18 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     assert "drifts" not in " ".join(opening(broken))
 
 
+def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):
+    def cut(number, count):
+        probe = {"kind": "stability", "round": 1, "probe": 0, "question": "?", "reply": "I"}
+        probe |= {"measure": "regex", "why": "cut"}
+        return {**record(number, [1.0, 0.0]), "unscored": [probe] * count}
+
+    most = read_series(run_of(tmp_path / "most", [cut(number, 3) for number in range(40)]))
+    assert findings_of(most[0]).outcome is Outcome.CUT and "drifts" not in opening(most)[0]
+    some = read_series(run_of(tmp_path / "some", [cut(number, 1) for number in range(40)]))
+    assert findings_of(some[0]).outcome is Outcome.DRIFTS
+
+
 def test_a_rule_that_is_never_followed_stands_in_one_list():
     baseline = baseline_with("never followed", "bot · signs", by_rule=True)
     assert not [line for line in baseline_lines(baseline) if "ever followed" in line]

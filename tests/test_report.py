@@ -407,7 +407,7 @@ HELPS = replace(FIXED, helps=True)
     [
         (MODEL, {"conversations": 12}, "kept:\nholdfast drift --conversations 20"),
         (MODEL, {"conversations": 12, "replayed": True}, "replay 20 dialogs"),
-        (MODEL, {"outcome": Outcome.NOT_MEASURED}, "find out why the model's replies are empty"),
+        (MODEL, {"outcome": Outcome.NOT_MEASURED}, "look at what the model answers"),
         (
             MODEL,
             {"outcome": Outcome.MADE_WORSE, "made_worse": ("signs",)},
@@ -415,6 +415,7 @@ HELPS = replace(FIXED, helps=True)
         ),
         (MODEL, {"outcome": Outcome.UNINFORMATIVE}, "give the rules measures that replies without"),
         (MODEL, {"outcome": Outcome.BROKEN_DOWN}, "use a larger model"),
+        (MODEL, {"outcome": Outcome.CUT}, "raise --max-new-tokens"),
         (MODEL, {"rounds": 1}, "use --rounds 8; one round cannot show drift"),
         (HELPS, {"cures": ("raise a", "let b")}, "Next: raise a, and let b, so that"),
         (HELPS, {"never_followed": ("a", "b", "c")}, "agent hardly ever follows “a” and “b” and 1"),

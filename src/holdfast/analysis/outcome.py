@@ -17,6 +17,7 @@ from holdfast.analysis.collapse import MANY_BROKEN, Collapse, count_turns, witho
 from holdfast.analysis.estimates import EstimateRow, row_of, rule_rows
 from holdfast.analysis.series import Series, leaving_out
 from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, tell, within
 
 MATTERS = 0.1  # smaller changes do not count as drift
@@ -33,6 +34,7 @@ class Outcome(StrEnum):
     BROKEN_DOWN = (
         "broken down"  # conversations repeat themselves, and the rest shows something else
     )
+    CUT = "cut"  # most replies were cut at the token limit, too early to judge the rules
     TOO_FEW = "too few conversations"
     DRIFTS = "drifts"  # at least one rule is lost; others may never be followed
     NEVER_FOLLOWED = "never followed"  # rules are never followed, and no other is lost
@@ -115,6 +117,8 @@ def _outcome(findings: Findings, baseline: Baseline | None) -> Outcome:
         return Outcome.MADE_WORSE
     if baseline and _cannot_show_drift(findings, baseline):
         return Outcome.UNINFORMATIVE
+    if most_are_cut(row.series):
+        return Outcome.CUT
     if row.points[-1].n < MIN_SAMPLES:
         return Outcome.TOO_FEW
     sign = tell(row.change).sign
@@ -135,6 +139,13 @@ def _cannot_show_drift(findings: Findings, baseline: Baseline) -> bool:
     if findings.rules:
         return len(findings.uninformative) == len(findings.rules)
     return baseline.every.verdict == UNINFORMATIVE
+
+
+def most_are_cut(series: Series) -> bool:
+    """Whether more probes of stability are not judged, as their replies were cut, than are."""
+    probes = (probe for record in series.records for probe in record["probes"])
+    scored = sum(probe["kind"] == "stability" for probe in probes)
+    return unscored_by_reason(series.records, "stability")["cut"] > scored
 
 
 def is_lost(row: EstimateRow) -> bool:

@@ -53,17 +53,15 @@ class Finding:
 
 def next_step(finding: Finding) -> str:
     """A sentence on what to do next; commands to run follow it, a line each."""
-    if finding.unmeasured == "cut":
+    if finding.cut_off:
+        return f"Next: {CURE}."
+    if finding.outcome is Outcome.CUT or finding.unmeasured == "cut":
         return "Next: raise --max-new-tokens, so that the replies end before they are cut."
-    if finding.unmeasured:
+    if finding.outcome is Outcome.NOT_MEASURED:
         return (
             "Next: look at what the model answers, with holdfast generate or in records.jsonl: no"
             " reply has a text that can be scored."
         )
-    if finding.cut_off:
-        return f"Next: {CURE}."
-    if finding.outcome is Outcome.NOT_MEASURED:
-        return "Next: find out why the model's replies are empty, as none could be scored."
     if finding.outcome is Outcome.MADE_WORSE:
         names = " and ".join(f"“{name}”" for name in finding.made_worse[:2])
         return f"Next: reword the prompt, as it makes {names} worse."

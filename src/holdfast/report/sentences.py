@@ -35,9 +35,9 @@ def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[
     """The opening sentences of a run. The first is its title, and follows from the outcome alone;
     then come the average change, and the best fix.
     """
-    if nothing := nothing_measured(series[0].records):
-        return [nothing]
     findings = findings_of(series[0], baseline)
+    if findings.outcome is Outcome.NOT_MEASURED:
+        return [title(findings)]
     named = findings.outcome in _UNSCORED or rules_headline(findings) is not None
     lines = (
         title(findings),
@@ -52,19 +52,23 @@ def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[
     return [line for line in lines if line]
 
 
-_UNSCORED = (Outcome.MADE_WORSE, Outcome.UNINFORMATIVE, Outcome.BROKEN_DOWN)
+# outcomes whose title has no score
+_UNSCORED = (Outcome.MADE_WORSE, Outcome.UNINFORMATIVE, Outcome.BROKEN_DOWN, Outcome.CUT)
 
 
 def title(findings: Findings) -> str:
     """What the run shows, in `MAX_WORDS` words."""
     if findings.outcome is Outcome.NOT_MEASURED:
-        return "Nothing was measured: no reply could be scored."
+        nothing = nothing_measured(findings.stability.series.records)
+        return nothing or "Nothing was measured: no reply could be scored."
     if findings.outcome is Outcome.MADE_WORSE:
         return _made_worse(findings.made_worse)
     if findings.outcome is Outcome.UNINFORMATIVE:
         return "This run cannot show drift: replies without the system prompt score as well."
     if findings.outcome is Outcome.BROKEN_DOWN:
         return _broken_down(findings.collapse)
+    if findings.outcome is Outcome.CUT:
+        return "Most replies to probes were cut at the token limit, too early to judge the rules."
     return rules_headline(findings) or headline(findings)
 
 
