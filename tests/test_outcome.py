@@ -72,7 +72,7 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
 def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):
     def cut(number, count):
         probe = {"kind": "stability", "round": 1, "probe": 0, "question": "?", "reply": "I"}
-        probe |= {"measure": "regex", "why": "cut"}
+        probe |= {"measure": "regex", "why": "cut", "reason": "the reply was cut"}
         return {**record(number, [1.0, 0.0]), "unscored": [probe] * count}
 
     most = read_series(run_of(tmp_path / "most", [cut(number, 3) for number in range(40)]))

@@ -145,7 +145,8 @@ def most_are_cut(series: Series) -> bool:
     """Whether more probes of stability are not judged, as their replies were cut, than are."""
     probes = (probe for record in series.records for probe in record["probes"])
     scored = sum(probe["kind"] == "stability" for probe in probes)
-    return unscored_by_reason(series.records, "stability")["cut"] > scored
+    cut = unscored_by_reason(series.records, "stability")["cut"]
+    return bool(cut > scored)
 
 
 def is_lost(row: EstimateRow) -> bool:
