@@ -1,14 +1,16 @@
 """The interface of chat models: what a request may contain."""
 
 import pytest
-from tiny import LOOK, looked_up
+from tiny import LOOK, looked_up, model
 
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.models.rendering import render_one
 from holdfast.models.requests import Request
 
 HELLO = ({"role": "user", "content": "hello"},)
 EDGES = [("temperature", 0), ("top_p", 1), ("top_p", 1e-9), ("max_new_tokens", 1)]
+BEGUN = (*HELLO, {"role": "assistant", "content": "Oui, "})
 PARTS = [{"type": "text", "text": "x"}]
 
 
@@ -47,7 +49,7 @@ def test_editing_uses_the_seed_of_the_conversation_if_given():
 
 def test_roles_that_only_a_template_knows_pass_through():
     Request([*HELLO, {"role": "tool", "content": "4", "name": "add"}])
-    Request(looked_up("be kind"), tools=[LOOK])
+    Request(looked_up("be kind")[:4], tools=[LOOK])
 
 
 def said(content, role="user", **more):
@@ -69,6 +71,12 @@ def said(content, role="user", **more):
         (said(7), "Message 1 has the content 7, and only text"),
         (said(PARTS), f"Message 1 has a list as its content ({PARTS}), and only text is supported"),
         (said("hello", tool_calls=[{"id": "1"}]), "Message 1 has the tool call {'id': '1'}; wri"),
+        ({"messages": BEGUN}, "continue_final_message=True."),
+        (
+            {"messages": HELLO, "continue_final_message": True},
+            "continue_final_message=True continues a message of the assistant, and the last one has"
+            " the role 'user'; leave it out.",
+        ),
         ({"tools": [{"name": "look"}]}, "not as {'name': 'look'}; give its name there"),
         ({"tools": [LOOK], "plain": True}, "The tool 'look' is for a chat template"),
         ({"methods": 7}, "7 is no method; give objects of holdfast.methods"),
@@ -84,3 +92,36 @@ def test_a_request_that_cannot_be_answered_is_refused(wrong, says):
     with pytest.raises(UsageError) as caught:
         Request(**{"messages": HELLO, **wrong})
     assert says in str(caught.value) and str(caught.value).endswith(".")
+
+
+def test_developer_is_read_as_system():
+    chat = [{"role": "developer", "content": "Be kind."}, *HELLO]
+    read = Request(chat, "boost:factor=2")
+    assert [message["role"] for message in read.messages] == ["system", "user"]
+    assert chat[0]["role"] == "developer"
+    read.check_span()
+
+
+def test_a_reply_continues_the_assistants_message_as_if_the_model_had_begun_it():
+    tiny, greedy = model(), Sampling(0, 1.0, 8)
+    chat = ({"role": "system", "content": "be brief about music"}, *HELLO)
+    begun = (*chat, {"role": "assistant", "content": "bread and"})
+    text = render_one(Request(chat), tiny.tokenizer).prompts[0].text + "bread and"
+    request = Request(begun, "boost:factor=2", greedy, continue_final_message=True)
+    assert render_one(request, tiny.tokenizer).prompts[0].text == text
+    continued = tiny.generate(begun, sampling=greedy, continue_final_message=True)
+    assert continued.prompt_ids == tuple(tiny.tokenizer(text, add_special_tokens=False).input_ids)
+    raw = Request([{"role": "user", "content": text}], (), greedy, plain=True)
+    (same,) = tiny.generate_batch([raw])
+    assert same.prompt_ids == continued.prompt_ids and same.token_ids == continued.token_ids
+
+
+def test_the_beginning_of_a_reply_can_be_emphasised():
+    request = Request(
+        [*HELLO, {"role": "assistant", "content": "music and bread"}],
+        emphasis=["music"],
+        continue_final_message=True,
+    )
+    rendered = render_one(request, model().tokenizer)
+    ((first, last),) = rendered.span_ranges
+    assert model().tokenizer.decode(rendered.prompt_ids[first:last]).strip() == "music"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import Server, completion
+from refusals import refusal_in
 from test_endpoint_steering import steered, steering
 from tiny import chat, model, tokenizer
 
@@ -154,7 +155,9 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     assert again.emphasis == ((1, 4, 7),) and again.methods == parse("boost:factor=8")
     assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
     asked = ["generate", "--model", str(folder), "--messages", file]
-    assert main([*asked, "--max-new-tokens", "2"]) == 0
+    assert main(asked) == 2  # it ends with the assistant's message
+    assert "--continue-final-message." in refusal_in(capsys)
+    assert main([*asked, "--max-new-tokens", "2", "--continue-final-message"]) == 0
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 

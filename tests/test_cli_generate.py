@@ -164,3 +164,25 @@ def test_a_limit_above_the_context_is_reported(folder, capsys):
     assert "--max-new-tokens 100000 is more than the context of" in told
     assert main([*command, "--max-new-tokens", "9"]) == 0
     assert "more than the context" not in capsys.readouterr().err
+
+
+def test_a_file_with_the_role_developer_has_a_system_prompt(folder, tmp_path, capsys):
+    texts = []
+    for role in ("developer", "system"):
+        path = tmp_path / f"{role}.json"
+        chat = [{"role": role, "content": "Be brief."}, {"role": "user", "content": "hello there"}]
+        path.write_text(json.dumps(chat))
+        command = generate(folder, "--messages", str(path), "--method", "boost:factor=2")
+        assert main(command) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+
+
+def test_a_last_message_of_the_assistant_is_continued_only_if_asked(folder, tmp_path, capsys):
+    chat = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "bread"}]
+    path = tmp_path / "begun.json"
+    path.write_text(json.dumps(chat))
+    command = generate(folder, "--messages", str(path))
+    assert main(command) == 2
+    assert "have it continued with --continue-final-message." in capsys.readouterr().err
+    assert main([*command, "--continue-final-message"]) == 0

@@ -49,15 +49,15 @@ def test_a_request_carries_the_chat_and_the_sampling(serve):
 
 def test_tools_and_their_calls_are_sent_in_openais_format(serve):
     model, server = serve(lambda body, number: completion())
-    system, user, called, *rest = looked_up("Be kind.")
-    messages = (system, user, {**called, "content": ""}, *rest)
+    system, user, called, result, _ = looked_up("Be kind.")
+    messages = (system, user, {**called, "content": ""}, result)
     (reply,) = model.generate_batch([Request(messages, tools=[LOOK])])
     (body,) = server.bodies
     assert (reply.text, body["tools"], body["tool_choice"]) == ("Arr.", [LOOK], "none")
     function = {"name": "look", "arguments": '{"at": "the price", "many": 2}'}
     sent = {"id": "call00001", "type": "function", "function": function}
     alone = {"role": "assistant", "content": None, "tool_calls": [sent]}
-    assert body["messages"] == [system, user, alone, *rest]
+    assert body["messages"] == [system, user, alone, result]
     assert messages[2]["tool_calls"][0]["function"]["arguments"]["many"] == 2, "left as it was"
 
 

@@ -79,3 +79,10 @@ def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys): 
         assert main(["chat", "--model", name, *options]) == 0
         told.append(capsys.readouterr().out)
     assert told[0].splitlines()[:3] == told[1].splitlines()[:3] and "Attention mass" in told[1]
+
+
+def test_a_message_is_continued_by_a_server_that_can(remote):
+    begun = [*FRENCH, {"role": "assistant", "content": "Oui, "}]
+    request = Request(begun, (), Sampling(0, 1.0, 9), continue_final_message=True)
+    (told,) = remote.generate_batch([request])
+    assert told.text == model().generate_batch([request])[0].text

@@ -16,7 +16,7 @@ from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
 from holdfast.serve.engine_thread import EngineThread
 
 METHODS = ((), (SplitSoftmax(0.3),), (Boost(2.0),), (Guidance(1.5),))
-ENDLESS = Sampling(3.0, 1.0, 400)
+ENDLESS = Sampling(2.0, 1.0, 400)
 
 
 def mixed(count):

@@ -219,7 +219,7 @@ def serving(tiny, limit=0, **how):
     """A scheduler as in a server, and the handles of six rows."""
     shared = SharedPrefixes(limit, pieces=True)
     scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
-    session, sampling = tiny.session(), Sampling(3.0, 1.0, 60)
+    session, sampling = tiny.session(), Sampling(2.0, 1.0, 60)
     rows = []
     for n, methods in enumerate(WAYS):
         talk = chat("be nice", "hello " * (n + 1))

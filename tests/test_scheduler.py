@@ -10,7 +10,7 @@ from holdfast import Guidance, Request, Sampling
 from holdfast.errors import ModelError
 from holdfast.methods import Ability, Kind
 
-LONG = Sampling(3.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
+LONG = Sampling(2.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
 
 
 def rows_of(tiny, requests, names=None):

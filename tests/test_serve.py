@@ -98,6 +98,31 @@ def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
     assert several["applied"] and several["edited"] == [draw["edited"][0] for draw in draws]
 
 
+def test_the_assistants_message_is_continued_or_refused(url):
+    def post(path, **fields):
+        return httpx2.post(f"{url}{path}", json=fields, timeout=60)
+
+    greedy = {"temperature": 0, "max_tokens": 12}
+    whole = post("/v1/chat/completions", messages=FRENCH, **greedy).json()
+    text = whole["choices"][0]["message"]["content"]
+    begun = [*FRENCH, {"role": "assistant", "content": text[:6]}]
+    for path in ("/v1/chat/completions", "/tokenize"):
+        refused = post(path, messages=begun)
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == "messages"
+        assert '"continue_final_message": true' in refused.json()["error"]["message"]
+        odd = post(path, messages=FRENCH, continue_final_message=True)
+        assert odd.status_code == 400 and odd.json()["error"]["param"] == "messages"
+        for both in (True, False):
+            fields = {"continue_final_message": both, "add_generation_prompt": both}
+            odd = post(path, messages=begun if both else FRENCH, **fields)
+            assert odd.json()["error"]["param"] == "add_generation_prompt"
+    asked = {"continue_final_message": True, "add_generation_prompt": False}
+    continued = post("/v1/chat/completions", messages=begun, **greedy, **asked)
+    assert continued.status_code == 200
+    before = post("/tokenize", messages=FRENCH).json()["tokens"]
+    assert post("/tokenize", messages=begun, **asked).json()["tokens"][: len(before)] == before
+
+
 def test_a_stream_gives_the_same_reply(client):
     chunks = list(ask(client, stream=True, n=2, stream_options={"include_usage": True}))
     told = ["", ""]
@@ -386,4 +411,4 @@ def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(st
             ask_with_tools(running, tool_choice="none", stream=stream)
         with pytest.raises(openai.BadRequestError, match="leaves out the call of 'look'"):
             called = {**tiny.looked_up("")[1], "tool_calls": [CALL], "content": None}
-            ask_with_tools(running, [*ASKED, called], tools=[], stream=stream)
+            ask_with_tools(running, [*ASKED, called, ASKED[-1]], tools=[], stream=stream)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.chat.emphasis import Part, check_parts
-from holdfast.chat.messages import Message, Messages, check_message
+from holdfast.chat.messages import Message, Messages, read_message
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods, spell
 from holdfast.methods.protocols import Method
@@ -80,8 +80,7 @@ def edit(
     Raises:
         UsageError: a method of another kind, or a message without a role or a text.
     """
-    for number, message in enumerate(messages, 1):
-        check_message(number, message)
+    messages = [read_message(number, message) for number, message in enumerate(messages, 1)]
     methods = read_methods(method)
     if others := [method for method in methods if kind_of(method) is not Kind.MESSAGES]:
         raise UsageError(

@@ -2,9 +2,9 @@
 
 import difflib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
-from holdfast.errors import UsageError, shortened
+from holdfast.errors import UsageError, option, shortened
 
 # A role and a text. An assistant message may have `tool_calls`, whose arguments are objects, as
 # chat templates expect; a tool's result may have the `tool_call_id` of its call.
@@ -32,8 +32,39 @@ def _is_misspelt(role: str) -> bool:
     return role not in ROLES and bool(near)
 
 
-def check_message(number: int, message: object) -> None:
-    """Raises a `UsageError` unless `message` has a role and a text."""
+def read_message(number: int, message: object) -> Message:
+    """A message with a role and a text; `developer` is OpenAI's newer name of the role `system`.
+
+    Raises:
+        UsageError: it has no such form; `number`, from 1, names it.
+    """
+    _check_message(number, message)
+    read = cast(Message, message)
+    return {**read, "role": "system"} if read["role"] == "developer" else read
+
+
+def check_end(messages: Messages, continues: bool) -> None:
+    """Raises a `UsageError` unless the last message is one to answer, or to continue."""
+    last = messages[-1]
+    if last["role"] == "assistant" and not continues:
+        raise UsageError(
+            "The last message is the assistant's, so a reply would be its second turn in a row;"
+            " end with a message of the user, or have it continued with"
+            f" {option('continue_final_message', True)}."
+        )
+    if last["role"] != "assistant" and continues:
+        raise UsageError(
+            f"{option('continue_final_message', True)} continues a message of the assistant, and"
+            f" the last one has the role {last['role']!r}; leave it out."
+        )
+    if continues and last.get("tool_calls"):
+        raise UsageError(
+            "The last message calls a tool, and only a text can be continued; add the tool's"
+            f" result, and leave out {option('continue_final_message', True)}."
+        )
+
+
+def _check_message(number: int, message: object) -> None:
     if not isinstance(message, dict):
         raise UsageError(
             f"Message {number} is {shortened(message)}; write it as {{'role': 'user', 'content':"

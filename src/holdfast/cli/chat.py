@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast.chat.emphasis import Part, resolve
-from holdfast.chat.messages import Message, Messages, check_message, has_prompt
+from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
@@ -272,9 +272,9 @@ class Chat:
     def load(self, name: str) -> None:
         """Continues a dialog that `/save` wrote, or another list of messages."""
         dialog = read_chat(name, "--messages")
-        messages = tuple(dialog["messages"])
-        for number, message in enumerate(messages, 1):
-            check_message(number, message)
+        messages = tuple(
+            read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
+        )
         if messages and messages[-1]["role"] == "user":
             raise UsageError(
                 f"--messages {name} ends with a user's message; leave it out, and type it here."

@@ -38,6 +38,8 @@ class _GenerateChat(Options):
     if it is in the chat more than once"""
     marks: bool = False
     r"""*like this* in a message is emphasis; \* is an asterisk"""
+    continue_final_message: bool = False
+    """continue the last message of --messages, the assistant's, in place of answering it"""
     method: Specs = None
     """split-softmax:exponent=0.5, ...; join several with + (default: none)"""
 
@@ -58,6 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         system_as=arguments.system_as,
         emphasis=tuple(map(_emphasis, arguments.emphasis or ())),
         marks=arguments.marks,
+        continue_final_message=arguments.continue_final_message,
     )
     _check_effect(request, arguments)
     model = load_model(arguments)

@@ -36,6 +36,7 @@ class Generates(Protocol):
         *,
         emphasis: Sequence[Part] = (),
         marks: bool = False,
+        continue_final_message: bool = False,
         trace: bool = False,
         **values: Unpack[SamplingValues],
     ) -> Reply:
@@ -48,6 +49,7 @@ class Generates(Protocol):
             seed: determines the draws.
             emphasis: the text to steer towards in place of the system prompt, as in `Request`.
             marks: whether `*like this*` in a message is emphasis too.
+            continue_final_message: whether the reply continues the last message, the assistant's.
             trace: whether `token_masses` and `trace` of the reply are filled.
             values: `temperature`, `top_p` and `max_new_tokens`, in place of those of `sampling`.
 
@@ -59,7 +61,14 @@ class Generates(Protocol):
         if isinstance(sampling, Sampling):  # else the request refuses it
             sampling = replace(sampling, **values)
         request = Request(
-            messages, methods, sampling, seed, emphasis=emphasis, marks=marks, trace=trace
+            messages,
+            methods,
+            sampling,
+            seed,
+            emphasis=emphasis,
+            marks=marks,
+            trace=trace,
+            continue_final_message=continue_final_message,
         )
         request.check_span()
         return self.generate_batch([request])[0]

@@ -147,6 +147,7 @@ def rehearsal_of(request: Request) -> Request:
         emphasis=emphasis,
         room=1,
         reply_token_ids=(),
+        continue_final_message=False,
     )
 
 

@@ -136,14 +136,21 @@ def _text_of(
 ) -> tuple[str, tuple[Span, ...]]:
     if request.plain:
         return _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
-    return render_with_spans(
-        chat.messages,
+    answered, begun = chat.messages, ""
+    if request.continue_final_message:  # as if the model had written the beginning of its reply
+        answered, begun = answered[:-1], answered[-1]["content"]
+    emphasis = chat.emphasis and [part for part in chat.emphasis if part[0] < len(answered)]
+    text, spans = render_with_spans(
+        answered,
         tokenizer,
         system_as=request.system_as,
-        emphasis=chat.emphasis,
+        emphasis=emphasis,
         default_system=chat.default_system,
         tools=request.tools,
     )
+    in_reply = [part for part in chat.emphasis or () if part[0] == len(answered)]
+    spans += tuple((len(text) + first, len(text) + last) for _, first, last in in_reply)
+    return text + begun, spans
 
 
 def _plain(
@@ -270,7 +277,11 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
             )
         emphasis = tuple(part for part in request.emphasis if part[0] < number)
         answered = replace(
-            request, messages=request.messages[:number], emphasis=emphasis, reply_token_ids=()
+            request,
+            messages=request.messages[:number],
+            emphasis=emphasis,
+            reply_token_ids=(),
+            continue_final_message=False,
         )
         known = render_one(answered, tokenizer, known).known((), token_ids, reply)
     return known

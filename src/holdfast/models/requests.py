@@ -12,9 +12,10 @@ from holdfast.chat.messages import (
     Message,
     Messages,
     Tool,
-    check_message,
+    check_end,
     check_tool,
     has_prompt,
+    read_message,
 )
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.common import ranges
@@ -127,6 +128,8 @@ class Request:
             differently after a different one. A `thread` keeps its own.
         tools: tools that the chat declares, in OpenAI's format. The reply is always text: an
             endpoint is asked not to call tools.
+        continue_final_message: whether the reply continues the last message, which must be the
+            assistant's; the reply is what comes after its text. Without, such a chat is refused.
 
     Raises:
         PromptError: emphasis that is in no message.
@@ -150,6 +153,7 @@ class Request:
     room: int = 1
     reply_token_ids: tuple[ReplyTokens, ...] = ()
     tools: tuple[Tool, ...] = ()
+    continue_final_message: bool = False
 
     if TYPE_CHECKING:  # the constructor accepts more types than the fields keep
 
@@ -170,6 +174,7 @@ class Request:
             room: int = 1,
             reply_token_ids: Sequence[ReplyTokens] = (),
             tools: Sequence[Tool] = (),
+            continue_final_message: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -185,8 +190,11 @@ class Request:
             raise UsageError(
                 "A request needs at least one message, not []; add one with the role 'user'."
             )
-        for number, message in enumerate(self.messages, 1):
-            check_message(number, message)
+        messages = tuple(
+            read_message(number, message) for number, message in enumerate(self.messages, 1)
+        )
+        object.__setattr__(self, "messages", messages)
+        check_end(messages, self.continue_final_message)
         object.__setattr__(self, "tools", tuple(self.tools))
         for tool in self.tools:
             check_tool(tool)

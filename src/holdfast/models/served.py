@@ -148,6 +148,8 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     extra = WIRE_FORMATS["holdfast"](steering, emphasis, trace)
     if request.system_as != "role":
         extra["system_as"] = request.system_as
+    if request.continue_final_message:
+        extra["continue_final_message"] = True
     return {"messages": _sendable(shown), "seed": request.seed, **tools, "extra_body": extra}
 
 

@@ -76,6 +76,12 @@ class Server:
     def check_request(self, request: Request) -> None:
         """Refuses a request that it cannot serve; emphasis too, if attention is out of reach."""
         self.check(request.methods)
+        if request.continue_final_message and self.served.wire_format != "holdfast":
+            raise ModelError(
+                f"The endpoint {self.endpoint.url} may answer a message of the assistant where it"
+                " should continue it; end with a message of the user, or load the model with"
+                " holdfast.load()."
+            )
         if request.emphasis and Ability.LOG_ODDS not in self.served.capabilities:
             number, first, last = request.emphasis[0]
             raise ModelError(

@@ -6,7 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from annotated_types import Le, MaxLen
 from pydantic import (
@@ -264,7 +264,33 @@ class SpanFields(Body):
     )
 
 
-class TokenizeBody(SpanFields):
+class ChatFields(SpanFields):
+    """How a chat is rendered, beside its span."""
+
+    continue_final_message: bool = Field(
+        False,
+        description="Whether the reply continues the last message, the assistant's; a chat that"
+        " ends with one is otherwise refused.",
+    )
+    add_generation_prompt: bool | None = Field(
+        None,
+        description="vLLM's name for answering (true) or continuing (false) the last message;"
+        " `continue_final_message` decides it.",
+    )
+
+    @model_validator(mode="after")
+    def _check_generation_prompt(self) -> Self:
+        if self.add_generation_prompt == self.continue_final_message:  # never for None
+            given = json.dumps(self.add_generation_prompt)
+            raise refused_field(
+                "add_generation_prompt",
+                f"add_generation_prompt {given} and continue_final_message {given} exclude each"
+                " other; leave add_generation_prompt out.",
+            )
+        return self
+
+
+class TokenizeBody(ChatFields):
     """The body of `/tokenize`."""
 
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="Or `prompt`.")
@@ -363,7 +389,7 @@ class GeneratingBody(SpanFields):
         return self.model_copy(update={name: value for name, value in values.items() if value})
 
 
-class ChatBody(GeneratingBody):
+class ChatBody(GeneratingBody, ChatFields):
     """The body of `/v1/chat/completions`."""
 
     text_field: ClassVar[str] = "messages"

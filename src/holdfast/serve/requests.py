@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.chat.messages import Message, Tool, has_prompt
+from holdfast.chat.messages import Message, Tool, check_end, has_prompt
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
 from holdfast.methods import (
@@ -220,6 +220,11 @@ def _request(
     tools: Sequence[Tool] = (),
 ) -> Request:
     field = "marks" if body.marks else "emphasis"
+    continues = isinstance(body, bodies.ChatFields) and body.continue_final_message
+    try:
+        check_end(messages, continues)
+    except HoldfastError as error:
+        raise refusal_of(error, "messages") from None
     try:
         request = Request(
             messages,
@@ -229,6 +234,7 @@ def _request(
             marks=body.marks,
             plain=plain,
             tools=tools,
+            continue_final_message=continues,
         )
     except HoldfastError as error:
         raise refusal_of(error, field) from None

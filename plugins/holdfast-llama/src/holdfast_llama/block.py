@@ -13,7 +13,7 @@ import torch
 from llama_cpp._internals import LlamaContext
 
 from holdfast.attention import AttentionTrace
-from holdfast.chat.messages import Message, check_message
+from holdfast.chat.messages import Message, read_message
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import Kind, Method, of_kind, read_methods, spell
 from holdfast.methods.protocols import ShiftsAttention
@@ -277,8 +277,7 @@ def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
     """
     items = list(hold) if isinstance(hold, (list, tuple)) else []
     if items and all(isinstance(item, dict) for item in items):
-        for number, message in enumerate(items, 1):
-            check_message(number, message)
+        items = [read_message(number, message) for number, message in enumerate(items, 1)]
         texts = [
             message["content"].strip().encode()
             for message in items

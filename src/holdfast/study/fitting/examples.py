@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from holdfast.chat.messages import Message, check_message
+from holdfast.chat.messages import Message, read_message
 from holdfast.common.files import read_json_lines
 from holdfast.errors import HoldfastError, UsageError
 
@@ -39,11 +39,12 @@ class Contrast:
     plain: tuple[Message, ...]
 
     def __post_init__(self) -> None:
-        for chat in (self.prompted, self.plain):
+        for name in ("prompted", "plain"):
+            chat = getattr(self, name)
             if not chat:
                 raise UsageError("a chat has at least one message.")
-            for number, message in enumerate(chat, 1):
-                check_message(number, message)
+            read = tuple(read_message(number, message) for number, message in enumerate(chat, 1))
+            object.__setattr__(self, name, read)
 
 
 def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
