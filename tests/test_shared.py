@@ -158,3 +158,57 @@ def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
         cached.append(told.handle.cached / len(alone.prompt_ids))
         talk += chat("", "", alone.text, "And the river?")[1:]
     assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
+
+
+def first_and_later(tiny, methods, talks):
+    """Each chat's reply, when nothing is known and when it is asked again, with its log-probs."""
+    replies = []
+    for talk in talks:
+        session = tiny.session(long_lived=True)
+        twice = []
+        for _ in range(2):
+            handle = session.submit(Request(talk, methods, Sampling(0, 1, 12)), top_logprobs=0)
+            while not handle.done:
+                session.step()
+            drawn = [value.drawn for value in handle.handle.log_probabilities]
+            twice.append((handle.result().token_ids, drawn, handle.result().forwarded))
+        replies.append(twice)
+    return replies
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", ("llama", "mistral", "gemma2"))
+def test_below_float32_a_request_is_computed_the_same_when_it_is_asked_again(kind, name):
+    tiny = model(kind, dtype="bfloat16", **KINDS.get(kind, {}))
+    talks = [chat(SYSTEM, f"the old town and the {what}") for what in ("river", "garden")]
+    for first, again in first_and_later(tiny, METHODS[name], talks):
+        assert first[:2] == again[:2]  # bit for bit
+        assert again[2] < first[2]
+
+
+def test_in_float32_a_prompt_is_forwarded_at_once():
+    assert model(dtype="bfloat16").runner.splits_prompts
+    assert not model(dtype="float32").runner.splits_prompts
+    states = model("qwen3_next", dtype="bfloat16", **STATES["qwen3_next"])
+    assert not states.runner.splits_prompts  # they serve only prompts that are longer
+
+
+def test_a_row_that_fails_in_the_beginning_of_its_prompt_fails_alone():
+    tiny = model(dtype="bfloat16")
+    session = tiny.session(long_lived=True)
+    fails, works = (
+        session.submit(Request(chat(SYSTEM, text), methods, SHORT))
+        for text, methods in (("a", (Failing(),)), ("b", (Boost(2),)))
+    )
+    while not (fails.done and works.done):
+        session.step()
+    assert isinstance(fails.error, ZeroDivisionError) and works.result().token_ids
+
+
+class Failing:
+    """An attention method that cannot be applied."""
+
+    name, heads, span_includes_generated = "failing", None, False
+
+    def shift(self, log_odds, layer):
+        raise ZeroDivisionError

@@ -5,7 +5,7 @@ rows that generate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -37,6 +37,14 @@ class StreamState:
     def span(self) -> Tensor:
         """The prompt's span, bool [token], on the host; read whenever rows join or leave."""
         return torch.tensor(self.stream.span)
+
+    def without_last(self) -> StreamState:
+        """The same without its last token."""
+        if self.generated:
+            return replace(self, generated=self.generated[:-1])
+        stream = self.stream
+        shorter = replace(stream, token_ids=stream.token_ids[:-1], span=stream.span[:-1])
+        return replace(self, stream=shorter)
 
     def behind(self, computed: int) -> Sequence[int]:
         """The tokens from position `computed` on."""

@@ -63,6 +63,7 @@ class Decoder:
                 self._owners.append((row, number))
             row.known = [()] * len(row.readings)
         self._span = None
+        self._forward_beginnings(first)
         ended = self._advance(first)
         for row in rows:
             if row not in ended:
@@ -87,6 +88,29 @@ class Decoder:
         self._close([row])
 
     # Rows in slots
+
+    def _forward_beginnings(self, first: int) -> None:
+        """Forwards the prompts of the slots from `first` on that are shared, without their last
+        tokens, if the runner splits prompts.
+        """
+        if self.shared is None or not self.runner.splits_prompts:
+            return
+        slots, beginnings = [], []
+        for slot, (row, number) in enumerate(self._owners[first:], first):
+            beginning = row.readings[number].without_last()
+            if row.row.shares and len(beginning) > self.slots.lengths[slot]:
+                slots.append(slot)
+                beginnings.append(beginning)
+        if not slots:
+            return
+        try:
+            span = spans_of(beginnings, self.runner.device)
+            self.runner.forward_slots(self.slots, slots, beginnings, span)
+        except Exception as error:
+            if ran_out_of_memory(error):
+                raise
+            return  # the next pass has the same error, and finds the row that it belongs to
+        self.slots.commit(slots, [len(beginning) for beginning in beginnings])
 
     def _share(self, row: ActiveRow) -> None:
         """Shares the keys and values of a row with other rows."""

@@ -70,6 +70,9 @@ class Runner:
         sees_all: whether every layer attends to all previous tokens.
         recurrent: whether layers keep states.
         rotary: which lengths of text have the same rotary factors.
+        splits_prompts: whether the last token of a prompt that may be asked again gets a pass of
+            its own, as it does when the tokens before it are known. Passes of another shape round
+            otherwise, which below float32 changes replies.
     """
 
     def __init__(self, hf_model: PreTrainedModel, *, batched: bool = True, name: str = ""):
@@ -82,6 +85,8 @@ class Runner:
         self.accepts = frozenset(inspect.signature(hf_model.forward).parameters)
         kinds = {type(layer) for layer in self._cache().layers}
         self.recurrent = bool(kinds & RECURRENT)
+        # states are reused by longer prompts only, so a prompt with states is always read whole
+        self.splits_prompts = hf_model.dtype.itemsize < 4 and not self.recurrent
         self.sees_all = kinds == {DynamicLayer}
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
         self._alike_from: int | None = None

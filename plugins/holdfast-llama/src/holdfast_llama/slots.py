@@ -195,6 +195,7 @@ class LlamaRunner:
     """
 
     batched = supports_chunked_prefill = True
+    splits_prompts = False
     recurrent = sees_all = small = False  # saved streams are whole, so they are not combined
     rotary = SAME_FACTORS  # llama.cpp chooses its factors by the size of the context
     scored_layers: tuple[int, ...] = ()

@@ -1,0 +1,113 @@
+"""How often the server's first reply to a request at temperature 0 differs from later ones.
+
+The first request computes its whole prompt; when it is asked again, all but its last token is
+known. Passes of different shapes round differently, which below float32 can change a token. So the
+server gives the last token of every prompt a pass of its own. Each chat is asked in a session of
+its own:
+
+- "again": three times; the second and third replies against the first
+- "behind": after another chat with the same system prompt, whose keys it shares; against "again"
+
+both with the whole prompt in one pass ("whole", as it was) and with the split.
+
+    python benchmarks/cold_start.py --model smollm2 --out benchmarks/results/cold_start_smollm2.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import warnings
+from pathlib import Path
+
+from stamp import measured_on
+
+import holdfast
+from holdfast import Request, Sampling, drift
+
+TOKENS = 64
+QUESTIONS = (
+    "Hi! I just got home from work.",
+    "I was thinking about cooking something with rice tonight. Any ideas?",
+    "What do you like about the garden in spring?",
+    "My train was late again. How would you spend an hour at a station?",
+)
+
+
+def answer(session, messages, methods) -> tuple[tuple[int, ...], float]:
+    """The tokens of a greedy reply, and the seconds to its first token."""
+    started, first = time.perf_counter(), 0.0
+    sampling = Sampling(temperature=0, max_new_tokens=TOKENS)
+    handle = session.submit(Request(messages, methods, sampling))
+    while not handle.done:
+        session.step()
+        first = first or time.perf_counter() - started
+    return handle.result().token_ids, first
+
+
+def measure(model, chats, methods, *, split: bool) -> dict:
+    """One row of the record."""
+    model.runner.splits_prompts = split
+    again = later = behind = 0
+    seconds = []
+    for system, question, other in chats:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+        session = model.session(long_lived=True)
+        (first, waited), (second, _), (third, _) = (
+            answer(session, messages, methods) for _ in range(3)
+        )
+        again += second != first
+        later += third != second
+        seconds.append(waited)
+        session = model.session(long_lived=True)
+        answer(session, [messages[0], {"role": "user", "content": other}], methods)
+        behind += answer(session, messages, methods)[0] != first
+    return {
+        "split": split,
+        "steering": methods,
+        "chats": len(chats),
+        "second_differs_from_first": again,
+        "third_differs_from_second": later,
+        "differs_behind_another_chat": behind,
+        "first_token_ms": round(1000 * statistics.median(seconds), 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--prompts", type=int, default=20)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    model = holdfast.load(arguments.model, dtype=arguments.dtype)
+    systems = list(
+        dict.fromkeys(case.system_prompt for case in drift.load_suite("everyday").cases)
+    )[: arguments.prompts]
+    chats = [
+        (system, question, QUESTIONS[(number + 1) % len(QUESTIONS)])
+        for system in systems
+        for number, question in enumerate(QUESTIONS)
+    ]
+    rows = []
+    for methods in ("none", "boost:factor=2"):
+        for split in (False, True):
+            rows.append(measure(model, chats, methods, split=split))
+            print(rows[-1], flush=True)
+    if arguments.out:
+        record = {
+            "benchmark": "cold_start",
+            "measured_on": measured_on(model),
+            "model": arguments.model,
+            "dtype": arguments.dtype,
+            "tokens": TOKENS,
+            "rows": rows,
+        }
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
