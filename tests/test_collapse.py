@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from scripted_model import ScriptedModel
 from synthetic_run import write_run
 from test_drift import QUICK, SUITE
@@ -14,11 +15,13 @@ from holdfast.analysis.collapse import collapsed_from, count_turns, model_turns,
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
+from holdfast.drift.dialog import person_of, with_repetition
 from holdfast.measures.repetition import NO_NEWS_FROM, loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import read_run, to_line
 from holdfast.report.collapse import collapse_cures, collapse_lines, collapse_section
 from holdfast.report.next_step import finding_of, next_step
+from holdfast.report.terminal import table
 
 KINDS = ("own", "other", "loops")
 # nine self-chats of SmolLM2-135M-Instruct, labelled by a reader before the code was run
@@ -34,6 +37,83 @@ def test_a_reader_agrees_on_what_repeats(kind):
         agreed += [turn[kind] == (repeats.shares[kind] >= NO_NEWS_FROM) for turn, repeats in pairs]
     assert len(agreed) == 59
     assert sum(agreed) >= 57  # own 57, other 58, loops 57
+
+
+# bots of every kind, labelled turn by turn before the detector knew what prompts ask for
+OBEYING = yaml.safe_load(
+    (Path(__file__).parent / "data" / "collapse_labelled.yaml").read_text("utf-8")
+)
+
+
+def recorded(chat):
+    """A labelled conversation as `drift` records it."""
+    rules = tuple(
+        drift.Rule(rule["id"], ("?",), rule["measure"], tuple(rule.get("follows", ())))
+        for rule in chat["rules"]
+    )
+    agent = drift.Case(chat["id"], None, chat["prompt"], rules=rules)
+    turns = [
+        {"round": number, "speaker": speaker, "text": text, "stop_reason": stop}
+        for number, pair in enumerate(chat["turns"], start=1)
+        for speaker, text, stop in zip(("user", "agent"), pair, ("scripted", "stop"), strict=True)
+    ]
+    people = {"agent": person_of(agent), "user": person_of(None)}
+    return {"conversation": 0, "turns": with_repetition(turns, {"agent": agent}), **people}
+
+
+def test_a_reader_agrees_on_which_turns_have_broken_down():
+    agreed = wrong_before = 0
+    for chat in OBEYING:
+        for turn in model_turns(record := recorded(chat)):
+            is_broken = turn.round in chat["broken"]
+            agreed += turn.repetition.broken == is_broken
+            (spoken,) = (
+                each
+                for each in record["turns"]
+                if (each["round"], each["speaker"]) == (turn.round, "agent")
+            )
+            wrong_before += (max(spoken["repeats"].values()) >= NO_NEWS_FROM) != is_broken
+    assert sum(len(chat["turns"]) for chat in OBEYING) == 114
+    assert agreed == 114
+    assert wrong_before == 39  # what repeats in any way is another question
+
+
+@pytest.mark.parametrize("chat", OBEYING, ids=lambda chat: chat["id"])
+def test_a_reader_agrees_on_which_conversations_have_collapsed(chat):
+    assert collapsed_from(model_turns(recorded(chat))) == chat["collapsed_from"]
+
+
+def test_obedience_is_not_reported_as_a_collapse(tmp_path):
+    """An earlier run, which recorded repetition without regard to the prompt, is read so too."""
+    chat = next(chat for chat in OBEYING if chat["id"] == "refuses-in-the-words-of-the-prompt")
+    record = recorded(chat)
+    for turn in record["turns"]:
+        turn.pop("repeats_unprompted", None)
+    counts = count_turns([record])
+    assert counts.counts["broken"] == 0 and not counts.collapsed and not counts.notable
+
+
+def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
+    class Refuses(ScriptedModel):
+        def text(self, job):
+            return "I can only help with bicycles."
+
+    case = drift.Case(
+        "shop",
+        None,
+        'Answer everything with "I can only help with bicycles."',
+        ("What is 2 + 2?",),
+        {"regex": "only help with bicycles"},
+    )
+    script = tmp_path / "script.jsonl"
+    script.write_text(json.dumps([f"Question {number}?" for number in range(6)]) + "\n")
+    settings = replace(QUICK, rounds=6, conversations=24)
+    suite = drift.Suite("shop", (case,), ("hi",))
+    cast = drift.Cast(user_turns=script)
+    run = drift.run(Refuses(), suite, tmp_path / "run", settings, cast=cast)
+    series = read_series(run)
+    assert collapse_lines(series, run) == [] and collapse_section(series) is None
+    assert "repeat" not in table(run) and "broke" not in table(run)
 
 
 def test_shares_count_the_words_in_runs_of_four():
@@ -135,7 +215,8 @@ def broken(pattern):
     for place, mark in enumerate(f".{pattern}"):
         turn = {"speaker": "agent" if place % 2 == 0 and place else "user", "text": ""}
         turn |= {"round": place // 2 + 1, "stop_reason": "stop"}
-        turns.append({**turn, "repeats": {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}})
+        shares = {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}
+        turns.append({**turn, "repeats": shares, "repeats_unprompted": shares})
     return collapsed_from(model_turns({"turns": turns}))
 
 
@@ -161,6 +242,7 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
         lost = record["conversation"] in (1, 4)
         for turn in record["turns"]:
             turn["repeats"] = {"own": float(lost), "other": 0.0, "loops": 0.0}
+            turn["repeats_unprompted"] = turn["repeats"]
     (item,) = read_series(run)
     each = count_turns(item.records)
     assert each.collapsed == {1: 1, 4: 1}

@@ -102,7 +102,9 @@ def test_a_dialog_followed_from_its_opening_equals_that_of_a_run(tmp_path):
     record = drift.run(Scripted(), SUITE, tmp_path / "run", settings).records[0]
     dialog = Dialog(draw_pairing(SUITE, settings, 0))
     Scripted().run([opening(dialog, (), settings)])
-    assert with_repetition(dialog.turns) == record["turns"] and len(record["turns"]) == 6
+    speakers = {"agent": dialog.pairing.agent, "user": dialog.pairing.user}
+    assert with_repetition(dialog.turns, speakers) == record["turns"]
+    assert len(record["turns"]) == 6
     assert dialog.probes == record["probes"] and len(record["probes"]) == 6
 
 

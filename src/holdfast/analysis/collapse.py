@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast.analysis.series import Series
 from holdfast.analysis.unscored import unscored_of
+from holdfast.drift.cases import Persona
 from holdfast.drift.dialog import with_repetition
 from holdfast.drift.dialogs import GIVEN
 from holdfast.measures.language import LISTS, identifier
@@ -74,18 +75,36 @@ def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
 
 def model_turns(record: Mapping[str, Any]) -> list[Turn]:
     """The turns that a model wrote: all but the starter and the user's turns from a file."""
-    turns = record["turns"]
-    if any("repeats" not in turn for turn in turns):
-        turns = with_repetition(turns)
     return [
-        Turn(
-            turn["round"],
-            turn["stop_reason"] == "length",
-            Repeats(*map(turn["repeats"].get, ("own", "other", "loops"))),
-        )
-        for turn in turns[1:]
+        Turn(turn["round"], turn["stop_reason"] == "length", _repeats_in(turn))
+        for turn in _with_repetition(record)[1:]
         if turn["speaker"] == "agent" or turn["stop_reason"] not in GIVEN
     ]
+
+
+def _with_repetition(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The turns with what they repeat. Earlier versions did not measure it, or counted what the
+    speaker's system prompt asks for.
+    """
+    turns: list[dict[str, Any]] = record["turns"]
+    measured = all(
+        "repeats" in turn and ("repeats_unprompted" in turn or not _repeats_in(turn).broken)
+        for turn in turns
+    )
+    if measured:
+        return turns
+    speakers = {
+        name: Persona(str(record[name]["id"]), record[name]["system_prompt"])
+        for name in ("agent", "user")
+        if record.get(name, {}).get("system_prompt")
+    }
+    return with_repetition(turns, speakers)
+
+
+def _repeats_in(turn: Mapping[str, Any]) -> Repeats:
+    """What a turn repeats, besides what its speaker is asked to say."""
+    shares = turn.get("repeats_unprompted", turn["repeats"])
+    return Repeats(*map(shares.get, ("own", "other", "loops")))
 
 
 def collapsed_from(turns: Sequence[Turn]) -> int | None:

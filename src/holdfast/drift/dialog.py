@@ -13,6 +13,7 @@ from holdfast.drift.settings import WHOLE, Shown
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import cut
 from holdfast.measures import Measure
+from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
 from holdfast.measures.repetition import repetitions
 from holdfast.models.requests import Reply
 
@@ -197,7 +198,7 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         "conversation": pairing.number,
         "agent": person_of(pairing.agent),
         "user": person_of(pairing.user),
-        "turns": with_repetition(dialog.turns),
+        "turns": with_repetition(dialog.turns, {"agent": pairing.agent, "user": pairing.user}),
         "probes": sorted(dialog.probes, key=order),
         "tokens": _tokens(dialog),
         "seconds": round(seconds, 3),
@@ -224,11 +225,35 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     return record
 
 
-def with_repetition(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The turns of a dialog, each with how much of it repeats (`measures.repetition`)."""
-    repeats = repetitions([(turn["speaker"], turn["text"]) for turn in turns])
-    pairs = zip(turns, repeats, strict=True)
-    return [turn | {"repeats": repeated.shares} for turn, repeated in pairs]
+def with_repetition(
+    turns: Sequence[dict[str, Any]], speakers: Mapping[str, Case | Persona | None]
+) -> list[dict[str, Any]]:
+    """The turns of a dialog, each with how much of it repeats (`measures.repetition`); and, if that
+    is much, how much of it repeats besides what its speaker is asked to say.
+    """
+    spoken = [(turn["speaker"], turn["text"]) for turn in turns]
+    repeats = repetitions(spoken)
+    measured = [
+        turn | {"repeats": repeated.shares} for turn, repeated in zip(turns, repeats, strict=True)
+    ]
+    if not any(repeated.broken for repeated in repeats):
+        return measured
+    phrases = [_phrases_for(speakers.get(speaker), text) for speaker, text in spoken]
+    unprompted = repetitions(spoken, phrases)
+    return [
+        turn | ({"repeats_unprompted": besides.shares} if repeated.broken else {})
+        for turn, repeated, besides in zip(measured, repeats, unprompted, strict=True)
+    ]
+
+
+def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
+    """The phrases that a speaker is asked to say, as far as they may occur in a text."""
+    if speaker is None:
+        return []
+    phrases = phrases_in_prompt(speaker.system_prompt)
+    for rule in speaker.all_rules if isinstance(speaker, Case) else ():
+        phrases += [*phrases_of_measure(rule.measure, text), *rule.follows]
+    return phrases
 
 
 def _tokens(dialog: Dialog) -> dict[str, int]:

@@ -14,6 +14,10 @@ second "Yes." or "Thank you!" is not a repetition.
   turn that says one sentence k times gives (k - 1) / k.
 
 Either counts from `NO_NEWS_FROM` on, that is, if half of the turn is not new.
+
+What the speaker's prompt tells it to say is left out of the count, each phrase once: "I can only
+help with bicycles." in every turn is obedience, and three times in one turn is a loop. A turn of
+fewer than `RUN` units besides such phrases repeats nothing.
 """
 
 import re
@@ -53,8 +57,11 @@ class Repeats:
         return max(self.shares.values()) >= NO_NEWS_FROM
 
 
-def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
-    """The repetition of every turn of a dialog, given as (speaker, text).
+def repetitions(
+    turns: Sequence[tuple[str, str]], phrases: Sequence[Sequence[str]] | None = None
+) -> list[Repeats]:
+    """The repetition of every turn of a dialog, given as (speaker, text); `phrases` has for each
+    turn those that its speaker is asked to say (`measures.phrases`), which are left out.
 
     Time is linear in the length of a dialog whose turns differ; each further copy of a turn is
     compared with all the copies before it.
@@ -63,6 +70,7 @@ def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
     turns_with: dict[tuple[str, ...], list[int]] = {}  # a run -> the earlier turns that have it
     for number, (speaker, text) in enumerate(turns):
         units = units_of(text)
+        left_out = _positions(units, phrases[number]) if phrases else frozenset[int]()
         places: dict[int, list[int]] = {}  # an earlier turn -> where its runs begin in this one
         for position, run in enumerate(_runs(units)):
             for earlier in turns_with.get(run, ()):
@@ -70,8 +78,9 @@ def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
         shares = {"same": 0.0, "other": 0.0}
         for earlier, begins in places.items():
             whose = "same" if turns[earlier][0] == speaker else "other"
-            shares[whose] = max(shares[whose], _share(units, begins))
-        measured.append(Repeats(**shares, loops=loops(text)))
+            shares[whose] = max(shares[whose], _share(units, begins, left_out))
+        again = _share(units, _again(units), left_out)
+        measured.append(Repeats(**shares, loops=again))
         for run in {*_runs(units, RUN), *_runs(units, RUN_OF_CHARACTERS)}:
             turns_with.setdefault(run, []).append(number)
     return measured
@@ -80,13 +89,36 @@ def repetitions(turns: Sequence[tuple[str, str]]) -> list[Repeats]:
 def loops(text: str) -> float:
     """The share of a text's units that lie in runs that occurred earlier in it."""
     units = units_of(text)
+    return _share(units, _again(units))
+
+
+def _again(units: Sequence[str]) -> list[int]:
+    """Where runs begin that occurred earlier in the same text."""
     written: set[tuple[str, ...]] = set()
     again = []
     for position, run in enumerate(_runs(units)):
         if run in written:
             again.append(position)
         written.add(run)
-    return _share(units, again)
+    return again
+
+
+def _positions(units: Sequence[str], phrases: Sequence[str]) -> frozenset[int]:
+    """The positions of the units that belong to a phrase: the first time that it, or a run of it,
+    occurs.
+    """
+    length = _run_length(units)
+    wanted: set[tuple[str, ...]] = set()
+    for phrase in phrases:
+        parts = units_of(phrase)
+        wanted |= {*_runs(parts, length)} if len(parts) > length else {tuple(parts)}
+    positions: set[int] = set()
+    for size in {len(run) for run in wanted} - {0}:
+        for position, run in enumerate(_runs(units, size)):
+            if run in wanted:
+                wanted.discard(run)
+                positions |= {*range(position, position + size)}
+    return frozenset(positions)
 
 
 def units_of(text: str) -> list[str]:
@@ -107,11 +139,15 @@ def _runs(units: Sequence[str], length: int | None = None) -> list[tuple[str, ..
     return [tuple(units[at : at + length]) for at in range(len(units) - length + 1)]
 
 
-def _share(units: Sequence[str], begins: Sequence[int]) -> float:
-    """The share of the units that lie in the runs that begin at these positions, in order."""
-    covered = end = 0
+def _share(
+    units: Sequence[str], begins: Sequence[int], left_out: frozenset[int] = frozenset()
+) -> float:
+    """The share of the units that lie in the runs that begin at these positions, without the units
+    at positions that are left out; 0 if too few are left for a run.
+    """
     length = _run_length(units)
-    for begin in begins:
-        covered += begin + length - max(begin, end)
-        end = begin + length
-    return round(covered / len(units), _DIGITS) if units else 0.0
+    counted = len(units) - len(left_out)
+    if not counted or (left_out and counted < length):
+        return 0.0
+    covered = {at for begin in begins for at in range(begin, begin + length)} - left_out
+    return round(len(covered) / counted, _DIGITS)

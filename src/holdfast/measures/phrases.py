@@ -1,0 +1,83 @@
+"""The phrases that a speaker is asked to say, by its system prompt and by the rules of the prompt.
+
+A prompt's phrases are what it puts in quotation marks, after a colon, or after a word such as
+"answer" or "with". A rule's are the texts that its measure asks for, or finds with a regular
+expression; a phrase that makes up half of a sentence stands for all of it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdfast.measures.patterns import find
+from holdfast.measures.registry import Measure, build
+from holdfast.measures.repetition import units_of
+from holdfast.measures.text import fold, sentences_of
+
+_QUOTED = re.compile(
+    r"""
+    "([^"\n]+)" | “([^”\n]+)” | „([^“”\n]+)[“”] | «([^»\n]+)» | 「([^」\n]+)」 | 『([^』\n]+)』
+    | `([^`\n]+)` | ‘([^’\n]+)’ | (?<!\w)'([^\n]+?)'(?!\w)
+    """,
+    re.VERBOSE,
+)
+_AFTER_COLON = re.compile(r":\s+([^\n]+)")
+_AFTER_WORD = re.compile(
+    r"\b(?:say|saying|answer|reply|respond|write|sign|add|with|words|phrase)\s+([^\n.!?。！？]+[.!?。！？]?)",
+    re.IGNORECASE,
+)
+# the arguments of measures whose values are texts to be said
+_SAID = (
+    *("phrase", "word", "words", "open", "close", "keys", "keyword", "keywords", "end_phrase"),
+    *("prompt_to_repeat", "postscript_marker"),
+)
+_NOT_SAID = ("never_contains", "released_never_contains", "ifeval_keywords_forbidden_words")
+
+
+def phrases_in_prompt(prompt: str) -> list[str]:
+    """The phrases that a system prompt tells its speaker to say."""
+    found = []
+    for pattern in (_QUOTED, _AFTER_COLON, _AFTER_WORD):
+        for match in pattern.finditer(prompt):
+            found.append(next(group for group in match.groups() if group is not None))
+    return found
+
+
+def phrases_of_measure(measure: Measure, text: str) -> list[str]:
+    """The phrases in a text that a measure asks for."""
+    found = list(dict.fromkeys(_asked_for(measure, text)))
+    return [*found, *_sentences_around(found, text)]
+
+
+def _asked_for(measure: Measure, text: str) -> Iterator[str]:
+    if measure.name in _NOT_SAID:
+        return
+    for spec in _inner(measure.arguments):
+        yield from _asked_for(build(spec), text)
+    if measure.name == "regex":
+        match = find(measure.arguments["regex"], text, measure.arguments["flags"])
+        if match:
+            yield match[0]
+        return
+    for name in _SAID:
+        value = measure.arguments.get(name)
+        # a string under `words` names a list of the package
+        values = [value] if isinstance(value, str) and name != "words" else value
+        if isinstance(values, list | tuple):
+            yield from (item for item in values if isinstance(item, str))
+
+
+def _inner(arguments: Any) -> list[Any]:
+    """The specs of the measures that a measure combines."""
+    several, single = arguments.get("measures"), arguments.get("measure")
+    return [*(several or ()), *([single] if single is not None else [])]
+
+
+def _sentences_around(phrases: Sequence[str], text: str) -> Iterator[str]:
+    """The sentences of which one of the phrases makes up half or more."""
+    for sentence in sentences_of(text):
+        length = len(units_of(sentence))
+        for phrase in phrases:
+            if fold(phrase) in fold(sentence) and 2 * len(units_of(phrase)) >= length:
+                yield sentence
+                break
