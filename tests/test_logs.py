@@ -336,6 +336,69 @@ def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + 240
 
 
+PROBED = """
+cases:
+  - id: luna
+    system_prompt: You are Luna. Answer in one sentence.
+    rules:
+      - {id: name, probes: [Who are you?], measure: {name: contains, words: [Luna]}}
+      - {id: job, probes: [Your job?], measure: {name: every, measures: [{regex: spy}]}}
+      - id: city
+        when: {user: city}
+        probes: [Which city?]
+        measure: {name: contains, words: [Rome]}
+      - {id: short, probes: [Why?], measure: one_sentence}
+"""
+
+
+def test_rules_for_probes_that_name_no_turns_are_left_out_of_the_first_line(tmp_path, capsys):
+    (suite := tmp_path / "luna.yaml").write_text(PROBED)
+    talks = [
+        {"messages": asked_and_answered("Which city?", "Rome." if n % 4 else "I do not know. Why?")}
+        for n in range(40)
+    ]
+    (path := tmp_path / "a.jsonl").write_text(lines_of(talks))
+    words = ["logs", str(path), "--suite", str(suite), "--out", str(tmp_path / "run")]
+    junit = tmp_path / "logs.xml"
+    assert main([*words, "--min-adherence", "0.3", "--junit", str(junit)]) == 3
+    out = capsys.readouterr().out
+    page = (tmp_path / "run" / "report.html").read_text()
+    first = out.splitlines()[0]
+    assert first.startswith("Of 2 rules, luna/city is kept least") and first in page
+    warning = "Made for the answers to probes, and scored in every turn: luna/name, luna/job."
+    assert warning in out and warning in page
+    cases = {case.get("name"): case for case in ElementTree.parse(junit).iter("testcase")}
+    for name in ("name", "job"):
+        assert "made for the answers to probes" in cases[name].find("error").get("message")
+    assert cases["city"].find("error") is None and cases["short"].find("error") is None
+    suite.write_text(PROBED.replace("probes: [Who", "when: {user: '.'}, probes: [Who"))
+    assert main([*words[:-1], str(tmp_path / "all")]) == 0
+    assert "Of 3 rules, luna/name is kept least: in 0%" in capsys.readouterr().out
+
+
+def test_if_no_rule_names_its_turns_the_first_line_says_so(tmp_path, short, capsys):
+    probed = "{name: contains, words: [Luna]}, probes: [Who are you?]"
+    short.write_text(SHORT.replace("one_sentence", probed))
+    (path := tmp_path / "a.jsonl").write_text(lines_of(chats(2, lambda n: 2)))
+    assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("No rule says which turns it is for")
+    assert first in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_one_dialog_is_no_half_of_all_dialogs(tmp_path, short, capsys):
+    (path := tmp_path / "a.jsonl").write_text(lines_of(list(chats(1, lambda n: 3))))
+    assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]) == 0
+    out = capsys.readouterr().out
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "The dialog breaks it first in turn 3." in out and "half of all" not in out
+    assert "1 of 1 dialog; in turn 3" in page and "1 dialogs" not in page and "half by" not in page
+    (path := tmp_path / "b.jsonl").write_text(lines_of(list(chats(1, lambda n: 6))))
+    assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "b")]) == 0
+    page = (tmp_path / "b" / "report.html").read_text()
+    assert "short: 1 turn<" in page
+
+
 FORMULAS = {
     '=HYPERLINK("http://x","y")': "'",
     "@SUM(A1)": "'",
@@ -391,11 +454,11 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
     (path := tmp_path / "a.jsonl").write_text(lines_of(dialogs))
     words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
     assert main(words) == 0
-    assert "1 dialog of 3 are under none" in capsys.readouterr().out
+    assert "1 of 3 dialogs is under none" in capsys.readouterr().out
     assert [r["agent"]["id"] for r in read_run(tmp_path / "run").records] == ["ada", "bob"]
     path.write_text(lines_of(dialogs[2:]))
     assert main([*words[:-1], str(tmp_path / "other")]) == 2
-    assert "None of the 1 dialogs has one of the 2 system prompts" in capsys.readouterr().err
+    assert "The only dialog does not have one of the 2 system prompts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

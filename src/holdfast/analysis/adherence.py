@@ -76,6 +76,8 @@ class Adherence:
         verdict: pass, fail or undecided; "" without a bar or earlier scores.
         earlier: the comparison with earlier logs; None without any.
         uncompared: why there is none although there are earlier logs; "" if there is.
+        for_probes: whether the rule is made for the answers to probes and has no `when`, so that
+            its scores in a log show nothing; it is undecided.
     """
 
     rule: str
@@ -91,6 +93,7 @@ class Adherence:
     verdict: str = ""
     earlier: AgainstEarlier | None = None
     uncompared: str = ""
+    for_probes: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,19 +123,27 @@ def adherence(
     rules = read_scores(run, by_category)
     # a rule may fail its bar, and its comparison too
     tests = 1 if min_adherence is None or before is None else 2
-    share = error / max(1, len(rules)) / tests
+    for_probes = set() if by_category else set(run.manifest.get("probe_rules", ()))
+    share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
     order = {name: number for number, name in enumerate(_rules(run))}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
     if before is None:
-        return [_adherence(scores, min_adherence, share, None) for scores in rules]
+        rows = [_adherence(scores, min_adherence, share, None) for scores in rules]
+        return [_undecided(row) if row.rule in for_probes else row for row in rows]
     earlier = {scores.rule: scores for scores in read_scores(before, by_category)}
     rows = []
     for scores in rules:
         why = _why_uncompared(scores.rule, earlier, run, before)
         row = _adherence(scores, min_adherence, share, None if why else earlier[scores.rule])
         # a rule that is not compared must not read as a pass
-        rows.append(replace(row, verdict=row.verdict or UNDECIDED, uncompared=why))
+        row = replace(row, verdict=row.verdict or UNDECIDED, uncompared=why)
+        rows.append(_undecided(row) if row.rule in for_probes else row)
     return rows
+
+
+def _undecided(row: Adherence) -> Adherence:
+    """A rule for probes, whose scores in a log decide nothing."""
+    return replace(row, verdict=UNDECIDED if row.verdict else "", for_probes=True)
 
 
 def _rules(run: RunData) -> dict[str, Any]:

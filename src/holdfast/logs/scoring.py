@@ -13,8 +13,19 @@ from holdfast.drift.dialogs import RECORDED
 from holdfast.drift.judges import Judgements, Judges, Judging, load_judges
 from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
+from holdfast.measures.registry import read_spec
+from holdfast.measures.turns import EVERY_TURN
 from holdfast.records import RunData, batches, open_run, read_run, resume
 
+# Measures of what a reply says, and not of its form. A reply to a probe says it; another reply has
+# no occasion to.
+_OF_ANSWERS = frozenset(
+    (
+        *("contains", "mentions_number", "mentions_any_number", "number_near", "exact_phrase"),
+        *("choice", "regex", "python", "judge", "ifeval_keywords_existence"),
+        *("released_contains", "released_number_near", "released_words_present"),
+    )
+)
 _SHOWN = 600  # characters of a message that a record keeps
 METHOD = "logs"  # in place of a method's name in a run's keys
 KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
@@ -37,9 +48,9 @@ def score_logs(
     scored = [(dialog, case) for dialog, case in matched if case is not None]
     if not scored:
         raise UsageError(
-            f"None of the {len(logs.dialogs)} dialogs has one of the {len(suite.cases)} system"
-            f" prompts of the suite {suite.name!r}; give the prompt as the dialogs have it, or a"
-            " suite of one case, which is taken for all."
+            f"{_none_of(len(logs.dialogs))} one of the {len(suite.cases)} system prompts of the"
+            f" suite {suite.name!r}; give the prompt as the dialogs have it, or a suite of one"
+            " case, which is taken for all."
         )
     used = [case for _, case in scored]
     identity = {"suite": suite.name, "rules": _fingerprint(suite), "logs": logs.fingerprint}
@@ -59,6 +70,7 @@ def score_logs(
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
         "rules": rules_of([case for case in suite.cases if case in used]),
+        "probe_rules": probe_rules([case for case in suite.cases if case in used]),
     }
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
@@ -71,6 +83,10 @@ def score_logs(
                 shown = [{**p, "reply": cut(p["reply"], _SHOWN)} for p in record["probes"]]
                 batch.keep({**record, "probes": shown})
     return read_run(out)
+
+
+def _none_of(count: int) -> str:
+    return "The only dialog does not have" if count == 1 else f"None of the {count} dialogs has"
 
 
 def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
@@ -124,6 +140,26 @@ def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
         for case in cases
         for rule in case.all_rules
     }
+
+
+def probe_rules(cases: Sequence[Case]) -> list[str]:
+    """The rules that are made for the answers to probes, and do not say which turns they are for.
+
+    They are named as `Adherence.rule` is. That a turn breaks them shows nothing: "the name is Luna"
+    is kept by a reply that had no reason to give it.
+    """
+    return [
+        f"{case.id}/{rule.id}" if rule.id else case.id
+        for case in cases
+        for rule in case.all_rules
+        if rule.probes and rule.when == EVERY_TURN and _is_of_answers(rule.measure.spec)
+    ]
+
+
+def _is_of_answers(spec: Any) -> bool:
+    name, arguments = read_spec(spec)
+    parts = [*arguments.get("measures", ()), *filter(None, [arguments.get("measure")])]
+    return name in _OF_ANSWERS or any(map(_is_of_answers, parts))
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:

@@ -104,7 +104,7 @@ def write_csv(run: RunData, path: Path | str) -> Path:
     ]
     for row in ([*columns], *zip(*safe, strict=True)):
         line = io.StringIO(newline="")
-        # the writer quotes the characters of its line ends, so a lone  in a text is quoted too
+        # the writer quotes the characters of its line ends, so carriage returns are quoted too
         csv.writer(line, lineterminator="\r\n").writerow(row)
         text.write(line.getvalue().removesuffix("\r\n") + "\n")
     return write_whole(path, text.getvalue(), "another file with --csv")

@@ -64,6 +64,9 @@ def headline(run: RunData, rows: Rows) -> str:
     """The first line, on the rule that fell most against earlier logs, or is kept least."""
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
+    rows = [row for row in rows if not row.for_probes]
+    if not rows:
+        return "No rule says which turns it is for, so these logs do not show how well it is kept."
     fell = {row.rule: row.earlier.difference for row in rows if row.earlier is not None}
     fell = {rule: change for rule, change in fell.items() if tell(change).sign < 0}
     if fell:
@@ -94,30 +97,32 @@ def _least(rows: Rows) -> Adherence:
 def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
     """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
     sentences = []
-    if rows:
-        least = _least(rows)
-        total = least.overall.n
+    if tested := [row for row in rows if not row.for_probes]:
+        least = _least(tested)
         if least.survival.broken:
-            verb = "breaks" if least.survival.broken == 1 else "break"
-            sentences.append(
-                f"{least.survival.broken} of {count_of(total, 'dialog')} {verb} it at least once; "
-                + _half_by(least)
-            )
-        if total < MIN_SAMPLES:
+            sentences.append(_first_breaks(least))
+        if least.overall.n < MIN_SAMPLES:
             sentences.append(
                 f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
             )
+    if names := [row.rule for row in rows if row.for_probes]:
+        sentences.append(
+            f"Made for the answers to probes, and scored in every turn: {_listed(names)}. A turn"
+            " that has no occasion for them breaks them, so the first line leaves them out; say"
+            " with `when` which turns they are for ({user: '.'} for all)."
+        )
+    if rows:
         seen, names = {row.rule for row in rows}, list(run.manifest.get("rules", ()))
         rare = [name for name in names if name not in seen]
         if rare:
-            more = f" and {len(rare) - _MOST_TOLD} more" if len(rare) > _MOST_TOLD else ""
-            sentences.append(f"Rules that apply to no turn: {', '.join(rare[:_MOST_TOLD])}{more}.")
+            sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
     if _judged(rows):
         verdicts = [row.verdict for row in rows]
         counted = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
-        few = any(row.overall.n < MIN_SAMPLES for row in rows if row.verdict == UNDECIDED)
+        undecided = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
+        few = any(row.overall.n < MIN_SAMPLES for row in undecided)
         why = f", as a comparison takes {MIN_SAMPLES} dialogs" if few and bar is None else ""
         bar_given = f", at a bar of {bar:g}" if bar is not None else ""
         sentences.append(f"Rules: {counted}{bar_given}{why}.")
@@ -126,9 +131,10 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
         sentences.append(f"Not compared: {which}, as {why}.")
     manifest = run.manifest
     if unmatched := manifest.get("unmatched"):
+        are = "is" if unmatched == 1 else "are"
         sentences.append(
-            f"{count_of(unmatched, 'dialog')} of {manifest['dialogs']} are under none of the"
-            " suite's prompts, and are not scored."
+            f"{unmatched} of {count_of(manifest['dialogs'], 'dialog')} {are} under none of the"
+            f" suite's prompts, and {are} not scored."
         )
     if others := manifest.get("other_prompts"):
         sentences.append(
@@ -147,6 +153,20 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
             f"{count_of(len(problems), 'part')} of the files {were} not read or {were} left out."
         )
     return sentences
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return f"{', '.join(names[:_MOST_TOLD])}{more}"
+
+
+def _first_breaks(row: Adherence) -> str:
+    """How many dialogs break a rule, and when."""
+    total, broken = row.overall.n, row.survival.broken
+    if total == 1:
+        return f"The dialog breaks it first in turn {row.survival.turns[0]}."
+    verb = "breaks" if broken == 1 else "break"
+    return f"{broken} of {count_of(total, 'dialog')} {verb} it at least once; {_half_by(row)}"
 
 
 def _half_by(row: Adherence) -> str:
@@ -206,6 +226,7 @@ def _as_json(row: Adherence) -> dict[str, Any]:
         },
         "broken_turns": len(row.broken),
         "verdict": row.verdict or None,
+        "for_probes": row.for_probes,
         "against": None
         if row.earlier is None
         else {
@@ -307,9 +328,10 @@ def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
     )
     overview = [head]
     for row in dict.fromkeys([*shown, *rows]):
-        broken = f"{row.survival.broken} of {row.overall.n} dialogs"
+        broken = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
         about = " (estimated)" if row.survival.estimated else ""
-        broken += f"; half by {_median(row)}{about}" if row.survival.median else ""
+        half = "in" if row.overall.n == 1 else "half by"
+        broken += f"; {half} {_median(row)}{about}" if row.survival.median else ""
         overview.append((*_cells(row), broken, _verdict(row, bar) if row.verdict else "–"))
     against = [("rule", "before", "now", "difference")]
     against += [
@@ -333,7 +355,12 @@ def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
             survival="Not yet broken, by turn",
         ),
         broken=[
-            {"rule": row.rule, "count": len(row.broken), "turns": _broken_turns(run, row)}
+            {
+                "rule": row.rule,
+                "count": len(row.broken),
+                "counted": count_of(len(row.broken), "turn"),
+                "turns": _broken_turns(run, row),
+            }
             for row in rows
             if row.broken
         ],
@@ -379,6 +406,8 @@ def write_logs_junit(
             message += f"; against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
         if row.uncompared:
             message += f"; not compared, as {row.uncompared}"
+        if row.for_probes:
+            message += "; made for the answers to probes, and no `when` says which turns it is for"
         broken = _broken_turns(run, row)[:_MOST_TOLD]
         text = "\n".join(f"{turn['where']}: {turn['reason']}" for turn in broken)
         classname = f"holdfast.{suite}.{prompt}"
