@@ -11,6 +11,7 @@ import uvicorn
 from holdfast.models.local import LocalModel
 from holdfast.serve.access import AccessRules
 from holdfast.serve.app import application
+from holdfast.serve.connections import configuration
 from holdfast.serve.engine_thread import EngineThread
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.server import bind
@@ -43,10 +44,7 @@ def served(
     service = Service(model, engine, "default", metrics, limits, default, "0", watched, prompts)
     bound = bind("127.0.0.1", 0)
     app = application(service, gate or AccessRules(), origins)
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configuration(app, limits))
     engine.start()
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()

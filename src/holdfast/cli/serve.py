@@ -114,7 +114,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
         bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
         print(TRY.format(url=url, key=bearer), flush=True)
-        server.run(app, service.engine, bound, lambda line: print(line, flush=True))
+        limits = service.limits
+        server.run(app, service.engine, limits, bound, lambda line: print(line, flush=True))
 
 
 def _service(arguments: argparse.Namespace) -> Service:

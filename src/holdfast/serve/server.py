@@ -17,9 +17,9 @@ from holdfast.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     from holdfast.serve.engine_thread import EngineThread
+    from holdfast.serve.service import Limits
 
 _BACKLOG = 2048  # connections that wait to be accepted, as uvicorn has it
-_LAST = 5.0  # seconds for connections to close after the last answer
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -63,22 +63,20 @@ def is_loopback(host: str) -> bool:
 
 
 def run(
-    app: ASGIApp, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
+    app: ASGIApp,
+    engine: EngineThread,
+    limits: Limits,
+    bound: socket.socket,
+    tell: Callable[[str], None],
 ) -> None:
     """Serves until a signal ends it, then closes the engine; `tell` prints a status line.
     The first SIGTERM or SIGINT refuses new requests and lets the rest finish; a second ends all.
     """
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=int(_LAST),
-    )
+    from holdfast.serve.connections import configuration
+
+    server = uvicorn.Server(configuration(app, limits))
     try:
-        asyncio.run(_serve(uvicorn.Server(config), engine, bound, tell))
+        asyncio.run(_serve(server, engine, bound, tell))
     finally:
         engine.close()
 

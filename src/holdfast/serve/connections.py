@@ -1,0 +1,119 @@
+"""Connections whose requests have to arrive in time.
+
+uvicorn waits without end for the rest of a request. A client that sends it byte by byte, or stops,
+would hold its connection open for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from holdfast.serve.refusals import Refusal
+from holdfast.serve.service import Limits
+from holdfast.serve.wire import to_json
+
+# seconds beside those that a route has for reading a body, which it refuses in JSON
+_GRACE = 5.0
+_LAST = 5.0  # seconds for connections to close after the last answer
+
+
+def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+    """The configuration of a server with these limits."""
+    protocol = cast(type[asyncio.Protocol], partial(_TimedProtocol, limits))
+    return uvicorn.Config(
+        app,
+        http=protocol,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=int(_LAST),
+    )
+
+
+class _TimedProtocol(H11Protocol):
+    """Closes a connection if the headers or the body of a request do not arrive in time.
+
+    The time for headers begins with the connection, or with the first byte of a later request;
+    between requests, uvicorn closes an idle connection itself.
+    """
+
+    def __init__(self, limits: Limits, *arguments: Any, **named: Any):
+        super().__init__(*arguments, **named)
+        self._limits = limits
+        self._awaited: object = None  # the state of the client that the timer is for
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast(asyncio.Transport, transport))
+        self._await(h11.IDLE)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._await(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Starts the timer for what the client is sending; more bytes of it do not restart it."""
+        state = self.conn.their_state
+        begun, _ = self.conn.trailing_data
+        if state is h11.SEND_BODY or (state is h11.IDLE and (begun or self.cycle is None)):
+            self._await(state)
+        else:
+            self._await(None)
+
+    def _await(self, state: object) -> None:
+        if state is self._awaited:
+            return
+        self._awaited = state
+        if self._timer is not None:
+            self._timer.cancel()
+        ends: dict[object, tuple[float, Callable[[], None]]] = {
+            h11.IDLE: (self._limits.header_seconds, self._refuse),
+            h11.SEND_BODY: (self._limits.upload_seconds + _GRACE, self._close),
+        }
+        seconds, end = ends.get(state, (0.0, self._close))
+        self._timer = self.loop.call_later(seconds, end) if state in ends else None
+
+    def _refuse(self) -> None:
+        if self.transport.is_closing() or self.conn.our_state is not h11.IDLE:
+            return self._close()
+        refusal = Refusal(
+            f"The headers did not arrive within {self._limits.header_seconds:g} s; send them at"
+            " once.",
+            code="timeout",
+            status=408,
+        )
+        body = to_json(refusal.body())
+        headers = [
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("connection", "close"),
+        ]
+        for event in (
+            h11.Response(status_code=refusal.status, headers=headers),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self._close()
+
+    def _close(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
