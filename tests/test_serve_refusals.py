@@ -100,8 +100,12 @@ def test_a_template_that_drops_a_users_message_is_refused():
         ("modalities", ["text", "audio"], "modalities"),
         ("reasoning_effort", "high", "'high'"),
         ("frequency_penalty", 0.5, "0.5"),
+        ("top_k", 40, "top_k is not implemented here, so 40 is refused; leave it out"),
+        ("min_p", 0.1, "min_p is not implemented"),
+        ("repetition_penalty", 1.1, "leave it out or give 1."),
+        ("chat_template_kwargs", {"enable_thinking": False}, "chat_template_kwargs is not"),
         ("logit_bias", {"5": 100}, "logit_bias"),
-        ("store", True, "store"),
+        ("store", True, "store is not implemented here, so true is refused"),
         ("temperature", 2.1, "2.1"),
         ("top_p", 0, "above 0 to 1"),
         ("max_tokens", 17, "1 to 16"),
@@ -160,6 +164,7 @@ WRONG = [
     ({"role": "user", "content": "a\ud800"}, ".content"),
     ({"role": "user", "content": "a", "mood": "b"}, ".mood"),
     ({"role": "user", "content": "a", "name": "Ann"}, ".name"),
+    ({"role": "assistant", "content": "a", "reasoning_content": "b"}, ".reasoning_content"),
     ({"role": "user", "content": IMAGE}, ".content[0].type"),
 ]
 
@@ -252,6 +257,7 @@ def test_a_field_of_any_json_is_read_or_refused_by_name(body, base, name):
 def test_fields_that_change_nothing_are_accepted(url):
     neutral = {"user": "me", "metadata": {"a": "b"}, "store": False, "stop": None}
     neutral |= {"frequency_penalty": 0.0, "presence_penalty": 0, "logit_bias": {}}
+    neutral |= {"top_k": -1, "min_p": 0, "repetition_penalty": 1.0, "chat_template_kwargs": {}}
     neutral |= {"tools": [], "tool_choice": "none", "parallel_tool_calls": True}
     neutral |= {"response_format": {"type": "text"}, "modalities": ["text"]}
     neutral |= {"service_tier": "auto", "prompt_cache_key": "k", "safety_identifier": "s"}

@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.common.sampling import TEMPERATURES
-from holdfast.common.validation import StrictModel, problem_of, written
+from holdfast.common.validation import StrictModel, as_json, problem_of, written
 from holdfast.errors import shortened
 from holdfast.serve.refusals import refusal_of_problem, refused_field
 from holdfast.serve.service import Limits
@@ -90,7 +90,7 @@ class Body(StrictModel):
             "{field} is not implemented here, so {value} is refused; leave it out{cure}.",
             {
                 "field": info.field_name,
-                "value": shortened(value),
+                "value": as_json(value),
                 "cure": f" or give {cure}" if cure else "",
             },
         )
@@ -220,6 +220,8 @@ class ChatMessage(Body):
     tool_calls: list[MessageToolCall] = Field([], description="Of an earlier answer.")
     tool_call_id: Name | None = Field(None, description="The call that this is the result of.")
     annotations: Any = _unsupported([])
+    reasoning: Any = _unsupported("")
+    reasoning_content: Any = _unsupported("")
 
     @model_validator(mode="before")
     @classmethod
@@ -348,6 +350,10 @@ class GeneratingBody(SpanFields):
     frequency_penalty: Any = _unsupported(0)
     presence_penalty: Any = _unsupported(0)
     logit_bias: Any = _unsupported({})
+    # of vLLM and others
+    top_k: Any = _unsupported(-1, 0)
+    min_p: Any = _unsupported(0)
+    repetition_penalty: Any = _unsupported(1)
 
     # the field with what the model reads
     text_field: ClassVar[str]
@@ -419,6 +425,7 @@ class ChatBody(GeneratingBody, ChatFields):
     reasoning_effort: Any = _unsupported()
     verbosity: Any = _unsupported()
     web_search_options: Any = _unsupported()
+    chat_template_kwargs: Any = _unsupported({})
 
     @property
     def token_limit(self) -> int | None:
@@ -444,7 +451,7 @@ class ChatBody(GeneratingBody, ChatFields):
             "unsupported",
             "tool_choice {value} cannot be enforced, because the model itself decides whether it"
             " calls a tool; give auto or none.",
-            {"value": shortened(value)},
+            {"value": as_json(value)},
         )
 
     @property
