@@ -102,7 +102,7 @@ def _with_repetition(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _repeats_in(turn: Mapping[str, Any]) -> Repeats:
-    """What a turn repeats, besides what its speaker is asked to say."""
+    """The repetitions in a turn, besides those that its speaker is asked for."""
     shares = turn.get("repeats_unprompted", turn["repeats"])
     return Repeats(*map(shares.get, ("own", "other", "loops")))
 

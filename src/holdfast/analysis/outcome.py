@@ -26,7 +26,7 @@ _MOST_TIMES = 10  # larger needs are not reported
 
 
 class Outcome(StrEnum):
-    """What a run shows, in the order in which it counts."""
+    """The possible outcomes of a run, in the order in which they count."""
 
     NOT_MEASURED = "nothing measured"  # no reply could be scored
     MADE_WORSE = "made worse"  # a rule is followed less with the prompt than without it
@@ -46,7 +46,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What the first series of a run shows, over the rounds that half of its conversations reach.
+    """The findings on the first series, over the rounds that half of its conversations reach.
 
     Args:
         stability: over all probes but those of uninformative rules.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Markers:
-    """What stands before and after the reasoning, as patterns; case is ignored."""
+    """The patterns that open and close reasoning; case is ignored."""
 
     opening: str
     closing: str

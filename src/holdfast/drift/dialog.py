@@ -112,7 +112,7 @@ def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> di
 
 
 def _reasoning(reply: Reply) -> dict[str, str]:
-    """What the model thought before its reply, which is neither scored nor part of the dialog."""
+    """The reasoning before a reply, which is neither scored nor part of the dialog."""
     return {"reasoning": reply.reasoning} if reply.reasoning else {}
 
 

@@ -114,7 +114,7 @@ class SharedPrefixes:
         return max(0, common - (known[-1].tokens if known else 0))
 
     def _key(self, stream: Stream, length: int) -> Hashable:
-        """What prompts must have in common to share keys and values, apart from their tokens."""
+        """The properties, apart from tokens, of prompts that may share keys and values."""
         return stream.methods, self._rotary.like(length)
 
     def clear(self) -> None:

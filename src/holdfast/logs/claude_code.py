@@ -234,7 +234,7 @@ def _by_the_program(event: _Event) -> bool:
 
 
 def _queued(event: _Event) -> Iterator[LoggedMessage]:
-    """What the user typed while the assistant worked."""
+    """The messages that the user typed while the assistant worked."""
     attachment = event.fields.get("attachment")
     if not isinstance(attachment, Mapping) or attachment.get("type") != "queued_command":
         return
@@ -262,7 +262,7 @@ def _message(
 def _human_text(
     event: _Event, text: str, before: _Event | None, after: _Event | None
 ) -> str | None:
-    """What a person said in a message of the user; None if a program wrote it all.
+    """The words of a person in a message of the user; None if a program wrote it all.
 
     A slash command whose text follows, in a message of its own, is what the user asked for.
     """

@@ -58,7 +58,7 @@ def read_rollout(values: Values, problems: list[str]) -> Dialogs:
 
 
 def _typed_by_the_user(events: Sequence[tuple[str, Mapping[str, Any]]]) -> set[str]:
-    """What the user typed, according to the events for display."""
+    """The messages that the user typed, according to the events for display."""
     payloads = [event.get("payload") for _, event in events if event.get("type") == "event_msg"]
     texts = (at(p, "message") for p in payloads if at(p, "type") == "user_message")
     return {text.strip() for text in texts if isinstance(text, str)}

@@ -1,4 +1,4 @@
-"""What the readers of the formats share: values with their places, and fields that must be there.
+"""Shared by the readers of all formats: values with their places, and required fields.
 
 A value in a file is a dialog, a call of a model, or an event; a reader turns the values of one file
 into dialogs, as messages, and names in `problems` what it leaves out.

@@ -78,7 +78,7 @@ def read_script(script: str) -> list[Command]:
 
 @dataclass
 class _Script:
-    """What is known while a script is read."""
+    """The state of the shell while a script is read."""
 
     source: bytes
     depth: int

@@ -189,7 +189,7 @@ def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def reply_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What is not in the scores of a run: replies without text, cut-off ends, reasoning."""
+    """The replies that the scores of a run leave out: those without text, cut ends, reasoning."""
     # the first turn is the given starter
     spoken = [reply for there in records for reply in there["turns"][1:]]
     probes = [

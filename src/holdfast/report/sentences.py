@@ -57,7 +57,7 @@ _UNSCORED = (Outcome.MADE_WORSE, Outcome.UNINFORMATIVE, Outcome.BROKEN_DOWN, Out
 
 
 def title(findings: Findings) -> str:
-    """What the run shows, in `MAX_WORDS` words."""
+    """The title of a run, in at most `MAX_WORDS` words."""
     if findings.outcome is Outcome.NOT_MEASURED:
         nothing = nothing_measured(findings.stability.series.records)
         return nothing or "Nothing was measured: no reply could be scored."
