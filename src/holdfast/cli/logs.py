@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+from holdfast.analysis.sequential import UNDECIDED
 from holdfast.cli import options
 from holdfast.cli.check import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
@@ -65,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from holdfast.analysis.adherence import adherence
     from holdfast.logs import read_logs, score_logs
     from holdfast.report.logs import (
+        cut_rules,
         logs_page,
         table,
         write_logs_figures,
@@ -100,7 +102,10 @@ def run(arguments: argparse.Namespace) -> int:
     write_logs_summary(data, rows, bar, arguments.error)
     write_logs_figures(shown, data.folder / "figures")
     write_page(arguments, logs_page(data, rows, shown, bar), page)
-    return exit_code([row.verdict for row in rows])
+    verdicts = [row.verdict for row in rows]
+    if bar is not None and cut_rules(data).keys() - {row.rule for row in rows}:
+        verdicts.append(UNDECIDED)  # a rule that was judged on no turn has not passed
+    return exit_code(verdicts)
 
 
 COMMAND = Command(

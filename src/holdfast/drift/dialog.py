@@ -21,6 +21,7 @@ AGENT_VIEW, USER_VIEW = "agent", "user"  # views of a dialog; each is a thread o
 _ROLES = {"user": "user", "agent": "assistant"}
 _LONGEST_REASON = 500  # characters
 WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
+CUT = {"why": "cut", "reason": "cut at the token limit, and the rule needs the end"}
 _NO_TEXT = {
     "cut": "cut at the token limit before the reply began",
     "tool_calls": "a tool call without text",
@@ -173,7 +174,7 @@ def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
         return {"score": None, "reason": "", "judge": measure.arguments["model"]}
     score = measure.score_cut(reply.text) if is_cut else measure.score(reply.text)
     if score is None:
-        return {"why": "cut", "reason": "cut at the token limit, and the rule needs the end"}
+        return dict(CUT)
     reason = score.reason + (" (the reply was cut off)" if is_cut else "")
     return {"score": score.value, "reason": cut(reason, _LONGEST_REASON)}
 

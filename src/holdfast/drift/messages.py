@@ -47,6 +47,7 @@ class LoggedMessage:
         calls: tool calls by the assistant.
         call_id: of the call whose result it is, if logged.
         event_id: of the event in a transcript that it comes from; a copy of the event has the same.
+        is_cut: whether it ended at the token limit, as far as the log says how it ended.
     """
 
     role: str
@@ -54,6 +55,7 @@ class LoggedMessage:
     calls: tuple[ToolCall, ...] = ()
     call_id: str = field(default="", compare=False)
     event_id: str = field(default="", compare=False)
+    is_cut: bool = field(default=False, compare=False)
 
 
 def read_messages(items: Any) -> list[LoggedMessage]:
@@ -113,7 +115,20 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     if isinstance(item.get("function_call"), Mapping):
         calls.append(_read_call(item["function_call"]))
     if text or calls or not results:
-        yield LoggedMessage(role, text, tuple(calls), _id_of(item))
+        yield LoggedMessage(role, text, tuple(calls), _id_of(item), is_cut=is_cut(item))
+
+
+_ENDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
+_LIMITS = ("length", "max_tokens", "max_output_tokens", "model_length")
+
+
+def is_cut(item: Any) -> bool:
+    """Whether a message, or an API's answer with one, says that it ended at the token limit."""
+    if not isinstance(item, Mapping):
+        return False
+    places = (item, *(item.get(name) for name in ("response_metadata", "generation_info")))
+    ends = [place.get(name) for place in places if isinstance(place, Mapping) for name in _ENDS]
+    return any(isinstance(end, str) and end.lower() in _LIMITS for end in ends)
 
 
 _CONTENTS = {

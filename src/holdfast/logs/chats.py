@@ -26,7 +26,7 @@ def read_responses(value: Any) -> list[LoggedMessage]:
     return [
         *system_prompt(value.get("instructions")),
         *read_messages(items),
-        *read_messages(output),
+        *(answer_messages(value) if output else []),
     ]
 
 
@@ -84,7 +84,11 @@ _SPEAKERS = {"user": "user", "agent": "assistant"}
 def read_run(value: Any) -> list[LoggedMessage]:
     """A conversation of a run, from its `records.jsonl`."""
     turns = [
-        {"role": _SPEAKERS.get(field_of(turn, "speaker")), "content": field_of(turn, "text")}
+        {
+            "role": _SPEAKERS.get(field_of(turn, "speaker")),
+            "content": field_of(turn, "text"),
+            "stop_reason": turn.get("stop_reason"),
+        }
         for turn in field_of(value, "turns")
     ]
     prompt = field_of(field_of(value, "agent"), "system_prompt")

@@ -6,7 +6,7 @@ another branch of it; the branch of the last message is the dialog, and the othe
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
@@ -250,7 +250,7 @@ def _message(
     """A message as what it is, given its event and the messages around that."""
     text, name = item.text, event.id if event.has_uuid else ""
     if item.role != "user":
-        return LoggedMessage(item.role, text, item.calls, item.call_id, name)
+        return replace(item, event_id=name)
     if event.fields.get("isCompactSummary") is True or text.startswith(_SUMMARY):
         return LoggedMessage("compaction", text)
     if "toolUseResult" in event.fields:

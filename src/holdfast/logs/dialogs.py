@@ -240,7 +240,7 @@ def _dialog(source: str, messages: list[LoggedMessage], problems: list[str]) -> 
                     exchange.user,
                     exchange.role,
                     exchange.size // BYTES_PER_TOKEN,
-                    AssistantTurn(text, calls, earlier),
+                    AssistantTurn(text, calls, earlier, replies[-1].is_cut),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
                     frozenset(message.event_id for message in replies if message.event_id),
                 )

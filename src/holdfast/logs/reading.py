@@ -6,9 +6,10 @@ into dialogs, as messages, and names in `problems` what it leaves out.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from holdfast.drift.messages import LoggedMessage, Malformed, is_message, read_messages
+from holdfast.drift.messages import LoggedMessage, Malformed, is_cut, is_message, read_messages
 from holdfast.errors import shortened
 
 Values = list[tuple[str, Any]]  # each with its place: the file, and the line or entry in it
@@ -94,11 +95,18 @@ def answer_messages(value: Any) -> list[LoggedMessage]:
         return []
     if isinstance(value, str):
         return [LoggedMessage("assistant", value)]
+    answer: Any = value
     if isinstance(value, Mapping) and isinstance(value.get("choices"), list):
-        choice = value["choices"][0] if value["choices"] else None
-        value = at(choice, "message") or {"role": "assistant", "content": at(choice, "text")}
+        answer = value["choices"][0] if value["choices"] else None
+        value = at(answer, "message") or {"role": "assistant", "content": at(answer, "text")}
     elif isinstance(value, Mapping) and isinstance(value.get("candidates"), list):  # Gemini's API
-        value = at(value["candidates"][0] if value["candidates"] else None, "content") or []
+        answer = value["candidates"][0] if value["candidates"] else None
+        value = at(answer, "content") or []
+    elif at(value, "incomplete_details", "reason") == "max_output_tokens":  # the Responses API
+        answer = {"finish_reason": "max_output_tokens"}
     if isinstance(value, Mapping) and not is_message(value):
         value = value.get("output") or [{"role": "assistant", **value}]
-    return read_messages(value if isinstance(value, list) else [value])
+    messages = read_messages(value if isinstance(value, list) else [value])
+    if messages and is_cut(answer):  # an API says it beside the message
+        messages[-1] = replace(messages[-1], is_cut=True)
+    return messages

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
+from holdfast.drift.dialog import CUT, add_probes
 from holdfast.drift.dialogs import RECORDED
 from holdfast.drift.judges import Judgements, Judges, Judging, load_judges
 from holdfast.errors import UsageError, cut
@@ -90,7 +91,7 @@ def _none_of(count: int) -> str:
 
 
 def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
-    return {
+    record: dict[str, Any] = {
         "method": METHOD,
         "conversation": number,
         "source": dialog.source,
@@ -109,8 +110,10 @@ def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
             }
             for turn in dialog.turns
         ],
-        "probes": [score for turn in dialog.turns for score in _scores(turn, case)],
+        "probes": [],
     }
+    add_probes(record, [score for turn in dialog.turns for score in _scores(turn, case)])
+    return record
 
 
 def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
@@ -131,6 +134,8 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
         elif not rule.measure.judged and (score := rule.measure.score_turn(turn.done)):
             reply = turn.done.text
             yield {**probe, "reply": reply, "score": score.value, "reason": score.reason}
+        elif turn.done.is_cut and turn.done.text.strip() and not rule.measure.of_turn:
+            yield {**probe, "reply": cut(turn.done.text, _SHOWN), **CUT}
 
 
 def rules_of(cases: Sequence[Case]) -> dict[str, Any]:

@@ -190,10 +190,14 @@ class Measure:
         return score if is_judged[when_cut] else None
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
-        """Scores an assistant's turn in a log; None if the rule does not apply to it."""
+        """Scores an assistant's turn in a log; None if the rule does not apply to it, or if it was
+        cut and the text that is missing could decide.
+        """
         if self.of_turn:
             return self.function(turn, **self.arguments)
-        return self.score(turn.text) if turn.text.strip() else None
+        if not turn.text.strip():
+            return None
+        return self.score_cut(turn.text) if turn.is_cut else self.score(turn.text)
 
 
 def _readable(text: str) -> str:

@@ -25,6 +25,7 @@ class AssistantTurn:
     text: str  # everything it said, "" for tool calls alone
     calls: tuple[ToolCall, ...] = ()  # in order
     earlier: tuple[ToolCall, ...] = ()  # the calls of the dialog's earlier turns, in order
+    is_cut: bool = False  # whether its last message ended at the token limit
 
 
 @dataclass(frozen=True)

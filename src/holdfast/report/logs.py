@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import spread, write_results
+from holdfast.analysis.unscored import unscored_of
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import RunData
 from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
@@ -94,6 +96,13 @@ def _least(rows: Rows) -> Adherence:
     return min(enough, key=lambda row: row.overall.mean or 0)
 
 
+def cut_rules(run: RunData) -> dict[str, int]:
+    """How often each rule was not judged, as the turn was cut and the rule needs its end."""
+    return Counter(
+        label_of(record, probe) for record in run.records for probe in unscored_of(record)
+    )
+
+
 def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
     """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
     sentences = []
@@ -113,9 +122,14 @@ def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
         )
     if rows:
         seen, names = {row.rule for row in rows}, list(run.manifest.get("rules", ()))
-        rare = [name for name in names if name not in seen]
+        rare = [name for name in names if name not in seen | set(cut_rules(run))]
         if rare:
             sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
+    if cut := cut_rules(run):
+        sentences.append(
+            f"Cut, not judged: {count_of(sum(cut.values()), 'score')}, as the turns were cut at the"
+            f" token limit and the rules need the end ({_listed(list(cut))})."
+        )
     if _judged(rows):
         verdicts = [row.verdict for row in rows]
         counted = ", ".join(

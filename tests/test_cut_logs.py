@@ -1,0 +1,107 @@
+"""Logged turns that were cut at the token limit are not judged by rules that need the end."""
+
+import json
+
+import pytest
+
+from holdfast.cli import main
+from holdfast.records import read_run
+
+ANSWER = "Well, the first thing that"
+QUESTION = {"role": "user", "content": "How?"}
+
+FORMS = {
+    "a message": {
+        "messages": [
+            QUESTION,
+            {"role": "assistant", "content": ANSWER, "finish_reason": "length"},
+        ]
+    },
+    "Anthropic's message": [
+        QUESTION,
+        {"role": "assistant", "content": ANSWER, "stop_reason": "max_tokens"},
+    ],
+    "a LangChain message": [
+        QUESTION,
+        {"type": "ai", "content": ANSWER, "response_metadata": {"finish_reason": "length"}},
+    ],
+    "the Responses API": {
+        "input": "How?",
+        "output": [{"type": "message", "role": "assistant", "content": ANSWER}],
+        "incomplete_details": {"reason": "max_output_tokens"},
+    },
+    "Gemini's API": {
+        "contents": [{"role": "user", "parts": [{"text": "How?"}]}],
+        "response": {
+            "candidates": [
+                {
+                    "content": {"role": "model", "parts": [{"text": ANSWER}]},
+                    "finishReason": "MAX_TOKENS",
+                }
+            ]
+        },
+    },
+    "a run": {
+        "method": "none",
+        "conversation": 0,
+        "agent": {"system_prompt": ""},
+        "turns": [
+            {"speaker": "user", "text": "How?", "stop_reason": "scripted"},
+            {"speaker": "agent", "text": ANSWER, "stop_reason": "length"},
+        ],
+        "probes": [],
+    },
+}
+
+
+def suite_of(tmp_path):
+    path = tmp_path / "suite.yaml"
+    path.write_text(
+        "cases:\n"
+        "  - id: bot\n"
+        "    category: mine\n"
+        "    system_prompt: Say Bye at the end. Be brief.\n"
+        "    rules:\n"
+        "      - {id: bye, measure: {name: ends_with, word: Bye}}\n"
+        "      - {id: brief, measure: {name: at_most_words, count: 3}}\n"
+    )
+    return path
+
+
+def score(tmp_path, dialogs, *more):
+    logs = tmp_path / "logs.jsonl"
+    logs.write_text("".join(json.dumps(dialog) + "\n" for dialog in dialogs))
+    out = tmp_path / "run"
+    code = main(["logs", str(logs), "--suite", str(suite_of(tmp_path)), "--out", str(out), *more])
+    return code, read_run(out)
+
+
+@pytest.mark.parametrize("dialog", FORMS.values(), ids=FORMS)
+def test_a_cut_turn_is_judged_only_by_rules_that_its_end_cannot_mend(tmp_path, capsys, dialog):
+    code, run = score(tmp_path, [dialog])
+    (record,) = run.records
+    assert code == 0
+    assert [(probe["rule"], probe["score"]) for probe in record["probes"]] == [("brief", 0.0)]
+    assert [(probe["rule"], probe["why"]) for probe in record["unscored"]] == [("bye", "cut")]
+    printed = capsys.readouterr().out
+    assert "Cut, not judged: 1 score, as the turns were cut at the token limit" in printed
+    assert "apply to no turn" not in printed
+    assert "Cut, not judged: 1 score" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_rule_that_was_judged_on_no_turn_has_not_passed_its_bar(tmp_path):
+    words = {**FORMS["a message"], "messages": [dict(m) for m in FORMS["a message"]["messages"]]}
+    words["messages"][1]["content"] = "Well,"
+    whole = {"messages": [QUESTION, {"role": "assistant", "content": "Bye"}]}
+    assert score(tmp_path, [words] * 60, "--min-adherence", "0.5")[0] == 3
+    (tmp_path / "again").mkdir()
+    assert score(tmp_path / "again", [whole] * 60, "--min-adherence", "0.5")[0] == 0
+
+
+def test_a_turn_that_ended_is_judged(tmp_path):
+    ended = {
+        "messages": [QUESTION, {"role": "assistant", "content": ANSWER, "finish_reason": "stop"}]
+    }
+    _, run = score(tmp_path, [ended])
+    assert [probe["score"] for probe in run.records[0]["probes"]] == [0.0, 0.0]
+    assert "unscored" not in run.records[0]
