@@ -1,5 +1,6 @@
 """`holdfast logs`: every format gives the same dialog, and scores match hand-written labels."""
 
+import contextlib
 import csv
 import json
 from pathlib import Path
@@ -504,6 +505,36 @@ def test_a_malformed_line_costs_only_itself(value, tmp_path):
     logs = read_logs([path])
     assert len(logs.dialogs) == 1
     assert any("line 1" in problem or "session" in problem for problem in logs.problems)
+
+
+def paths_in(value, path=()):
+    """The path of every value within a value."""
+    if path:
+        yield path
+    listed = value if isinstance(value, list) else []
+    pairs = value.items() if isinstance(value, dict) else enumerate(listed)
+    for key, inner in pairs:
+        yield from paths_in(inner, (*path, key))
+
+
+def replaced(value, path, new):
+    copy = json.loads(json.dumps(value))
+    parent = copy
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = new
+    return copy
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
+    values = [json.loads(line) for line in (DATA / FILES[form]).read_text().splitlines()]
+    path = tmp_path / "a.jsonl"
+    for place in paths_in(values):
+        for new in (3, {"a": 1}, [[]]):
+            path.write_text(lines_of(replaced(values, place, new)))
+            with contextlib.suppress(UsageError):
+                read_logs([path])
 
 
 def test_a_suite_for_logs_is_refused_if_rules_are_probed(suite, short):

@@ -342,6 +342,33 @@ def test_sessions_that_were_put_into_one_file_are_dialogs_of_their_own(tmp_path)
     assert len(logs.dialogs) == 2 and not logs.problems
 
 
+def test_events_in_one_list_are_read_as_in_lines(tmp_path):
+    events = [boundary("b1", None), summary("s1", "b1", "Summary."), user("u1", "s1", "Hi.")]
+    events.append(reply("a1", "u1", "Hello."))
+    (path := tmp_path / "a.json").write_text(json.dumps(events))
+    (dialog,) = read_logs([path]).dialogs
+    assert heard(dialog) == [("Hi.", "Hello.")]
+
+
+def test_the_output_of_a_session_without_a_terminal_is_read(tmp_path):
+    """`claude -p --output-format stream-json`: the subagents' messages name the call."""
+    asked = {"type": "user", "session_id": "s1", "parent_tool_use_id": None}
+    said = {**asked, "type": "assistant"}
+    inner = {"role": "assistant", "content": [{"type": "text", "text": "One."}]}
+    outer = {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}
+    path = written(
+        tmp_path,
+        {"type": "system", "subtype": "init", "session_id": "s1"},
+        {**asked, "message": {"role": "user", "content": "Rename it."}},
+        {**said, "parent_tool_use_id": "t1", "message": inner},
+        {**said, "message": outer},
+        {"type": "result", "subtype": "success", "session_id": "s1"},
+    )
+    logs = read_logs([path])
+    assert [heard(d) for d in logs.dialogs] == [[("Rename it.", "Done.")], [("", "One.")]]
+    assert not logs.problems
+
+
 META = codex("session_meta", id="s1", instructions="Work on the shop.")
 CODEX = (META, codex_says("user", "Explain it."), codex_says("assistant", "It adds up."))
 
@@ -477,7 +504,7 @@ def test_an_answer_that_the_messages_repeat_counts_once(tmp_path):
 def test_a_failed_call_is_named(tmp_path):
     failed = {"call_type": "acompletion", "status": "failure", "messages": [HI], "response": {}}
     _, (problem,), _ = read(tmp_path, failed, {"messages": [HI, HELLO]})
-    assert "line 1" in problem and "the call failed" in problem
+    assert "line 1" in problem and "no response" in problem
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,8 @@ def _without_langchain(item: Mapping[str, Any]) -> Mapping[str, Any]:
         message = {**item["kwargs"], "role": name}
     elif "role" in item or not (isinstance(kind, str) and _is_langchain_type(kind)):
         return item
+    elif "sessionId" in item:  # an event of Claude Code
+        return item
     elif isinstance(item.get("data"), Mapping):
         message = {**item["data"], "role": kind}
     elif "content" in item:

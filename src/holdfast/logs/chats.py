@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
 from holdfast.errors import shortened
-from holdfast.logs.reading import answer_messages, at, field_of, mapping, system_prompt
+from holdfast.logs.reading import answer_messages, at, entries, field_of, mapping, system_prompt
 from holdfast.measures.turns import ToolCall
 
 
@@ -38,7 +38,7 @@ def read_gemini(value: Any) -> list[LoggedMessage]:
     if isinstance(instruction, Mapping):
         instruction = instruction.get("parts")
     answer = value if "candidates" in value else value.get("response")
-    contents = value["contents"]
+    contents = field_of(value, "contents")
     items = contents if isinstance(contents, list) else [contents]
     # the role may be left out of a single message of the user
     given = read_messages([{"role": "user", **mapping(item)} for item in items])
@@ -51,8 +51,8 @@ _ATIF_ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 def read_atif(value: Any) -> list[LoggedMessage]:
     """ATIF, the Agent Trajectory Interchange Format: an agent's steps."""
     messages: list[LoggedMessage] = []
-    for number, step in enumerate(field_of(value, "steps"), start=1):
-        role = _ATIF_ROLES.get(mapping(step).get("source", ""))
+    for number, step in enumerate(entries(field_of(value, "steps")), start=1):
+        role = _ATIF_ROLES.get(str(mapping(step).get("source")))
         if role is None:
             known = ", ".join(_ATIF_ROLES)
             raise Malformed(
@@ -69,10 +69,10 @@ def read_atif(value: Any) -> list[LoggedMessage]:
                 mapping(call.get("arguments") or {}),
                 str(call.get("tool_call_id", "")),
             )
-            for call in step.get("tool_calls") or []
+            for call in entries(step.get("tool_calls"))
         )
         messages.append(LoggedMessage(role, message.text, calls))
-        for result in at(step, "observation", "results") or []:
+        for result in entries(at(step, "observation", "results")):
             content = mapping(result).get("content") or ""
             messages += read_messages([{"role": "tool", "content": content}])
     return messages

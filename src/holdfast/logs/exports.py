@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
-from holdfast.logs.reading import Dialogs, Reader, Values, at, field_of, mapping, system_prompt
+from holdfast.logs.reading import (
+    Dialogs,
+    Reader,
+    Values,
+    at,
+    entries,
+    field_of,
+    mapping,
+    system_prompt,
+)
 from holdfast.logs.trees import path_to
 from holdfast.measures.turns import ToolCall
 
@@ -37,7 +46,8 @@ def _active(
     messages: Mapping[str, Mapping[str, Any]], parent: str, leaf: Any
 ) -> tuple[list[Mapping[str, Any]], int]:
     """The messages of the path to `leaf`, or to the last one, and how many are on none."""
-    parents = {name: message.get(parent) for name, message in messages.items()}
+    named = {name: message.get(parent) for name, message in messages.items()}
+    parents = {name: None if above is None else str(above) for name, above in named.items()}
     if not isinstance(leaf, str) or leaf not in messages:
         leaf = next(reversed([*messages]), "")
     path = path_to(leaf, parents)
@@ -49,7 +59,7 @@ _HIDDEN_CONTENT = ("thoughts", "reasoning_recap", "user_editable_context", "mode
 
 def _chatgpt(value: Mapping[str, Any]) -> Branch:
     """A conversation of ChatGPT's export: a tree of nodes, `mapping`."""
-    nodes = {name: mapping(node) for name, node in mapping(value["mapping"]).items()}
+    nodes = {name: mapping(node) for name, node in mapping(field_of(value, "mapping")).items()}
     active, _ = _active(nodes, "parent", value.get("current_node"))
     messages: list[LoggedMessage] = []
     for node in active:
@@ -68,7 +78,7 @@ def _chatgpt_message(message: Any) -> list[LoggedMessage]:
         return []
     if kind in _HIDDEN_CONTENT:
         return []
-    parts = [part for part in at(content, "parts") or [] if isinstance(part, str)]
+    parts = [part for part in entries(at(content, "parts")) if isinstance(part, str)]
     text = "\n".join(parts) or at(content, "text") or at(content, "result") or ""
     role, recipient = at(message, "author", "role"), at(message, "recipient") or "all"
     if role == "assistant" and recipient != "all":  # a tool's name
@@ -80,10 +90,10 @@ def _chatgpt_message(message: Any) -> list[LoggedMessage]:
 
 def _claude_ai(value: Mapping[str, Any]) -> Branch:
     """A conversation of Claude.ai's export."""
-    listed = [mapping(message) for message in field_of(value, "chat_messages")]
+    listed = [mapping(message) for message in entries(field_of(value, "chat_messages"))]
     active, left_out = listed, 0
     if all("uuid" in message and "parent_message_uuid" in message for message in listed):
-        by_id = {message["uuid"]: message for message in listed}
+        by_id = {str(message["uuid"]): message for message in listed}
         leaf = value.get("current_leaf_message_uuid")
         active, left_out = _active(by_id, "parent_message_uuid", leaf)
     messages = []
@@ -95,7 +105,7 @@ def _claude_ai(value: Mapping[str, Any]) -> Branch:
 
 def _open_webui(value: Mapping[str, Any]) -> Branch:
     """A chat of Open WebUI's export."""
-    chat = mapping(value["chat"])
+    chat = mapping(field_of(value, "chat"))
     prompt = system_prompt(chat.get("system") or at(chat, "params", "system"))
     by_id = at(chat, "history", "messages")
     if not by_id:
@@ -107,12 +117,13 @@ def _open_webui(value: Mapping[str, Any]) -> Branch:
 
 def _librechat(value: Mapping[str, Any]) -> Branch:
     """A conversation of LibreChat's export."""
-    if value.get("recursive") or any("children" in mapping(m) for m in value["messages"]):
+    listed = [mapping(message) for message in entries(field_of(value, "messages"))]
+    if value.get("recursive") or any("children" in message for message in listed):
         raise Malformed(
             "LibreChat's export is nested (“recursive”), which is not read; export it again"
             " without that option"
         )
-    by_id = {str(field_of(message, "messageId")): message for message in value["messages"]}
+    by_id = {str(field_of(message, "messageId")): message for message in listed}
     active, left_out = _active(by_id, "parentMessageId", None)
     messages = system_prompt(at(value, "options", "promptPrefix"))
     for message in active:

@@ -91,7 +91,7 @@ def _format_of_dialog(value: Mapping[str, Any]) -> str | None:
         return "chatgpt"
     if isinstance(value.get("chat_messages"), list):
         return "claude-ai"
-    if {"history", "messages"} & (at(value, "chat") or {}).keys():
+    if isinstance(at(value, "chat", "history") or at(value, "chat", "messages"), (Mapping, list)):
         return "open-webui"
     if "steps" in fields and str(value.get("schema_version", "ATIF")).startswith("ATIF"):
         return "atif"

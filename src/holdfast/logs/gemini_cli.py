@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.drift.messages import LoggedMessage, Malformed, read_messages
 from holdfast.errors import shortened
 from holdfast.logs.injected import without_elements
-from holdfast.logs.reading import Dialogs, Values, at, file_of, mapping, objects
+from holdfast.logs.reading import Dialogs, Values, at, entries, file_of, mapping, objects
 from holdfast.measures.turns import ToolCall
 
 _ROLES = {"user": "user", "gemini": "assistant"}
@@ -40,14 +40,14 @@ def read_gemini_cli(values: Values, problems: list[str]) -> Dialogs:
 
 
 def _add(session: _Session, records: Any) -> None:
-    for record in records:
+    for record in entries(records):
         session[str(mapping(record).get("id") or f"message {len(session)}")] = record
 
 
 def _set(session: _Session, changed: Mapping[str, Any]) -> None:
     if "messages" not in changed:
         return
-    kept = {str(at(record, "id")) for record in changed["messages"]}
+    kept = {str(at(record, "id")) for record in entries(changed["messages"])}
     gone = {name: record for name, record in session.items() if name not in kept}
     if _has_reply(gone):
         raise Malformed(
@@ -65,7 +65,7 @@ def _has_reply(session: _Session) -> bool:
 def _rewind(session: _Session, target: Any, where: str, problems: list[str]) -> None:
     """Takes back a message and those after it."""
     names = list(session)
-    if target not in session:
+    if not isinstance(target, str) or target not in session:
         raise Malformed(f"Gemini CLI rewound to the message {shortened(target)}, which is not here")
     gone = names[names.index(target) :]
     for name in gone:
@@ -87,7 +87,7 @@ def _messages(session: _Session, problems: list[str], name: str) -> list[LoggedM
 
 
 def _read(record: Mapping[str, Any]) -> list[LoggedMessage]:
-    kind = record.get("type")
+    kind = str(record.get("type"))
     if kind in _FOR_DISPLAY:
         return []
     if kind not in _ROLES:
@@ -99,7 +99,7 @@ def _read(record: Mapping[str, Any]) -> list[LoggedMessage]:
             LoggedMessage(m.role if text or not m.text else "context", text or m.text)
             for m, text in texts
         ]
-    calls = record.get("toolCalls") or []
+    calls = entries(record.get("toolCalls"))
     made = tuple(
         ToolCall(str(mapping(c).get("name")), mapping(c.get("args") or {}), str(c.get("id", "")))
         for c in calls

@@ -61,6 +61,13 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value
 
 
+def entries(value: Any) -> list[Any]:
+    """A list that may be missing."""
+    if value is not None and not isinstance(value, list):
+        raise Malformed(f"{shortened(value)} is not a list")
+    return value or []
+
+
 def at(value: Any, *path: str) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None

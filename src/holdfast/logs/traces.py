@@ -16,6 +16,7 @@ from holdfast.logs.reading import (
     answer_messages,
     at,
     decoded,
+    entries,
     field_of,
     file_of,
     given_messages,
@@ -156,16 +157,18 @@ def is_otel_span(value: Any) -> bool:
 
 def _otlp(where: str, value: Any) -> Iterator[_Call]:
     """OpenTelemetry's spans as OTLP writes them: with names and typed values in lists."""
-    for resource in field_of(value, "resourceSpans"):
-        for scope in mapping(resource).get("scopeSpans") or []:
-            for span in mapping(scope).get("spans") or []:
+    for resource in entries(field_of(value, "resourceSpans")):
+        for scope in entries(mapping(resource).get("scopeSpans")):
+            for span in entries(mapping(scope).get("spans")):
                 plain = {**mapping(span), "attributes": _plain(span.get("attributes"))}
                 yield from (_otel if is_otel_span(plain) else _phoenix)(where, plain)
 
 
 def _plain(listed: Any) -> dict[str, Any]:
     """OTLP's attributes as an object."""
-    return {str(field_of(entry, "key")): _plain_value(entry.get("value")) for entry in listed or []}
+    return {
+        str(field_of(entry, "key")): _plain_value(entry.get("value")) for entry in entries(listed)
+    }
 
 
 def _plain_value(value: Any) -> Any:
@@ -173,7 +176,7 @@ def _plain_value(value: Any) -> Any:
         return value
     ((kind, inner),) = value.items()
     if kind == "arrayValue":
-        return [_plain_value(entry) for entry in mapping(inner).get("values") or []]
+        return [_plain_value(entry) for entry in entries(mapping(inner).get("values"))]
     return _plain(mapping(inner).get("values")) if kind == "kvlistValue" else inner
 
 
@@ -190,7 +193,8 @@ def _langsmith(where: str, value: Any) -> Iterator[_Call]:
         given = "\n".join(given)
     answer = at(outputs, "generations")
     if isinstance(answer, list) and answer:
-        first = answer[0][0] if isinstance(answer[0], list) else answer[0]
+        batch = answer[0] if isinstance(answer[0], list) else answer
+        first = batch[0] if batch else None
         answer = at(first, "message") or at(first, "text")
     else:
         answer = outputs
@@ -210,9 +214,9 @@ def _litellm(where: str, value: Any) -> Iterator[_Call]:
     call = mapping(value)
     nested = call.get("request")
     request = nested if isinstance(nested, Mapping) else call
-    answer = call if "choices" in call else next(call[n] for n in ANSWERS if n in call)
+    answer = call if "choices" in call else next((call[n] for n in ANSWERS if n in call), None)
     if call.get("status") == "failure" or not answer:
-        raise Malformed("the call failed, so it has no response")
+        raise Malformed("the call has no response, as when it failed")
     prompt = system_prompt(request.get("system"))
     given = given_messages(field_of(request, "messages"))
     answered = answer_messages(answer)
