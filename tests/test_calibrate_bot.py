@@ -144,7 +144,7 @@ def test_the_folder_of_another_run_is_left_untouched(tmp_path):
 
 def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, monkeypatch):
     (tmp_path / "hotel.yaml").write_text(FILE)
-    short = ["--rounds", "1", "--max-new-tokens", "4", "--conversations", "2"]
+    short = ["--rounds", "1", "--max-new-tokens", "40", "--conversations", "2"]
     (tmp_path / "other").mkdir()
     command = ["drift", "--suite", str(tmp_path / "hotel.yaml"), *short]
     assert cli.main([*command, "--out", str(tmp_path / "other")]) == 0
@@ -207,7 +207,7 @@ def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, caps
     (tmp_path / "hotel.yaml").write_text(FILE)
     folder = tmp_path / "run"
     command = ["calibrate", "--suite", str(tmp_path / "hotel.yaml"), "--sweep", "boost:factor=2"]
-    command += ["--draws", "5", "--rounds", "1", "--ask-at", "1", "--max-new-tokens", "5"]
+    command += ["--draws", "5", "--rounds", "1", "--ask-at", "1", "--max-new-tokens", "40"]
     command += ["--questions", "4", "--out", str(folder)]
     assert cli.main([*command, "--baseline", "--dry-run"]) == 0
     planned = "conversations asked without a prompt 10 10 10".split()
@@ -225,6 +225,15 @@ def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, caps
     assert (folder / "stability" / "records.jsonl").read_bytes() == held
     assert cli.main(command) == 0
     assert told in capsys.readouterr().out and told in page_in(folder)
+
+
+def test_a_calibration_whose_replies_are_all_cut_is_refused(tmp_path, capsys):
+    (tmp_path / "hotel.yaml").write_text(FILE)
+    command = ["calibrate", "--suite", str(tmp_path / "hotel.yaml"), "--sweep", "boost:factor=2"]
+    command += ["--draws", "5", "--rounds", "1", "--ask-at", "1", "--max-new-tokens", "3"]
+    command += ["--questions", "4", "--out", str(tmp_path / "run")]
+    assert cli.main(command) == 1
+    assert "No reply with the method none can be scored" in capsys.readouterr().err
 
 
 def page_in(folder: Path) -> str:

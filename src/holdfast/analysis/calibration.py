@@ -184,14 +184,28 @@ def read_calibration(folder: Path | str) -> Calibration:
             )
         )
     pairs = len({(r["agent"]["id"], r["user"]["id"]) for r in stability.records})
+    report = np.array([half_of(number, pairs) == 1 for number in range(count)])
+    _require_scores(candidates, report)
     return Calibration(
         candidates=tuple(candidates),
         names=tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]),
-        report=np.array([half_of(number, pairs) == 1 for number in range(count)]),
+        report=report,
         about=about,
         questions=sum(len(r["probes"]) for r in capability_run.records if r["method"] == NO_FIX),
         chance=None if about["is_text"] else _chance(capability_run),
     )
+
+
+def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None:
+    """Refuses to compare methods if the replies with one of them say nothing about the prompts."""
+    for candidate in candidates:
+        measured = ~np.isnan(candidate.stability)
+        if not all((measured & half).any() for half in (report, ~report) if half.any()):
+            raise RecordsError(
+                f"No reply with the method {candidate.method} can be scored in one half of the"
+                " conversations, so there is nothing to choose by: they are empty, or cut where a"
+                " rule needs the end; raise --max-new-tokens, or give more --draws."
+            )
 
 
 def _chance(capability_run: RunData) -> float:
