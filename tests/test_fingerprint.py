@@ -65,7 +65,8 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
     change(model)
     after = model.fingerprint
     assert after != before
-    longer = (*CHAT, *chat("", "Yes.", "And the river?"))
+    reply = {"role": "assistant", "content": "Yes."}
+    longer = (*CHAT, reply, {"role": "user", "content": "And the river?"})
     for use in (
         lambda: session.generate(Request(longer, sampling=GREEDY, thread="talk")),
         lambda: session.submit(Request(CHAT)),
