@@ -2,13 +2,15 @@
 
 import argparse
 import json
+import re
+import time
 
 from chat_server import Server, completion
 from test_drift import SUITE, Scripted
 
 from holdfast import drift
-from holdfast.cli import main
-from holdfast.cli.dry_run import WorkItem, estimate_lines, estimate_run
+from holdfast.cli import dry_run, main
+from holdfast.cli.dry_run import Measured, WorkItem, estimate_lines, estimate_run
 from holdfast.cli.output import DriftRun
 from holdfast.drift.work import count_replies
 from holdfast.records import read_run
@@ -27,11 +29,16 @@ def records(count=4, **tokens):
     return [{"tokens": tokens or {"read": 2000, "written": 100}}] * count
 
 
+def measured(made, rounds=2):
+    """Whole conversations, of which four took 20 seconds."""
+    return Measured(made, len(made), rounds, rounds * len(made), 5.0 * len(made))
+
+
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
 
 
 def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
-    lines = estimate_lines(asked(), PARTS, records(), 20.0, tmp_path)
+    lines = estimate_lines(asked(), PARTS, measured(records()), tmp_path)
     text = "\n".join(lines)
     assert lines[0].split() == ["part", "at", "most", "left", "requests"]
     assert lines[1].split() == ["conversations", "100", "96", "1,000"]
@@ -46,7 +53,7 @@ def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
 def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
     prices = {"price_in": 0.5, "price_out": 2.0}
     paid = asked(model="http://there/v1", requests_per_minute=60, **prices)
-    text = "\n".join(estimate_lines(paid, PARTS[:1], records(), 20.0, tmp_path))
+    text = "\n".join(estimate_lines(paid, PARTS[:1], measured(records()), tmp_path))
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
     assert "Cost of these: about 0.1152, at 0.5 a million read and 2 a million written" in text
     # 24 times 20 seconds, but with 8 running side by side instead of 4
@@ -56,7 +63,7 @@ def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
 
 def test_tokens_are_unknown_if_a_reply_came_without_a_count(tmp_path):
     uncounted = [*records(3), *records(1, forwarded=0)]
-    text = "\n".join(estimate_lines(asked(price_in=1.0), PARTS, uncounted, 20.0, tmp_path))
+    text = "\n".join(estimate_lines(asked(price_in=1.0), PARTS, measured(uncounted), tmp_path))
     assert "Tokens left: unknown, as not every reply came with its tokens." in text
     assert "Cost" not in text and "Time left: about 8 minutes" in text
 
@@ -73,24 +80,24 @@ def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, 
     out = tmp_path / "run"
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
     told, progress = capsys.readouterr()
-    assert "holdfast: --dry-run: 5 of 10 conversations" in progress
-    assert read_run(out).manifest["identity"]["settings"]["conversations"] == 5
-    assert told.splitlines()[1].split()[-3:] == ["10", "5", "70"]  # 10 x (3 turns + 4 probes)
+    assert "holdfast: --dry-run: 3 of 10 conversations" in progress
+    assert read_run(out).manifest["identity"]["settings"]["conversations"] == 3
+    assert told.splitlines()[1].split()[-3:] == ["10", "7", "70"]  # 10 x (3 turns + 4 probes)
     assert "conversations asked without a prompt" in told and "Time left: about" in told
-    assert f"Measured on 5 of the conversations of 2 rounds, recorded in {out}." in told
+    assert f"Measured on 3 of the conversations of 2 rounds, recorded in {out}." in told
     piece = (out / "records.jsonl").read_bytes()
-    assert piece.count(b"\n") == 5 and not (out / "report.html").exists()
+    assert piece.count(b"\n") == 3 and not (out / "report.html").exists()
     assert main([*words, "--out", str(out)]) == 0
     assert (out / "records.jsonl").read_bytes().startswith(piece)
     assert len(read_run(out).records) == 10
-    assert "holdfast: 5 of 10 conversations already done" in capsys.readouterr().err
+    assert "holdfast: 3 of 10 conversations already done" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--dry-run"]) == 0
     assert "are recorded in" in capsys.readouterr().out
     assert len(read_run(out).records) == 10
 
 
 def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys):
-    settings = drift.Settings(rounds=5, conversations=4)
+    settings = drift.Settings(rounds=5, conversations=8)
     plan = DriftRun(Scripted(context=4), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     estimate_run(asked(), plan)
     said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
@@ -124,3 +131,48 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
     assert "about 15,000 read and 2,400 written, in at most 490 requests" in told
     assert "Cost of these: about 0.0196, at 1 a million read" in told
     assert {record["agent"]["id"] for record in read_run(tmp_path / "run").records} == {"a", "b"}
+
+
+class Slow(Scripted):
+    """A model that needs a while for each reply."""
+
+    def text(self, job):
+        time.sleep(0.01)
+        return super().text(job)
+
+
+def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(dry_run, "LIMIT", 1.0)
+    settings = drift.Settings(rounds=8, conversations=40)
+    plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
+    began = time.monotonic()
+    estimate_run(asked(), plan)
+    assert time.monotonic() - began < 2.5  # whole conversations take three seconds
+    told, notes = capsys.readouterr()
+    assert re.search(r"--dry-run stops after 1 second, with \d+ of 64 rounds done", notes), notes
+    assert re.search(r"Measured on \d+ of the 64 rounds of 8 of the conversations of 8", told), told
+    assert "Tokens left: unknown, as no conversation has ended." in told
+    left = int(re.search(r"Time left: about (\d+) seconds", told)[1])
+    assert 6 < left < 30  # 40 conversations of 31 replies take 12 seconds and more
+    # the folder is that of the run, which starts from the beginning
+    assert len(drift.run(Scripted(), SUITE, tmp_path / "run", settings).records) == 40
+
+
+def test_a_dry_run_says_why_it_does_not_end(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(dry_run, "LIMIT", 0.1)
+    monkeypatch.setattr(dry_run, "LATE", 0.1)
+    settings = drift.Settings(rounds=1, conversations=40)
+    plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
+    estimate_run(asked(), plan)
+    assert "because the present round of 8 conversations has not ended" in capsys.readouterr().err
+
+
+def test_what_an_earlier_command_recorded_is_not_measured(tmp_path, capsys):
+    settings = drift.Settings(rounds=2, conversations=12)
+    for measured_now in (3, 3):
+        plan = DriftRun(Scripted(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
+        estimate_run(asked(), plan)
+        assert f"Measured on {measured_now} of the conversations" in capsys.readouterr().out
+    assert len(read_run(tmp_path / "run").records) == 6

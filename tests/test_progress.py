@@ -1,12 +1,15 @@
 """Progress lines of long commands."""
 
+import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 
 from holdfast.cli import progress
 from holdfast.cli.progress import Bar, duration
+from holdfast.common.progress import GROWTH, cost_share, seconds_left
 
 DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 minutes")]
 
@@ -58,3 +61,53 @@ def test_the_first_line_needs_no_speed():
 @pytest.mark.parametrize(("seconds", "expected"), [*DURATIONS, (7000, "1.9 hours")])
 def test_durations_as_a_person_would_say_them(seconds, expected):
     assert duration(seconds) == expected
+
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "progress.json").read_text())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_time_left_is_within_a_factor_of_two_after_the_first_tenth(name):
+    """Recorded runs of two models, whose conversations end their rounds together or apart."""
+    run = RECORDED[name]
+    for percent in range(10, 93):
+        now = run["seconds"] * percent / 100
+        events = [(second, done) for second, done in run["events"] if second <= now]
+        left = seconds_left(events, run["rounds"], now, growth=GROWTH, waves=run["waves"])
+        assert left is not None
+        assert 0.5 <= left / (run["seconds"] - now) <= 2, (percent, left)
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.95, 3.0])
+@pytest.mark.parametrize("waves", [1, 4])
+@pytest.mark.parametrize("together", [True, False])
+def test_simulated_runs_are_estimated_within_a_factor_of_two(growth, waves, together):
+    """Whatever the growth of the cost, which the estimate only assumes."""
+    count, rounds = 12, 8
+    total, events, end = count * rounds * waves, [], 0.0
+    for done in range(1, total + 1):
+        number = (done - 1) % (count * rounds) // count  # of the round, from 0
+        end += 1 + growth * number / rounds
+        if not together or done % count == 0:
+            events.append((end, done))
+    for percent in range(10, 93):
+        now = end * percent / 100
+        seen = [event for event in events if event[0] <= now]
+        left = seconds_left(seen, total, now, growth=GROWTH, waves=waves)
+        if left is None:  # the first round of all conversations has not ended
+            assert together and waves == 1 and percent < 13
+            continue
+        assert 0.5 <= left / (end - now) <= 2, (percent, left)
+
+
+def test_nothing_is_estimated_before_anything_is_done():
+    assert seconds_left([], 10, 5.0) is None
+    assert seconds_left([(5.0, 5)], 10, 5.0) == 5.0
+
+
+def test_shares_of_the_cost_add_up():
+    for growth, waves in ((0.0, 1), (0.95, 1), (2.0, 3)):
+        assert cost_share(0.0, growth, waves) == 0
+        assert cost_share(1.0, growth, waves) == pytest.approx(1)
+        shares = [cost_share(units / 100, growth, waves) for units in range(101)]
+        assert shares == sorted(shares)

@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -114,7 +115,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     title = _title(suite, settings, given, len(chosen))
     total = len(chosen) * settings.conversations * settings.rounds
-    with Bar(total, title=title, rounds=settings.rounds) as bar:
+    waves = len(chosen) * math.ceil(settings.conversations / settings.batch)
+    with Bar(total, title=title, rounds=settings.rounds, waves=waves) as bar:
         run = planned.converse(bar)
     if arguments.baseline:
         planned.ask_baseline()

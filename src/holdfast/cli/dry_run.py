@@ -1,9 +1,13 @@
 """`--dry-run`: runs and records the first few conversations, and estimates the rest."""
 
+from __future__ import annotations
+
 import argparse
+import math
+import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +15,85 @@ from holdfast import methods
 from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.common.model_names import is_url
+from holdfast.common.progress import GROWTH, cost_share
 from holdfast.drift.pairing import draw
 from holdfast.drift.work import count_replies, missing_numbers
 from holdfast.errors import UsageError
+from holdfast.methods import Method
+from holdfast.records import read_run
 from holdfast.report.wording import aligned, count_of
 
-# the most conversations to run, for a model in this process and for an endpoint, and at most half
-# of those left
+# the most conversations to run, for a model in this process and for an endpoint, and at most a
+# quarter of those left
 LOCAL, REMOTE = 8, 2
+# seconds after which it ends, once a round of each conversation has ended, and after which it says
+# why it has not
+LIMIT, LATE = 45.0, 60.0
+
+
+class _TimeIsUp(Exception):
+    """Ends the conversations of a dry run."""
+
+
+@dataclass
+class _Limit:
+    """Progress of a dry run, which ends it in time; says so if it cannot."""
+
+    bar: Bar
+    count: int  # of conversations
+    recorded: int  # rounds of an earlier command, which are reported first
+    began: float = field(default_factory=time.monotonic)
+    done: int = 0  # rounds
+    seconds: float = 0.0  # until the last of them
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> _Limit:
+        threading.Thread(target=self._warn, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+
+    def __call__(self, done: int, tokens: int = 0) -> None:
+        self.bar(done, tokens)
+        if self.recorded > 0:
+            self.recorded -= done
+            return
+        seconds = time.monotonic() - self.began
+        # rounds end together: where they did so last, nothing was half done
+        if done and seconds > LIMIT and self.done >= self.count:
+            raise _TimeIsUp
+        if done:
+            self.done, self.seconds = self.done + done, seconds
+
+    def _warn(self) -> None:
+        if not self.over.wait(LATE):
+            self.bar.note(
+                f"--dry-run takes longer than {duration(LATE)}, because the present round of"
+                f" {count_of(self.count, 'conversation')} has not ended; it stops with it."
+            )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The conversations that a dry run ran."""
+
+    records: Sequence[dict[str, Any]]  # of those that ended
+    count: int  # conversations
+    rounds: int  # of each
+    done: int  # rounds that ended
+    seconds: float
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.records) == self.count
+
+    @property
+    def seconds_of_all(self) -> float:
+        """The seconds that whole conversations take; estimated, if time was up before the end."""
+        if self.is_whole:
+            return self.seconds
+        return self.seconds / cost_share(self.done / (self.count * self.rounds), GROWTH)
 
 
 @dataclass(frozen=True)
@@ -47,16 +122,10 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
     missing = missing_numbers(run.out, list(by_name), count)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))
-    most = min(REMOTE if is_url(arguments.model) else LOCAL, (left + 1) // 2)
+    most = min(REMOTE if is_url(arguments.model) else LOCAL, math.ceil(left / 4))
     numbers = missing.get(name, [])[:most]
-    records, began = [], time.monotonic()
-    if numbers:
-        piece = replace(run.settings, conversations=numbers[-1] + 1)
-        title = f"--dry-run: {len(numbers)} of {count_of(count, 'conversation')}"
-        with Bar(len(numbers) * rounds, title=title) as bar:
-            data = replace(run, settings=piece, methods=[by_name[name]]).converse(bar)
-        records = [r for r in data.records if r["method"] == name and r["conversation"] in numbers]
-    seconds = time.monotonic() - began
+    measured = _measure(run, name, by_name.get(name, ()), numbers)
+    records = measured.records
     ended = [record.get("ended") or {} for record in records]
     if full := [end["round"] for end in ended if end.get("why") == "context"]:
         note(
@@ -75,30 +144,64 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
     if getattr(arguments, "baseline", False):
         probes = sum(len(draw(run.suite, run.settings, given, n).probes) for n in range(count))
         more = (*more, WorkItem("conversations asked without a prompt", count, count, probes))
-    print(*estimate_lines(arguments, [part, *more], records, seconds, run.out), sep="\n")
+    print(*estimate_lines(arguments, [part, *more], measured, run.out), sep="\n")
+
+
+def _measure(
+    run: DriftRun, name: str, setting: Sequence[Method], numbers: Sequence[int]
+) -> Measured:
+    """Runs the conversations of these numbers, as far as there is time."""
+    rounds, count = run.settings.rounds, len(numbers)
+    if not numbers:
+        return Measured([], 0, rounds, 0, 0.0)
+    piece = replace(run.settings, conversations=numbers[-1] + 1)
+    title = f"--dry-run: {count} of {count_of(run.settings.conversations, 'conversation')}"
+    recorded = (piece.conversations - count) * rounds
+    total = piece.conversations * rounds
+    with Bar(total, title=title, waves=1) as bar, _Limit(bar, count, recorded) as limit:
+        try:
+            replace(run, settings=piece, methods=[setting]).converse(limit)
+        except _TimeIsUp:
+            note(
+                f"--dry-run stops after {duration(limit.seconds)}, with {limit.done} of"
+                f" {count * rounds} rounds done; conversations that have not ended are not kept."
+            )
+    done = [
+        record
+        for record in read_run(run.out).records
+        if record["method"] == name and record["conversation"] in numbers
+    ]
+    return Measured(done, count, rounds, limit.done, limit.seconds)
 
 
 def estimate_lines(
     arguments: argparse.Namespace,
     parts: Sequence[WorkItem],
-    records: Sequence[dict[str, Any]],
-    seconds: float,
+    measured: Measured,
     out: Path,
 ) -> list[str]:
-    """A table of the parts, and the tokens, cost and time left, going by the records just made."""
+    """A table of the parts, and the tokens, cost and time left, going by what was just measured."""
+    records, ran = measured.records, measured.count
     first, done = parts[0], len(records)
     parts = [replace(first, left=first.left - done), *parts[1:]]
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
         rows.append((part.name, *(f"{n:,}" for n in (part.units, part.left, part.requests))))
-    if not records:
+    if not ran:
         return [*aligned(rows), f"The {first.name} are recorded in {out}: nothing was measured."]
     lines = [*aligned(rows), f"Measured on {done} of the {first.name}, recorded in {out}."]
+    if not measured.is_whole:
+        lines[-1] = (
+            f"Measured on {measured.done} of the {ran * measured.rounds} rounds of {ran} of the"
+            f" {first.name}; {done} that ended are recorded in {out}."
+        )
     per_unit = [part.requests / part.units for part in parts]
     requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
-    scale = requests / (per_unit[0] * done)
+    scale = requests / (per_unit[0] * done) if done else 0.0
     tokens = [record.get("tokens", {}) for record in records]
-    if all("read" in counts for counts in tokens):
+    if not records:
+        lines.append("Tokens left: unknown, as no conversation has ended.")
+    elif all("read" in counts for counts in tokens):
         read, written = (scale * sum(row[way] for row in tokens) for way in ("read", "written"))
         texts = [f"{float(f'{number:.2g}'):,.0f}" for number in (read, written)]
         lines.append(
@@ -113,10 +216,11 @@ def estimate_lines(
             )
     else:
         lines.append("Tokens left: unknown, as not every reply came with its tokens.")
-    pace = f", at the pace of {done} side by side, without loading the model"
+    seconds = requests / (per_unit[0] * ran) * measured.seconds_of_all
+    pace = f", at the pace of {ran} side by side, without loading the model"
     if is_url(arguments.model):
-        scale *= min(1.0, done / arguments.concurrency)
+        seconds *= min(1.0, ran / arguments.concurrency)
         pace = f", if {arguments.concurrency} at a time are each as fast as those"
         if limit := arguments.requests_per_minute:
             pace += f"; at least {duration(60 * requests / limit)} at {limit:g} requests a minute"
-    return [*lines, f"Time left: about {duration(scale * seconds)}{pace}."]
+    return [*lines, f"Time left: about {duration(seconds)}{pace}."]

@@ -11,6 +11,7 @@ from holdfast import drift, report
 from holdfast.cli.options import option_of
 from holdfast.cli.progress import Bar, duration
 from holdfast.common.files import write_whole
+from holdfast.common.progress import Progress
 from holdfast.drift import Cast, Settings, Suite
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
@@ -43,7 +44,7 @@ class DriftRun:
     methods: Sequence[Sequence[Method]]
     cast: Cast
 
-    def converse(self, bar: Bar) -> RunData:
+    def converse(self, bar: Progress) -> RunData:
         """Runs and records the missing conversations."""
         running = drift.Running(progress=bar, command=command_line())
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)

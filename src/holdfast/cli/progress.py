@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from holdfast.common.progress import Watch
+from holdfast.common.progress import GROWTH, Watch, seconds_left
 from holdfast.measures.text import plural
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
@@ -46,12 +46,17 @@ class Bar:
             printed once the work begins, so that a command that is refused prints only the reason.
         rounds: per conversation, if units are rounds; work that was already done is then reported
             in conversations.
+        waves: how many groups of conversations run one after another, if units are rounds of
+            conversations; later rounds of each cost more. 0: all units cost the same.
     """
 
-    def __init__(self, total: int, unit: str = "round", title: str = "", rounds: int = 0):
+    def __init__(
+        self, total: int, unit: str = "round", title: str = "", rounds: int = 0, waves: int = 0
+    ):
         from tqdm import tqdm
 
-        self.total, self.unit, self.rounds = total, unit, rounds
+        self.total, self.unit, self.rounds, self.waves = total, unit, rounds, waves
+        self.advances: list[tuple[float, int]] = []  # seconds and new units, from the start
         self.terminal = sys.stderr.isatty()
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
@@ -86,6 +91,8 @@ class Bar:
             self._print_recorded()
         self.done += done
         self.tokens += tokens
+        if new := self.done - self.recorded:
+            self.advances.append((time.monotonic() - self.started, new))
         if self.tokens:
             speed = self.tokens / (time.monotonic() - self.started)
             self.bar.set_postfix_str(f"{speed:,.0f} tokens/s", refresh=False)
@@ -100,11 +107,16 @@ class Bar:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
         if self.done >= self.total:
             parts.append("finishing")
-        elif finished := self.done - self.recorded:
-            parts.append(f"about {duration((self.total - self.done) * seconds / finished)} left")
+        elif (left := self._seconds_left(seconds)) is not None:
+            parts.append(f"about {duration(left)} left")
         else:
             parts.append(f"nothing new finished for {duration(seconds)}")
         return ", ".join(parts)
+
+    def _seconds_left(self, now: float) -> float | None:
+        growth, waves = (GROWTH, self.waves) if self.waves else (0.0, 1)
+        total = self.total - self.recorded
+        return seconds_left(self.advances, total, now, growth=growth, waves=waves)
 
     def _print_recorded(self) -> None:
         """Reports how much an earlier command did."""

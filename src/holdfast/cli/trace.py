@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> None:
     for folder, model in zip(folders, models, strict=True):
         conversations = count_of(settings.conversations, "conversation")
         title = f"{conversations} of {count_of(settings.rounds, 'round')} with {model.name}"
-        with Bar(settings.conversations * settings.rounds, title=title) as bar:
+        total = settings.conversations * settings.rounds
+        with Bar(total, title=title, waves=1) as bar:
             running = drift.Running(progress=bar, command=command_line())
             dialogs = decay.hold(model, suite, folder, settings, chosen, running)
         traces.append(describe(model.name, *dialogs))
