@@ -416,3 +416,16 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
         (["--system-as", "first-user"], 'system_as is "role" there and "first-user" here'),
     ):
         assert sentence in says(capsys, [*command, *more], 2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")
+@pytest.mark.parametrize("command", ["methods", "measures"])
+def test_output_to_a_full_disk_ends_in_one_sentence(command):
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "holdfast", command]
+        ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "holdfast: The output cannot be written: the disk is full; free some space, and repeat the"
+        " command.\n"
+    )

@@ -31,6 +31,7 @@ from holdfast.cli import (
 )
 from holdfast.cli.options import HelpFormatter, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
+from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
@@ -66,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with heeding_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code: int | None = arguments.run(arguments)
+            sys.stdout.flush()  # what cannot be written fails here, not while Python ends
     except HoldfastError as error:
         worded = _worded(error, commands.get(words[0]))
         with contextlib.suppress(HoldfastError):
@@ -80,7 +82,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has gone
         sys.stderr.close()
         return 1
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _discard_output()
+        print(
+            f"holdfast: The output cannot be written: {FULL[error.errno]}; free some space, and"
+            " repeat the command.",
+            file=sys.stderr,
+        )
+        return 1
     return code or 0
+
+
+def _discard_output() -> None:
+    """Lets Python end without trying again to write what is left of the output."""
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 _WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML
