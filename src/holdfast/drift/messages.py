@@ -159,9 +159,11 @@ def _without_langchain(item: Mapping[str, Any]) -> Mapping[str, Any]:
     if kind == "constructor" and isinstance(item.get("kwargs"), Mapping):
         name = path[-1] if isinstance(path, list) and path else None
         message = {**item["kwargs"], "role": name}
-    elif "role" in item or not (isinstance(kind, str) and _is_langchain_type(kind)):
-        return item
-    elif "sessionId" in item:  # an event of Claude Code
+    elif (
+        "role" in item
+        or not (isinstance(kind, str) and _is_langchain_type(kind))
+        or "sessionId" in item
+    ):
         return item
     elif isinstance(item.get("data"), Mapping):
         message = {**item["data"], "role": kind}
