@@ -5,8 +5,8 @@ known. Passes of different shapes round differently, which below float32 can cha
 server gives the last token of every prompt a pass of its own. Each chat is asked in a session of
 its own:
 
-- "again": three times; the second and third replies against the first
-- "behind": after another chat with the same system prompt, whose keys it shares; against "again"
+- "again": twice; the second reply against the first
+- "behind": after another chat with the same system prompt, whose keys it shares; against the first
 
 both with the whole prompt in one pass ("whole", as it was) and with the split.
 
@@ -27,7 +27,7 @@ from stamp import measured_on
 import holdfast
 from holdfast import Request, Sampling, drift
 
-TOKENS = 64
+TOKENS = 40
 QUESTIONS = (
     "Hi! I just got home from work.",
     "I was thinking about cooking something with rice tonight. Any ideas?",
@@ -50,16 +50,13 @@ def answer(session, messages, methods) -> tuple[tuple[int, ...], float]:
 def measure(model, chats, methods, *, split: bool) -> dict:
     """One row of the record."""
     model.runner.splits_prompts = split
-    again = later = behind = 0
+    again = behind = 0
     seconds = []
     for system, question, other in chats:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
         session = model.session(long_lived=True)
-        (first, waited), (second, _), (third, _) = (
-            answer(session, messages, methods) for _ in range(3)
-        )
-        again += second != first
-        later += third != second
+        first, waited = answer(session, messages, methods)
+        again += answer(session, messages, methods)[0] != first
         seconds.append(waited)
         session = model.session(long_lived=True)
         answer(session, [messages[0], {"role": "user", "content": other}], methods)
@@ -69,7 +66,6 @@ def measure(model, chats, methods, *, split: bool) -> dict:
         "steering": methods,
         "chats": len(chats),
         "second_differs_from_first": again,
-        "third_differs_from_second": later,
         "differs_behind_another_chat": behind,
         "first_token_ms": round(1000 * statistics.median(seconds), 1),
     }

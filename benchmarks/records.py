@@ -271,6 +271,13 @@ RECORDS = (
     ),
     Record("profiling", "benchmarks/profiling.py --out {out}", False, 4),
     Record("census", "benchmarks/census.py --out {out}", False, 2),
+    Record("cold_start", "benchmarks/cold_start.py --out {out}", True, 4),
+    Record(
+        "cold_start_smollm2",
+        "benchmarks/cold_start.py --model smollm2 --prompts 5 --out {out}",
+        False,
+        15,
+    ),
     Record(
         "ifeval",
         "benchmarks/ifeval.py --out {out}",

@@ -60,6 +60,7 @@ from tabled.speed import (
     census_line,
     census_page,
     cluster_table,
+    cold_start_table,
     excess_line,
     gpu_table,
     growth_line,
@@ -142,6 +143,7 @@ def documents() -> dict[Path, str]:
     for name, table in (
         ("modern", modern_table),
         ("serve", serve_table),
+        ("cold_start", cold_start_table),
         ("ray", ray_table),
         ("growth", growth_line),
         ("decode_step", real_speed_table),

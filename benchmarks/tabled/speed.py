@@ -553,6 +553,37 @@ def census_line() -> str:
     )
 
 
+def cold_start_table() -> str:
+    """How often a request at temperature 0 gets another reply when it is asked again."""
+    lines = [
+        "| model, steering | prompt | asked again | behind another chat | ms to the first token |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    records = [read("cold_start"), read("cold_start_smollm2")]
+    for record in records:
+        for row in record["rows"]:
+            prompt = "last token apart" if row["split"] else "in one pass, as it was"
+            chats = row["chats"]
+            lines.append(
+                f"| {record['model']}, {row['steering']} | {prompt} |"
+                f" {row['second_differs_from_first']} of {chats} |"
+                f" {row['differs_behind_another_chat']} of {chats} | {row['first_token_ms']:g} |"
+            )
+    return "\n".join(
+        [
+            f"Replies at temperature 0 in {records[0]['dtype']} that differ from the first reply to"
+            " the same request in a new session, within"
+            f" {records[0]['tokens']} tokens: when it is asked again, and when it is asked in a"
+            " session that has answered another chat with the same system prompt (`python"
+            " benchmarks/cold_start.py`; records of the [default"
+            " model](RESULTS/cold_start.json) and of"
+            " [smollm2](RESULTS/cold_start_smollm2.json)).",
+            "",
+            *lines,
+        ]
+    )
+
+
 def llama_table() -> str:
     """Processor time and memory in llama.cpp."""
     rows = read("llama_steering")["rows"]
