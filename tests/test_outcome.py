@@ -13,6 +13,7 @@ from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.verdicts import error_at, tell
 from holdfast.records import read_run
 from holdfast.records.manifest import read_manifest
+from holdfast.report.collapse import collapse_lines
 from holdfast.report.sentences import MAX_WORDS, baseline_lines, opening, title
 
 
@@ -67,6 +68,12 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     assert findings_of(broken[0]).outcome is Outcome.BROKEN_DOWN
     assert opening(broken)[0].startswith("40 of 40 conversations broke down into repetition")
     assert "drifts" not in " ".join(opening(broken))
+    run = run_of(tmp_path / "mixed", same)
+    # the last 20 did not break down, and drift as well
+    (mixed,) = read_series(run)
+    assert findings_of(mixed).outcome is Outcome.DRIFTS
+    (line,) = collapse_lines([mixed], run)
+    assert line.endswith("the conversations that did not break down show the same.")
 
 
 def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):

@@ -43,6 +43,12 @@ class Outcome(StrEnum):
     HOLDS = "holds"  # a fall that matters is ruled out
     UNDECIDED = "undecided"
 
+    @property
+    def counts_after_breakdown(self) -> bool:
+        """Whether it holds only if the conversations that did not break down show it too."""
+        order = list(Outcome)
+        return order.index(self) > order.index(Outcome.BROKEN_DOWN)
+
 
 @dataclass(frozen=True, eq=False)
 class Findings:
@@ -70,10 +76,9 @@ def findings_of(first: Series, baseline: Baseline | None = None) -> Findings:
     """The findings on a series, given its scores without a system prompt if they were measured."""
     collapse = count_turns(first.records)
     findings = _despite_breakdown(first, baseline, collapse)
-    order = list(Outcome)
     if (
         collapse.share("broken") < MANY_BROKEN
-        or order.index(findings.outcome) < order.index(Outcome.BROKEN_DOWN)
+        or not findings.outcome.counts_after_breakdown
         or _unbroken_agree(first, baseline, findings)
     ):
         return findings

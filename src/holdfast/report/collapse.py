@@ -1,7 +1,8 @@
 """Reports conversations that have broken down, in sentences and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.collapse import (
     MANY_BROKEN,
     MANY_CUT,
@@ -10,6 +11,7 @@ from holdfast.analysis.collapse import (
     without_collapsed,
 )
 from holdfast.analysis.estimates import difference, row_of
+from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.records import RunData
 from holdfast.report.page import Table
@@ -36,12 +38,18 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
         fixed = "without a fix, " if item.label == NO_FIX else f"with {item.label}, "
         parts.append((fixed if len(series) > 1 else "") + _shares(counts, limit))
     text = "; ".join(parts)
-    verdict = (
-        "scores of broken-down conversations tell you little about the prompt"
-        if any(counts.share("broken") >= MANY_BROKEN for counts in counted.values())
-        else "they stop in mid-sentence, and rules about length or endings are not judged on them"
-    )
-    return [f"{text[0].upper()}{text[1:]}: {verdict}."]
+    return [f"{text[0].upper()}{text[1:]}: {_meaning(series, counted, run)}."]
+
+
+def _meaning(series: Sequence[Series], counted: Mapping[Series, Collapse], run: RunData) -> str:
+    """The consequence of these turns for the scores; it never takes back the title of the run."""
+    broken = [item for item, counts in counted.items() if counts.share("broken") >= MANY_BROKEN]
+    if not broken:
+        return "they stop in mid-sentence, and rules about length or endings are not judged on them"
+    outcome = findings_of(series[0], baseline_beside(run, series[0])).outcome
+    if broken == [series[0]] and outcome.counts_after_breakdown:
+        return "the conversations that did not break down show the same"
+    return "scores of broken-down conversations tell you little about the prompt"
 
 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
