@@ -96,10 +96,10 @@ def commanded(tmp_path):
     """Runs `holdfast calibrate` with one sweep, as small as possible."""
     ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:3])
 
-    def run(sweep, *more):
+    def run(sweep, *more, out="run"):
         command = ["calibrate", "--sweep", sweep, "--questions", "4", "--draws", "1"]
         command += ["--rounds", "1", "--ask-at", "2", "--prompts", ids, "--max-new-tokens", "8"]
-        return cli.main([*command, "--out", str(tmp_path / "run"), *more])
+        return cli.main([*command, "--out", str(tmp_path / out), *more])
 
     return run
 
@@ -118,8 +118,8 @@ def test_a_served_sweep_accepts_only_files_that_the_server_was_given(commanded, 
             asked = ["--model", f"{url}/v1", "--reading", "written"]
             assert commanded(f"seka:gain=0.1,0.2,file={given.path}", *asked) == 0
             assert f"seka:file={given.digest},gain=0.2" in capsys.readouterr().out
-            asked += ["--out", str(tmp_path / "other")]
-            assert commanded(f"seka:gain=0.1,0.2,file={other.path}", *asked) != 0
+            sweep = f"seka:gain=0.1,0.2,file={other.path}"
+            assert commanded(sweep, *asked, out="other") != 0
             assert "a server knows those that it was started with" in capsys.readouterr().err
         finally:
             server.kill()
