@@ -284,7 +284,7 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
 def test_long_parts_are_folded_on_a_phone(browser, tmp_path):
     """Hundreds of prompts and conversations must not make the page too long to scroll through."""
     heights = []
-    for count in (20, 300):
+    for count in (60, 300):
         folder = write_run(tmp_path / str(count), conversations=count, prompts=count)
         visit(browser, write_page([folder], tmp_path / f"{count}.html"), width=390)
         wait(browser, "document.querySelectorAll('.row').length")
