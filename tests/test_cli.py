@@ -114,6 +114,19 @@ def test_a_named_method_is_described_in_full(capsys):
     assert "There is no method 'bost'; did you mean 'boost'?" in capsys.readouterr().err
 
 
+def test_the_pages_of_the_documentation_are_listed_and_printed(capsys):
+    assert main(["docs"]) == 0
+    assert re.search("^logs +Logs of real dialogs$", capsys.readouterr().out, re.M)
+    for name in ("logs", "logs.md"):
+        assert main(["docs", name]) == 0
+        assert (
+            capsys.readouterr().out
+            == Path(__file__).parents[1].joinpath("docs/logs.md").read_text()
+        )
+    assert main(["docs", "serve"]) == 2
+    assert "There is no page 'serve'; did you mean 'serving'?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", [name for name, _, _ in methods.catalogue()])
 def test_the_example_of_a_method_can_be_parsed(name):
     (line,) = [line for line in method_lines(name) if line.startswith("example: --method ")]

@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import holdfast
+from holdfast.cli.docs import pages
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -58,6 +59,23 @@ def is_installed(name: str) -> bool:
         return False
 
 
+def cited_pages() -> set[str]:
+    """The pages that messages and docstrings tell the reader to open."""
+    source = "".join(
+        path.read_text()
+        for path in (ROOT / "src").rglob("*")
+        if path.suffix in (".py", ".yaml", ".j2", ".js", ".html")
+    )
+    # a line of code may end inside the command
+    pages = re.findall(r"`holdfast(?:\s|\"|\\n)+docs(?:\s|\"|\\n)+(\w+)`", source)
+    assert not re.search(r"\bin the(\s|\")+documentation", source), "cite `holdfast docs PAGE`"
+    return set(pages)
+
+
+def test_every_cited_page_exists():
+    assert {"logs", "methods", "serving", "steering"} <= cited_pages() <= {*pages()}
+
+
 def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     command += ["--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)]
@@ -75,5 +93,7 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
         "report/page.js",
     ):
         assert f"holdfast/{wanted}" in names
-    assert not [name for name in names if name.startswith(("tests", "training"))]
+    for page in cited_pages():
+        assert f"holdfast/assets/docs/{page}.md" in names
+    assert not [name for name in names if name.startswith(("tests", "training", "docs", "src"))]
     assert not [name for name in names if name.endswith(".pyc")]

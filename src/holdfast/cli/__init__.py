@@ -18,6 +18,7 @@ from holdfast.cli import (
     catalogue,
     chat,
     check,
+    docs,
     drift,
     generate,
     lm_eval,
@@ -41,7 +42,7 @@ COMMANDS = (
     *(trace.COMMAND, trace.GEOMETRY, reproduce.COMMAND, calibrate.COMMAND, tasks.COMMAND),
     *(generate.COMMAND, serve.COMMAND, chat.COMMAND),
     *(profile.COMMAND, profile.FIT, lm_eval.COMMAND),
-    *(catalogue.MEASURES, catalogue.METHODS),
+    *(catalogue.MEASURES, catalogue.METHODS, docs.COMMAND),
 )
 
 

@@ -217,9 +217,7 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"
     if chosen.recommended and is_served(arguments.model):
-        return (
-            f"to use it: send {chosen.method} with every request (“Serving” in the documentation)"
-        )
+        return f"to use it: send {chosen.method} with every request (see `holdfast docs serving`)"
     if chosen.recommended:
         serve = ["holdfast", "serve", "--model", arguments.model, "--default-method"]
         return f"to serve it:\n{shlex.join([*serve, str(out / 'method.json')])}"

@@ -66,7 +66,7 @@ Exit codes:
   2  the command is malformed, or names what is not there
   3  none fails and one is undecided within the budget
   4  the check could not be done (no answer that can be judged, a damaged run)
-“A test for CI” in the documentation says what a verdict means. Repeating a command resumes it."""
+`holdfast docs checking` says what a verdict means. Repeating a command resumes it."""
 
 
 class _CheckSuite(Options):

@@ -26,8 +26,8 @@ EXAMPLES = """examples:
 
 Formats: messages of OpenAI, Anthropic, Gemini and the AI SDK, OpenAI Responses, ShareGPT, ATIF;\
  LiteLLM, Langfuse, LangSmith, Phoenix and OpenTelemetry; Claude Code, Codex and Gemini CLI;\
- exports of ChatGPT, Claude.ai, Open WebUI and LibreChat; runs of Holdfast. “Logs of real dialogs”\
- in the documentation shows each.
+ exports of ChatGPT, Claude.ai, Open WebUI and LibreChat; runs of Holdfast. `holdfast docs logs`\
+ shows each.
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails

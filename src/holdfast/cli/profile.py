@@ -218,6 +218,6 @@ FIT = Command(
     run_fit,
     (_FitOptions, options.LocalModelOptions, options.PlacementOptions),
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"
-    " file that works with this model and this method only (see “Methods” in the documentation).",
+    " file that works with this model and this method only (see `holdfast docs methods`).",
     FIT_EXAMPLES,
 )

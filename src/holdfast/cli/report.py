@@ -64,7 +64,7 @@ EXPORT = Command(
     run_export,
     (_ExportRun, _ExportFormat),
     "Writes a run's records as one tidy table, a row for each probe of each round of each"
-    " conversation. “Run folders” in the documentation lists the columns.",
+    " conversation. `holdfast docs runs` lists the columns.",
     "examples:\n  holdfast export runs/fix --csv probes.csv\n"
     "  holdfast export runs/fix --parquet probes.parquet",
 )

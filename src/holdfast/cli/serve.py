@@ -39,8 +39,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 DESCRIPTION = (
-    "Serves a chat model to OpenAI's clients; each request chooses its steering (see “Serving” in"
-    " the documentation).\nAfter the first SIGTERM or Ctrl-C, running requests finish; the"
+    "Serves a chat model to OpenAI's clients; each request chooses its steering (see `holdfast"
+    " docs serving`).\nAfter the first SIGTERM or Ctrl-C, running requests finish; the"
     " second ends them."
 )
 

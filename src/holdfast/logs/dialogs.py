@@ -120,8 +120,8 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     if not dialogs:
         first = f" (the first problem: {problems[0]})" if problems else ""
         raise UsageError(
-            f"There is no dialog in {', '.join(map(str, paths))}{first}; “Logs of real dialogs”"
-            " in the documentation shows what is read, and --format names one of the formats."
+            f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
+            " logs` shows what is read, and --format names one of the formats."
         )
     counted = {name: count for name, count in formats.items() if count}
     read_as = [[d.system, [[t.number, t.user, t.done.text] for t in d.turns]] for d in dialogs]

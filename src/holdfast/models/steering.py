@@ -48,8 +48,8 @@ def steering(
     The block owns the model until it exits. Passes in the same thread, in asyncio tasks started in
     the block and in `asyncio.to_thread` are steered; so are those of functions bound by
     `steered.bind`, in any thread. Passes from elsewhere are refused, unless they run in
-    `holdfast.unsteered(model)`. No other model is steered. “Steering in your own code” in the
-    documentation describes the cases.
+    `holdfast.unsteered(model)`. No other model is steered. `holdfast docs steering` describes
+    the cases.
 
     Args:
         hf_model: a causal language model, whatever its attention implementation, or what

@@ -85,8 +85,8 @@ def next_step(finding: Finding) -> str:
     lost += "; for the other rules, " if lost else ""
     if finding.helps and finding.endpoint:
         return (
-            f"Next: send {finding.fix} with every request to your server (see “Serving” in the"
-            " documentation)."
+            f"Next: send {finding.fix} with every request to your server (see `holdfast docs"
+            " serving`)."
         )
     measures = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
     measures += f" --rounds {finding.rounds}" if finding.rounds != Finding.rounds else ""

@@ -67,7 +67,7 @@ def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
         except (ValueError, TypeError, KeyError, HoldfastError) as error:
             raise UsageError(
                 f"Line {number} of {str(path)!r} is no example ({type(error).__name__}: {error});"
-                " see “Methods” in the documentation for its form."
+                " see `holdfast docs methods` for its form."
             ) from None
         count += 1
     if not count:
