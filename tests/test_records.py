@@ -63,7 +63,7 @@ def test_a_number_json_cannot_hold_is_not_written(tmp_path):
     broken = record(0)
     broken["probes"][0]["score"] = float("nan")
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
-        with pytest.raises(ValueError, match="JSON compliant"):
+        with pytest.raises(ValueError, match="score nan, which should be a finite number"):
             run.append(broken)
         run.append(record(0))
     assert len(read_run(tmp_path).records) == 1

@@ -7,6 +7,28 @@ identified by its task and variant, or its stage, and by its number. It ends wit
 Requests that were not answered are noted in `failures.jsonl`, and stay missing until they are.
 """
 
+from holdfast.records.belonging import Record
+from holdfast.records.conversation import (
+    CapabilityAnswer,
+    CapabilityConversation,
+    ContextSummary,
+    Conversation,
+    Ended,
+    LastReply,
+    LogDialog,
+    LogPrompt,
+    LogTurn,
+    Participant,
+    Probe,
+    ProbePlace,
+    Repeated,
+    Replayed,
+    Scripted,
+    Tokens,
+    Turn,
+    Unanswered,
+    Unscored,
+)
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
 from holdfast.records.manifest import (
@@ -29,4 +51,5 @@ from holdfast.records.run import (
     read_run,
     refuse_early,
 )
+from holdfast.records.samples import HeadScores, TaskSample, Usage
 from holdfast.records.tables import columns_of, write_csv, write_parquet

@@ -1,139 +1,83 @@
-"""Checks that a record belongs to its run and has the fields that every reader relies on."""
+"""Reads the JSON of a record into its model, and checks that it belongs to its run."""
 
 import reprlib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-Round = Annotated[int, Field(ge=1)]
-Number = Annotated[int, Field(ge=0)]
-Fields = Mapping[str, Any]
+from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
+from holdfast.records.samples import HeadScores, TaskSample
 
-
-class _Fields(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class _Turn(_Fields):
-    round: Round
-    speaker: str
-    text: str
-    stop_reason: str
-    mass: float | None = None
+Record = Conversation | LogDialog | TaskSample | HeadScores
+RECORD_TYPES: dict[str, type[Record]] = {  # by command; of all others, conversations
+    "calibrate": CapabilityConversation,
+    "logs": LogDialog,
+    "tasks": TaskSample,
+    "profile": HeadScores,
+}
 
 
-class _Probe(_Fields):
-    round: Round
-    kind: str
-    probe: Number
-    question: str
-    reply: str
-    reason: str
-    score: float
-    mass: float | None = None
+class NotOfRun(ValueError):
+    """A record that is malformed or of another run; the text follows "Line 7 of ..."."""
 
 
-class _Unscored(_Fields):
-    round: Round
-    kind: str
-    probe: Number
-    question: str
-    reply: str
-    why: str
-    reason: str
-
-
-class _Person(_Fields):
-    id: str | None
-    category: str | None
-
-
-class _Speaker(_Person):
-    system_prompt: str
-
-
-class _Dialog(_Fields):
-    method: str
-    conversation: Number
-    agent: _Speaker
-    user: _Speaker
-    turns: list[_Turn]
-    probes: list[_Probe]
-    unscored: list[_Unscored] = []
-    tokens: dict[str, float] = {}
-    seconds: float = 0
-
-
-class _LoggedDialog(_Dialog):
-    agent: _Person  # type: ignore[assignment]  # a log may lack its prompt
-    user: _Person  # type: ignore[assignment]
-
-
-class _Sample(_Fields):
-    method: str
-    conversation: Number
-    scores: Annotated[dict[str, float], Field(min_length=1)]
-
-
-class _TaskSample(_Sample):
-    task: Any
-    variant: Any
-
-
-# by command
-_SAMPLES: dict[str, type[_Fields]] = {"tasks": _TaskSample, "profile": _Sample}
-_SHAPES: dict[str, type[_Fields]] = {**_SAMPLES, "logs": _LoggedDialog}
-
-
-def why_not(record: Fields, manifest: Fields) -> str | None:
-    """The fault in a record of this run, to follow "Line 7 of ..."; None if there is none."""
+def record_of(fields: Mapping[str, Any], manifest: Mapping[str, Any]) -> Record:
+    """The record with these fields; raises `NotOfRun`."""
     command = str(manifest.get("command"))
     try:
-        _SHAPES.get(command, _Dialog).model_validate(record)
+        record = RECORD_TYPES.get(command, Conversation).model_validate(fields)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])
-        name = ".".join(map(str, first["loc"]))
-        if first["type"] == "missing":
-            return f"has no {name!r}"
-        why = first["msg"].replace("Input should", "which should")
-        return f"has {name} {reprlib.repr(first['input'])}, {why}"
+        raise NotOfRun(_first_fault(error)) from None
     identity = _mapping(manifest.get("identity"))
-    return _of_another_run(record, command, identity) or (
-        None if command in _SAMPLES else _out_of_range(record, command, identity)
-    )
+    _refuse_another_run(record, command, identity)
+    if isinstance(record, Conversation | LogDialog):
+        _refuse_out_of_range(record, command, identity)
+    return record
 
 
-def _of_another_run(record: Fields, command: str, identity: Fields) -> str | None:
+def _first_fault(error: ValidationError) -> str:
+    errors = error.errors(include_url=False)
+    first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])
+    name = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return f"has no {name!r}"
+    why = first["msg"].replace("Input should", "which should").replace("tuple", "list")
+    return f"has {name} {reprlib.repr(first['input'])}, {why}"
+
+
+def _refuse_another_run(record: Record, command: str, identity: Mapping[str, Any]) -> None:
     settings = _mapping(identity.get("settings"))
     count = {"tasks": settings.get("samples"), "profile": identity.get("samples")}.get(
         command, settings.get("conversations")
     )
-    if isinstance(count, int) and record["conversation"] >= count:
-        unit = "sample" if command in _SAMPLES else "conversation"
-        return f"has {unit} {record['conversation']}, and the run's are 0 to {count - 1}"
-    lists = {
-        "method": None if command in _SAMPLES else identity.get("methods"),
-        "task": settings.get("tasks"),
-        "variant": identity.get("variants"),
-    }
-    for name, known in lists.items():
-        if isinstance(known, list) and name in record and record[name] not in known:
-            return f"has the {name} {reprlib.repr(record[name])}, which the run does not have"
-    return None
+    of_samples = isinstance(record, TaskSample | HeadScores)
+    if isinstance(count, int) and record.conversation >= count:
+        unit = "sample" if of_samples else "conversation"
+        raise NotOfRun(f"has {unit} {record.conversation}, and the run's are 0 to {count - 1}")
+    if not of_samples:
+        _refuse_unlisted("method", record.method, identity.get("methods"))
+    if isinstance(record, TaskSample):
+        _refuse_unlisted("task", record.task, settings.get("tasks"))
+        _refuse_unlisted("variant", record.variant, identity.get("variants"))
 
 
-def _out_of_range(record: Fields, command: str, identity: Fields) -> str | None:
-    for probe in record["probes"]:
-        if probe["kind"] != "capability" and not 0 <= probe["score"] <= 1:
-            return f"has the score {probe['score']}, which is not between 0 and 1"
+def _refuse_unlisted(name: str, value: str, listed: Any) -> None:
+    if isinstance(listed, list) and value not in listed:
+        raise NotOfRun(f"has the {name} {reprlib.repr(value)}, which the run does not have")
+
+
+def _refuse_out_of_range(
+    record: Conversation | LogDialog, command: str, identity: Mapping[str, Any]
+) -> None:
+    for probe in record.probes:
+        if probe.kind != "capability" and not 0 <= probe.score <= 1:
+            raise NotOfRun(f"has the score {probe.score:g}, which is not between 0 and 1")
     rounds = _mapping(identity.get("settings")).get("rounds") if command == "drift" else None
-    for row in (*record["turns"], *record["probes"]):
-        if isinstance(rounds, int) and row["round"] > rounds:
-            return f"has round {row['round']}, and the run's are 1 to {rounds}"
-    return None
+    numbers = [turn.round for turn in record.turns] + [probe.round for probe in record.probes]
+    if isinstance(rounds, int) and max(numbers, default=0) > rounds:
+        raise NotOfRun(f"has round {max(numbers)}, and the run's are 1 to {rounds}")
 
 
-def _mapping(value: Any) -> Fields:
+def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

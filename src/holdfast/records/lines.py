@@ -10,7 +10,8 @@ from typing import Any
 
 from holdfast.common.files import sync
 from holdfast.errors import RecordsError, json_type_in_words
-from holdfast.records.belonging import why_not
+from holdfast.records.belonging import NotOfRun, Record, record_of
+from holdfast.records.model import RecordModel
 
 FIELD = "crc32"
 _NOTED = {"method": str, "conversation": int, "why": str, "reason": str}
@@ -18,12 +19,13 @@ _LINE_END = re.compile(rb', "crc32": "([0-9a-f]{8})"\}\Z')
 _CURE = "delete that line, and repeat the command of the run to measure it again"
 
 
-def to_line(record: Mapping[str, Any]) -> bytes:
+def to_line(record: RecordModel | Mapping[str, Any]) -> bytes:
     """A record as a line of JSON whose last field, `crc32`, covers the bytes before that field.
 
     Text is plain UTF-8; with a lone surrogate, which UTF-8 cannot encode, the line uses escapes.
     """
-    body = _encode(json.dumps(record, ensure_ascii=False, allow_nan=False), record)[:-1]
+    fields = record.to_json() if isinstance(record, RecordModel) else record
+    body = _encode(json.dumps(fields, ensure_ascii=False, allow_nan=False), fields)[:-1]
     return b'%b, "%b": "%08x"}\n' % (body, FIELD.encode(), zlib.crc32(body))
 
 
@@ -55,7 +57,9 @@ def whole_lines(data: bytes) -> int:
     return len(data) if checked and checked[1] else len(data) - len(tail)
 
 
-def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def read_lines(
+    data: bytes, path: Path, manifest: Mapping[str, Any]
+) -> list[tuple[dict[str, Any], Record]]:
     """The records of a file, each checked for damage and for belonging to the run.
 
     A last line whose writing was cut short is left out. The manifest's `lines_without_crc32` counts
@@ -65,21 +69,23 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[dic
     if not lines[-1]:
         lines.pop()
     old = manifest.get("lines_without_crc32", len(lines))
-    records: list[dict[str, Any]] = []
+    records: list[tuple[dict[str, Any], Record]] = []
     first: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines, start=1):
         where = f"Line {number} of {path}"
-        record = _read(line, where, needs_checksum=number > old)
-        if why := why_not(record, manifest):
-            raise RecordsError(f"{where} {why}; {_CURE}.")
-        key = record["method"], record["conversation"]
+        try:
+            fields = _read(line, where, needs_checksum=number > old)
+            record = record_of(fields, manifest)
+        except NotOfRun as error:
+            raise RecordsError(f"{where} {error}; {_CURE}.") from None
+        key = record.method, record.conversation
         if key in first:
             raise RecordsError(
                 f"{where} repeats conversation {key[1]} with method {key[0]!r} of line "
                 f"{first[key]}; delete one of the two lines."
             )
         first[key] = number
-        records.append(record)
+        records.append((fields, record))
     return records
 
 
@@ -118,7 +124,7 @@ def _encode(text: str, content: Any, indent: int | None = None) -> bytes:
         return json.dumps(content, indent=indent).encode()
 
 
-def append_line(path: Path, record: Mapping[str, Any]) -> None:
+def append_line(path: Path, record: RecordModel | Mapping[str, Any]) -> None:
     """Appends a record as one line, and waits until it is on the disk."""
     with open(path, "ab", buffering=0) as file:
         write_all(file.fileno(), to_line(record))

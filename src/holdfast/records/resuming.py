@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.records.belonging import Record
 from holdfast.records.run import Run
 
 
@@ -33,10 +34,16 @@ class PendingBatch:
         """How many need no more work."""
         return len(self.numbers) - len(self.again)
 
-    def keep(self, record: Mapping[str, Any]) -> None:
-        """Appends a record of the batch, unless the run has it; the record needs no `method`."""
-        if record["conversation"] in self.missing:
-            self.run.append({"method": self.name, **record})
+    def keep(self, record: Record | Mapping[str, Any]) -> None:
+        """Appends a record of the batch, unless the run has it.
+
+        A record that is still a mapping needs no `method`.
+        """
+        if isinstance(record, Mapping):
+            if record["conversation"] in self.missing:
+                self.run.append({"method": self.name, **record})
+        elif record.conversation in self.missing:
+            self.run.append(record)
 
 
 def resume(

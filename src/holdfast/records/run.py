@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.common.files import FULL, sync, write_whole
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
+from holdfast.records.belonging import Record, record_of
 from holdfast.records.lines import (
     append_line,
     cut_torn_line,
@@ -69,9 +70,11 @@ class Run:
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Write one conversation as one line and wait until it is on the disk."""
-        key = str(record["method"]), int(record["conversation"])
+    def append(self, record: Record | Mapping[str, Any]) -> None:
+        """Writes one record as one line, and waits until it is on the disk."""
+        if isinstance(record, Mapping):
+            record = record_of(record, self.manifest)
+        key = record.method, record.conversation
         if key in self._keys:
             raise RecordsError(
                 f"Conversation {key[1]} with method {key[0]!r} is already recorded in "
@@ -154,7 +157,7 @@ def open_run(
         facts = {"created": created, **about}
         manifest = _start_or_resume(folder, as_json(identity), facts, compatibility)
         data = read_run(folder)
-        return Run(folder, manifest, set(map(_key_of, data.records)), lock)
+        return Run(folder, manifest, {(r.method, r.conversation) for r in data.typed}, lock)
     except BaseException as error:
         if lock is not None:
             lock.release()
@@ -191,10 +194,14 @@ def read_run(folder: Path | str) -> RunData:
     lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
     manifest = read_manifest(folder)
     records = read_lines(lines, folder / RECORDS, manifest)
-    recorded = {_key_of(record) for record in records}
-    failures = {_key_of(failure): failure for failure in read_notes(noted, folder / FAILURES)}
+    typed = tuple(record for _, record in records)
+    recorded = {(record.method, record.conversation) for record in typed}
+    failures = {
+        (failure["method"], failure["conversation"]): failure
+        for failure in read_notes(noted, folder / FAILURES)
+    }
     left = [failure for key, failure in failures.items() if key not in recorded]
-    return RunData(folder, as_current(manifest), records, left)
+    return RunData(folder, as_current(manifest), [fields for fields, _ in records], left, typed)
 
 
 def read_earlier(folder: Path | str, command: str) -> RunData:
@@ -234,10 +241,6 @@ def _bytes_of(path: Path) -> bytes:
         raise RecordsError(
             f"Cannot read {path}: {error.strerror}; make it readable, or give another folder."
         ) from error
-
-
-def _key_of(record: Mapping[str, Any]) -> Key:
-    return record["method"], record["conversation"]
 
 
 def _start_or_resume(

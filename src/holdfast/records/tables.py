@@ -15,6 +15,8 @@ from typing import Any
 
 from holdfast.common.files import write_whole
 from holdfast.errors import UsageError
+from holdfast.records.belonging import Record
+from holdfast.records.conversation import Conversation, LogDialog
 from holdfast.records.manifest import SCHEMA
 
 Columns = dict[str, list[Any]]
@@ -48,6 +50,17 @@ class RunData:
     manifest: dict[str, Any]
     records: list[dict[str, Any]]
     failures: list[dict[str, Any]] = field(default_factory=list)
+    typed: tuple[Record, ...] = ()  # the records, by their models
+
+    @property
+    def conversations(self) -> list[Conversation]:
+        """The conversations of a run of `drift`, `calibrate`, ..., in the order of `records`."""
+        return [record for record in self.typed if isinstance(record, Conversation)]
+
+    @property
+    def dialogs(self) -> list[LogDialog]:
+        """The scored dialogs of a run of `logs`."""
+        return [record for record in self.typed if isinstance(record, LogDialog)]
 
     def __repr__(self) -> str:
         return f"RunData({str(self.folder)!r}, {len(self.records)} records)"

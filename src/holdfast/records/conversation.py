@@ -1,0 +1,211 @@
+"""The record of a conversation, and its parts.
+
+One class from where a conversation is made to where it is drawn: the benchmark makes a
+`Conversation`, its JSON is a line of `records.jsonl`, and statistics, tables and pages read it.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
+
+RoundNumber = Annotated[int, Field(ge=1)]
+
+
+class Participant(RecordModel):
+    """One side of a conversation; a user model without a prompt has no id and no category."""
+
+    id: str | None
+    category: str | None
+    system_prompt: str
+
+
+class Repeated(RecordModel):
+    """The shares of a turn that are repeated (`measures.repetition`)."""
+
+    own: float  # from an earlier turn of the same speaker
+    other: float  # from an earlier turn of the other speaker
+    loops: float  # from earlier in the turn itself
+
+
+class Turn(RecordModel):
+    """One message of a conversation."""
+
+    round: RoundNumber
+    speaker: Literal["user", "agent"]
+    text: str
+    stop_reason: str
+    # mean attention mass on the agent's prompt, over layers, heads and tokens
+    mass: float | None = None
+    reasoning: Optional[str] = None  # what the model thought before it replied
+    prompt_tokens: Optional[int] = None  # of the chat, as an endpoint counted them
+    left_out: Optional[int] = None  # how many of the oldest rounds the model did not see
+    # of a replayed turn with tool calls: all its messages, in OpenAI's form
+    messages: OptionalList[dict[str, Any]] = ()
+    repeats: Optional[Repeated] = None
+    # if half of the turn or more is repeated: without what the speaker's prompt asks it to say
+    repeats_unprompted: Optional[Repeated] = None
+
+
+class ProbePlace(RecordModel):
+    """Identifies a probe in its conversation."""
+
+    round: RoundNumber
+    kind: str  # stability, adoption, canary, baseline, capability or logged
+    rule: Optional[str] = None  # which rule it asks about, if the prompt has several
+    probe: Number  # its number, from 0
+    reply_of: Optional[str] = None  # the rule whose probe generated the reply, if rules share it
+
+
+class Probe(ProbePlace):
+    """A question put to the agent, its reply, and the score of the reply."""
+
+    question: str
+    reply: str
+    score: float  # 0 (broken) to 1 (kept); of a text, its log-probability per token
+    reason: str
+    judge: Optional[str] = None  # the model that scored it
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
+    measure: Optional[str] = None  # only in a baseline
+
+
+class Unscored(ProbePlace):
+    """A probe whose reply is no evidence, and why."""
+
+    question: str
+    reply: str
+    why: str  # empty, cut, refusal or tool_calls
+    reason: str
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    stop_reason: Optional[str] = None
+    measure: Optional[str] = None
+
+
+class Unanswered(ProbePlace):
+    """A probe without a reply, and why."""
+
+    why: str
+    reason: str
+
+
+class CapabilityAnswer(Probe):
+    """A capability question, read in two ways; None where a way does not apply."""
+
+    likeliest: float | None = None  # 1 if the likeliest option is right, else 0
+    written: float | None = None  # 1 if the letter in the reply is right, else 0
+    answer: int | None = None  # the index of the right option; None for a text
+    log_probabilities: Annotated[tuple[float | None, ...], Field(strict=False)] | None = None
+    tokens: int | None = None  # the length of the right option
+
+
+class Tokens(RecordModel):
+    """What a conversation cost."""
+
+    forwarded: int = 0  # tokens that went through the model
+    least: Optional[int] = None  # if every token of every view were forwarded once
+    read: Optional[int] = None  # of all chats, where they are counted
+    written: Optional[int] = None  # of all replies, where they are counted
+
+
+class Ended(RecordModel):
+    """Where a conversation ended early, and why."""
+
+    round: RoundNumber
+    why: str
+    reason: Optional[str] = None
+
+
+class ContextSummary(RecordModel):
+    """A summary that replaced rounds which no longer fitted."""
+
+    view: str  # of the agent or of the user
+    rounds: Annotated[tuple[int, int], Field(strict=False)]  # the first and the last
+    text: str
+
+
+class Replayed(RecordModel):
+    """The recorded dialog that was replayed."""
+
+    line: int  # of the file
+    system_prompt: str  # "own", "added", or "in place of another"
+
+
+class Scripted(RecordModel):
+    """The script that the user's messages came from."""
+
+    line: int  # of the file
+
+
+class LastReply(RecordModel):
+    """The agent's last reply as the model without methods reads it."""
+
+    log_probability: float
+    tokens: int
+
+
+class Dialog(RecordModel):
+    """The fields that records of conversations and of logged dialogs share."""
+
+    method: str  # as it is written; with `conversation`, the key of the record
+    conversation: Number  # the same number under two methods: the same prompts, starter and seeds
+
+
+class Conversation(Dialog):
+    """One conversation of a run."""
+
+    agent: Participant
+    user: Participant
+    turns: List[Turn]
+    probes: List[Probe]
+    tokens: Tokens = Tokens()
+    seconds: float = 0  # since the conversation that was recorded before
+    ended: Optional[Ended] = None
+    unscored: OptionalList[Unscored] = ()
+    unanswered: OptionalList[Unanswered] = ()
+    summaries: OptionalList[ContextSummary] = ()
+    replayed: Optional[Replayed] = None
+    canary: Optional[str] = None  # the sentence behind the agent's system prompt
+    scripted: Optional[Scripted] = None
+    # the most requests at once, once the device ran out of memory
+    rows_at_most: Optional[int] = None
+
+
+class CapabilityConversation(Conversation):
+    """The capability questions that were asked in the middle of a conversation."""
+
+    probes: List[CapabilityAnswer]
+    last_reply: Optional[LastReply] = None
+
+
+class LogPrompt(RecordModel):
+    """The prompt of a logged dialog, by its id in the suite."""
+
+    id: str
+    category: str | None
+
+
+class LogTurn(Turn):
+    """A reply of a logged dialog."""
+
+    tokens: int  # of the dialog up to it
+    tools: List[str]  # the names of the tools it called
+
+
+class LogDialog(Dialog):
+    """The scores of a logged dialog."""
+
+    source: str
+    agent: LogPrompt
+    user: LogPrompt
+    turns: List[LogTurn]
+    probes: List[Probe]
+    unscored: OptionalList[Unscored] = ()
+    unanswered: OptionalList[Unanswered] = ()
