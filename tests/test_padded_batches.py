@@ -30,7 +30,6 @@ def test_rows_of_a_padded_batch_are_steered_as_each_alone_whatever_the_cache(kin
     alone = [replies([talk])[0] for talk in (short, long)]
     for options in CACHES.values():
         assert replies([short, long], **options) == alone
-    unsteered = tiny.hf_model.generate(
-        **holdfast.encode_chats([short], tiny.tokenizer).inputs, **greedy
-    )
-    assert unsteered[0, -10:].tolist() != alone[0]
+    inputs = [holdfast.encode_chats([talk], tiny.tokenizer).inputs for talk in (short, long)]
+    unsteered = [tiny.hf_model.generate(**each, **greedy)[0, -10:].tolist() for each in inputs]
+    assert unsteered != alone

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny import DEVICE, chat, model
+from tiny import DEVICE, SHAPE, chat, model
 
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
@@ -16,7 +16,7 @@ from holdfast.attention import RotaryLengths, SteeringSpec, steered
 from holdfast.errors import ModelError, PromptTooLong, UsageError
 
 SWITCH = 64  # tokens up to which texts have the short factors
-HALF = model().hf_model.config.head_dim // 2
+HALF = SHAPE["head_dim"] // 2
 LONGROPE = {
     "rope_type": "longrope",
     "rope_theta": 10000.0,
@@ -47,6 +47,7 @@ def phi3(**options):
     made = model(
         "phi3",
         dtype="float64",
+        hidden_size=SHAPE["head_dim"] * SHAPE["num_attention_heads"],  # Phi-3 knows no head_dim
         rope_parameters=Frozen(LONGROPE),
         original_max_position_embeddings=SWITCH,
         **options,

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.attention import SAME_FACTORS
+from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
 from holdfast.engine.batch import StreamState
 from holdfast.engine.runner import Output
 from holdfast_llama.native import NativeContext, NativeModel
@@ -40,6 +40,8 @@ class SavedStream:
     steers: bool
     least: int = 0
     start: int = 0
+    # llama.cpp chooses the rotary factors by the length of the context, not of the text
+    rotary_lengths: range = EVERY_LENGTH
 
     @property
     def size(self) -> int:
