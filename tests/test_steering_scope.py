@@ -623,7 +623,7 @@ def test_cross_attention_is_never_steered(monkeypatch):
     image = (
         transformers.MllamaForCausalLM._from_config(
             transformers.MllamaTextConfig(
-                **SHAPE,
+                **SHAPE | {"head_dim": 12},  # hidden_size by heads, which its layers take
                 cross_attention_layers=[1],
                 rope_parameters={"rope_type": "default", "rope_theta": 1e4},
             ),

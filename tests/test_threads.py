@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 SHOW = "; import os; print(os.environ.get('GOMP_SPINCOUNT'), os.environ.get('OMP_WAIT_POLICY'))"
 
@@ -41,8 +42,8 @@ def test_importing_changes_nothing_and_neither_does_loading_after_torch():
     assert policy("import torch, holdfast; holdfast.load") == "None None"
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU, threads are left alone")
 def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_number(monkeypatch):
-    import torch
     from tiny import chat, model
 
     from holdfast import Sampling
