@@ -116,7 +116,7 @@ def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, d
         yield f"score/{method}", {"scores": rounded(scored.log_probabilities)}
 
     for number, method in enumerate(("none", "boost", "guidance")):
-        reply = model.session().generate(request(number, method))
+        reply = model.session().generate_batch([request(number, method)])[0]
         yield f"one/{method}", as_data(reply)
 
     cycled = itertools.islice(itertools.cycle(specs), 16)
@@ -128,14 +128,14 @@ def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, d
 
     padded = [chat(0)[0], {"role": "user", "content": LONG + QUESTIONS[0]}]
     long = holdfast.Request(padded, specs["boost"], sampling=greedy, trace=True)
-    yield "long/boost", as_data(model.session().generate(long))
+    yield "long/boost", as_data(model.session().generate_batch([long])[0])
 
 
 def forks_of(model, request) -> Iterator[tuple[str, dict]]:
     """A dialog of two turns and its forks, under its own method and another."""
     for method, other in (("none", "boost"), ("split-softmax", "none"), ("boost", "guidance")):
         session, name = model.session(), f"forks/{method}"
-        first = session.generate(request(0, method, thread="talk", keep=True))
+        (first,) = session.generate_batch([request(0, method, thread="talk", keep=True)])
         yield f"{name}/first", as_data(first)
         following = (first.text, "And the river?")
         forks = [
@@ -144,7 +144,8 @@ def forks_of(model, request) -> Iterator[tuple[str, dict]]:
         ]
         for number, reply in enumerate(session.generate_batch(forks)):
             yield f"{name}/{number}", as_data(reply)
-        kept = session.generate(request(0, method, *following, thread="talk", keep=True))
+        asked = request(0, method, *following, thread="talk", keep=True)
+        (kept,) = session.generate_batch([asked])
         yield f"{name}/kept", as_data(kept)
 
 

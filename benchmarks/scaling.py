@@ -15,6 +15,7 @@ assumptions in `MODELS`, `GPUS` and `BOUNDS`; docs/scaling.md gives their source
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import statistics
 import tempfile
@@ -30,8 +31,7 @@ from holdfast import drift
 from holdfast.analysis.statistics import estimate
 from holdfast.drift.dialog import Dialog, least_tokens
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.selfchat import opening
-from holdfast.models.protocol import Job
+from holdfast.drift.selfchat import hold_one_dialog
 
 REPLY_TOKENS = (50, 150, 400)  # the last is the protocol's limit
 COUNTED, PLAYED = 100, 24  # conversations
@@ -121,28 +121,38 @@ class Tokens:
         return self.least - self.generated + self.replies  # the last of each reply is not forwarded
 
 
+class SameLength:
+    """An engine whose replies all have one length; it takes chats of any length."""
+
+    def __init__(self, tokenizer, words: list[int], length: int, number: int):
+        self.tokenizer, self.words, self.length, self.number = tokenizer, words, length, number
+        self.prompts: list[int] = []  # tokens of each
+
+    async def generate(self, request: holdfast.Request) -> holdfast.Reply:
+        prompt = tuple(
+            self.tokenizer.apply_chat_template(
+                list(request.messages), add_generation_prompt=True, return_dict=True
+            )["input_ids"]
+        )
+        # starts differently from all others, so that replies share no artificial prefix
+        start = self.tokenizer(f"{self.number}:{len(self.prompts)}")["input_ids"]
+        ids = tuple((start + self.words)[: self.length])
+        self.prompts.append(len(prompt))
+        return holdfast.Reply(self.tokenizer.decode(ids), ids, "length", prompt_ids=prompt)
+
+    def forget(self, thread: object) -> None:
+        """Keeps nothing."""
+
+
 def counted(model, suite, settings: drift.Settings, length: int) -> Tokens:
     """The tokens of conversations whose replies all have one length."""
     words = model.tokenizer(" and so on" * length)["input_ids"]
     rows = []
     for number in range(settings.conversations):
         dialog = Dialog(draw_pairing(suite, settings, number))
-        waiting, prompts, drawn = [opening(dialog, (), settings)], [], 0
-        while waiting:
-            job: Job = waiting.pop(0)
-            # not through a session, which would refuse chats too long for the default model
-            prompt = tuple(
-                model.tokenizer.apply_chat_template(
-                    list(job.request.messages), add_generation_prompt=True, return_dict=True
-                )["input_ids"]
-            )
-            # starts differently from all others, so that replies share no artificial prefix
-            start = model.tokenizer(f"{number}:{drawn}")["input_ids"]
-            ids = tuple((start + words)[:length])
-            text = model.tokenizer.decode(ids)
-            prompts.append(len(prompt))
-            drawn += 1
-            waiting += job.then(holdfast.Reply(text, ids, "length", prompt_ids=prompt))
+        engine = SameLength(model.tokenizer, words, length, number)
+        asyncio.run(hold_one_dialog(engine, dialog, (), settings))
+        prompts, drawn = engine.prompts, len(engine.prompts)
         rows.append(
             Tokens(
                 drawn,

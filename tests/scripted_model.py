@@ -1,13 +1,14 @@
 """A model without weights for protocol tests: each test scripts its answers."""
 
-from collections.abc import Sequence
+import asyncio
 
-from holdfast.models.protocol import Job
-from holdfast.models.requests import Reply
+from holdfast.common.event_loop import run_sync
+from holdfast.models.protocol import generate_all
+from holdfast.models.requests import Reply, Request
 
 
 class ScriptedModel:
-    """A chat model that is its own session; subclasses provide the answers."""
+    """A chat model that is its own engine; subclasses provide the answers."""
 
     name = fingerprint = "scripted"
     independent, runtime = True, {}
@@ -18,17 +19,21 @@ class ScriptedModel:
     def session(self):
         return self
 
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error) -> None:
+        """Does nothing: there is nothing to close."""
+
     def forget(self, thread) -> None:
         """Does nothing: threads have no state."""
 
-    def run(self, jobs: Sequence[Job]) -> None:
-        waiting = list(jobs)
-        while waiting:
-            waiting += self.answered(waiting.pop(0))
+    def generate_batch(self, requests):
+        return run_sync(generate_all(self.generate, requests))
 
-    def answered(self, job: Job) -> Sequence[Job]:
-        """Answers a job; returns the jobs that follow."""
-        return job.then(Reply(self.text(job), None, "stop"))
+    async def generate(self, request: Request) -> Reply:
+        await asyncio.sleep(0)  # other tasks ask meanwhile, as of a model that takes time
+        return Reply(self.text(request), None, "stop")
 
-    def text(self, job: Job) -> str:
+    def text(self, request: Request) -> str:
         raise NotImplementedError

@@ -21,8 +21,6 @@ from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError
 from holdfast.measures import build
-from holdfast.models.protocol import Job
-from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.report.sentences import baseline_lines, opening
 
@@ -40,13 +38,9 @@ SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
 class Shop(Scripted):
     """Signs when told to, and never mentions discounts anyway."""
 
-    def text(self, job):
-        signs = job.request.messages[0]["content"].startswith("Sign")
+    def text(self, request):
+        signs = request.messages[0]["content"].startswith("Sign")
         return "Warm regards, Robin" if signs else "Take the green one."
-
-    def generate_batch(self, requests):
-        self.requests += requests
-        return [Reply(self.text(Job(request, None)), None, "stop") for request in requests]
 
 
 def asked(folder, conversations=60):
@@ -136,10 +130,10 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     """Both rules are broken in round 2, and by the fix mostly in round 1; one is uninformative."""
 
     class Losing(Shop):
-        def text(self, job):
-            messages = job.request.messages
+        def text(self, request):
+            messages = request.messages
             first = messages[0]["content"].startswith("Sign")
-            lost = len(messages) > 3 or (job.request.methods and job.request.seed % 7)
+            lost = len(messages) > 3 or (request.methods and request.seed % 7)
             return "A discount." if lost else "Take Robin" if first else "Take one."
 
     suite, settings = Suite("bot", (BOTH,), ("Hello.",)), drift.Settings(rounds=2, conversations=24)

@@ -585,7 +585,7 @@ def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
 class Endpoint(Scripted):
     """Answers B to every question."""
 
-    def text(self, job):
+    def text(self, request):
         return "bread (B)"
 
 

@@ -44,8 +44,8 @@ class Scripted(ScriptedModel):
         self.shares = shares  # by prompt, a share for each round
         self.held = []  # (prompt, conversation) whose first probe was asked
 
-    def text(self, job):
-        chat, number = job.request.messages, job.request.thread[1]
+    def text(self, request):
+        chat, number = request.messages, request.thread[1]
         prompt, round_number = chat[-1]["content"].rstrip("?"), len(chat) // 2
         if prompt not in self.shares:
             return "so it goes"

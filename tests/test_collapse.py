@@ -95,7 +95,7 @@ def test_obedience_is_not_reported_as_a_collapse(tmp_path):
 
 def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
     class Refuses(ScriptedModel):
-        def text(self, job):
+        def text(self, request):
             return "I can only help with bicycles."
 
     case = drift.Case(
@@ -151,8 +151,8 @@ def test_a_second_yes_repeats_nothing():
 class Parrot(ScriptedModel):
     """Says the same sentence whenever it is asked, and is cut off."""
 
-    def answered(self, job):
-        return job.then(Reply("We met at the old mill by the river", None, "length"))
+    async def generate(self, request):
+        return Reply("We met at the old mill by the river", None, "length")
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The benchmark end to end on a tiny model: protocol, tokens, resuming, refusals."""
 
+import asyncio
 import itertools
 import json
 import multiprocessing
@@ -17,7 +18,7 @@ from tiny import model
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
 from holdfast.drift.dialog import Dialog, least_tokens, with_repetition
 from holdfast.drift.pairing import draw_pairing, user_prompt_of
-from holdfast.drift.selfchat import opening
+from holdfast.drift.selfchat import hold_one_dialog
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
 from holdfast.models.requests import Reply
@@ -55,13 +56,13 @@ class Scripted(ScriptedModel):
     def __init__(self, context=100):
         self.requests, self.context = [], context
 
-    def answered(self, job):
-        self.requests.append(job.request)
-        full = len(job.request.messages) > self.context
-        return job.then(Reply("", None, "context")) if full else super().answered(job)
+    async def generate(self, request):
+        self.requests.append(request)
+        full = len(request.messages) > self.context
+        return Reply("", None, "context") if full else await super().generate(request)
 
-    def text(self, job):
-        return f"r{len(job.request.messages)}"
+    def text(self, request):
+        return f"r{len(request.messages)}"
 
 
 class Says(Scripted):
@@ -71,7 +72,7 @@ class Says(Scripted):
         super().__init__()
         self.reply = reply
 
-    def text(self, job):
+    def text(self, request):
         return self.reply
 
 
@@ -97,11 +98,11 @@ def test_views_and_probes_match_the_paper(tmp_path):
     assert record["user"]["id"] == pairing.user.id != pairing.agent.id == record["agent"]["id"]
 
 
-def test_a_dialog_followed_from_its_opening_equals_that_of_a_run(tmp_path):
+def test_a_dialog_held_on_its_own_equals_that_of_a_run(tmp_path):
     settings = drift.Settings(rounds=3, conversations=1, seed=1)
     record = drift.run(Scripted(), SUITE, tmp_path / "run", settings).records[0]
     dialog = Dialog(draw_pairing(SUITE, settings, 0))
-    Scripted().run([opening(dialog, (), settings)])
+    asyncio.run(hold_one_dialog(Scripted(), dialog, (), settings))
     speakers = {"agent": dialog.pairing.agent, "user": dialog.pairing.user}
     assert with_repetition(dialog.turns, speakers) == record["turns"]
     assert len(record["turns"]) == 6

@@ -136,9 +136,9 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
 class Slow(Scripted):
     """A model that needs a while for each reply."""
 
-    def text(self, job):
+    def text(self, request):
         time.sleep(0.01)
-        return super().text(job)
+        return super().text(request)
 
 
 def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(

@@ -121,7 +121,7 @@ def test_repetition_draws_by_the_conversation_and_not_by_the_turn(serve):
 
 def test_the_system_prompt_can_open_the_first_user_message(serve):
     model, server = serve(lambda body, number: completion())
-    model.session().generate_batch([Request(CHAT, system_as="first-user")])
+    model.generate_batch([Request(CHAT, system_as="first-user")])
     assert server.bodies[0]["messages"] == [{"role": "user", "content": "Rhyme.\n\nHello."}]
 
 

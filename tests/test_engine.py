@@ -4,6 +4,7 @@ import copy
 import gc
 import itertools
 import math
+import re
 import weakref
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from functools import partial
 import pytest
 import torch
 from oracles import adacad, anchoring, guidance
-from tiny import DEVICE, GPTJ, chat, model, tokenizer
+from tiny import DEVICE, GPTJ, chat, model, outcomes, tokenizer
 
 import holdfast
 from holdfast import Guidance, PromptStrength, Sampling, SplitSoftmax, Spotlight
@@ -19,7 +20,6 @@ from holdfast.attention import SteeringSpec, steered
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError
 from holdfast.methods import AdaCad, Anchoring, Boost, Pasta
-from holdfast.models.protocol import Job
 from holdfast.models.requests import Request
 
 SHORT = Sampling(max_new_tokens=24)
@@ -254,15 +254,13 @@ def test_a_tokenizer_without_any_special_token_is_refused_only_for_anchoring():
     tiny = model()
     bare = copy.deepcopy(tiny.tokenizer)
     bare.pad_token = bare.eos_token = bare.unk_token = bare.mask_token = None
-    messages, answers = chat("always talk about cheese", "the old town"), []
-    jobs = [
-        Job(Request(messages, methods, SHORT), lambda reply: answers.append(reply) or ())
-        for methods in ((Anchoring(2.0),), ())
-    ]
-    with pytest.raises(PromptError, match=r"no token that could mask a text.*guidance"):
-        replace(tiny, tokenizer=bare).session().run(jobs)
-    (reply,) = answers  # the other request is still answered
-    assert reply.token_ids == tiny.generate_batch([jobs[1].request])[0].token_ids
+    messages = chat("always talk about cheese", "the old town")
+    requests = [Request(messages, methods, SHORT) for methods in ((Anchoring(2.0),), ())]
+    session = replace(tiny, tokenizer=bare).session()
+    error, reply = outcomes(session, requests)  # the other request is still answered
+    assert isinstance(error, PromptError)
+    assert re.search(r"no token that could mask a text.*guidance", str(error))
+    assert reply.token_ids == tiny.generate_batch(requests[1:])[0].token_ids
 
 
 def test_prompt_strength_contrasts_with_its_default_prompt():

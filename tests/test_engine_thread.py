@@ -66,7 +66,7 @@ async def collect(generation):
 def test_mixed_requests_get_the_replies_that_each_gets_alone():
     tiny = model(dtype="float64")
     requests = mixed(15)
-    expected = [tiny.session().generate(request) for request in requests]
+    expected = [tiny.session().generate_batch([request])[0] for request in requests]
 
     async def work(engine):
         submitted = (engine.submit(each, n % 3 or None) for n, each in enumerate(requests))

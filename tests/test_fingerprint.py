@@ -1,5 +1,6 @@
 """Fingerprints follow the weights, so records always name the weights that answered."""
 
+import asyncio
 from dataclasses import replace
 
 import peft
@@ -60,7 +61,7 @@ CHANGES = (*CHANGES, another_configuration)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
 def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, change):
     before, session = model.fingerprint, model.session()
-    session.generate(Request(CHAT, sampling=GREEDY, thread="talk", keep=True))
+    session.generate_batch([Request(CHAT, sampling=GREEDY, thread="talk", keep=True)])
     assert before == model.fingerprint == fingerprint_of(model.hf_model, model.tokenizer)
     change(model)
     after = model.fingerprint
@@ -68,10 +69,10 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
     reply = {"role": "assistant", "content": "Yes."}
     longer = (*CHAT, reply, {"role": "user", "content": "And the river?"})
     for use in (
-        lambda: session.generate(Request(longer, sampling=GREEDY, thread="talk")),
+        lambda: session.generate_batch([Request(longer, sampling=GREEDY, thread="talk")]),
         lambda: session.submit(Request(CHAT)),
         lambda: session.score([Request(CHAT)], [["Oui."]]),
-        lambda: session.run([]),
+        lambda: asyncio.run(session.generate(Request(CHAT))),
     ):
         with pytest.raises(ModelError, match=f"changed since .*{before[:12]}, now {after[:12]}"):
             use()

@@ -333,7 +333,9 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     line |= {"relevant": "Where?", "irrelevant": "Who?"}
     path.write_text(json.dumps(line) + "\n\n")
     assert read_triplets(path) == (Triplet(*line.values()),)
-    with pytest.raises(UsageError, match=r"Line 1 of .*data.jsonl.*KeyError.*holdfast docs methods"):
+    with pytest.raises(
+        UsageError, match=r"Line 1 of .*data.jsonl.*KeyError.*holdfast docs methods"
+    ):
         read_contrasts(path)
     path.write_text(json.dumps(line | {"answer": "Oslo"}))
     with pytest.raises(UsageError, match="the answer 'Oslo' does not occur in 'Anna lives in Rome"):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from test_scheduler import LONG, Broken
-from tiny import DEVICE, chat, model
+from tiny import DEVICE, chat, model, outcomes
 
 import holdfast
 from holdfast import Boost, Hold, Request, Sampling, Spotlight
@@ -13,7 +13,6 @@ from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import Floors, HeadSet, parse, read_methods, spell
 from holdfast.models.connecting import connect
-from holdfast.models.protocol import Job
 
 SYSTEM = "talk about cheese"
 TALK = chat(SYSTEM, "hello there", "the river runs", "and then?")
@@ -70,11 +69,10 @@ def test_a_fraction_of_0_changes_nothing():
 
 
 def test_a_study_dialog_without_a_span_is_answered_unsteered():
-    tiny, replies = model(), []
+    tiny = model()
     plain = chat("", "hello there")
-    asked = Request(plain, Hold(), LONG, 5)
-    tiny.session().run([Job(asked, lambda reply: replies.append(reply) or ())])
-    assert replies[0].text == tiny.generate(plain, (), LONG, 5).text
+    (reply,) = outcomes(tiny.session(), [Request(plain, Hold(), LONG, 5)])
+    assert reply.text == tiny.generate(plain, (), LONG, 5).text
 
 
 def test_a_batch_refuses_a_method_without_a_span_and_names_the_request():
@@ -181,14 +179,10 @@ def test_cancelling_a_request_that_waits_for_a_rehearsal_leaves_the_others():
 
 def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():
     tiny = model()
-    errors = []
-    jobs = [
-        Job(Request(TALK, (Broken(), Hold()), LONG), lambda reply: (), name="the broken chat"),
-        Job(Request(TALK, Hold(), LONG), lambda reply: errors.append(reply) or ()),
-    ]
-    with pytest.raises(ValueError, match="a bug in a method"):
-        tiny.session().run(jobs)
-    assert len(errors) == 1, "the other one is answered"
+    requests = [Request(TALK, (Broken(), Hold()), LONG), Request(TALK, Hold(), LONG)]
+    error, reply = outcomes(tiny.session(), requests)
+    assert isinstance(error, ValueError) and "a bug in a method" in str(error)
+    assert reply.token_ids, "the other one is answered"
 
 
 def test_impossible_uses_of_hold_are_refused_with_a_reason():

@@ -1,5 +1,6 @@
 """Dialogs longer than the model's context: what is left out, what stays and what is recorded."""
 
+import asyncio
 import json
 import shutil
 from dataclasses import replace
@@ -8,7 +9,7 @@ import pytest
 from chat_server import KEY, Server, completion, refusal
 from served import served
 from test_drift import SUITE, Scripted, texts
-from tiny import model
+from tiny import model, outcomes
 
 from holdfast import Sampling, drift
 from holdfast.cli import main
@@ -17,7 +18,6 @@ from holdfast.drift.settings import SUMMARY_PROMPT, Shown, to_summarise, with_su
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
-from holdfast.models.protocol import Job
 from holdfast.models.requests import Reply, Request
 from holdfast.records import read_run
 from holdfast.serve.service import Limits
@@ -28,14 +28,15 @@ LONG = drift.Settings(rounds=7, conversations=2, sampling=Sampling(max_new_token
 class Narrow(Scripted):
     """Sees at most `context` messages; says how many it saw, or a summary if asked for one."""
 
-    def answered(self, job):
-        messages = job.request.messages
+    async def generate(self, request):
+        await asyncio.sleep(0)
+        messages = request.messages
         if len(messages) > self.context:
-            return job.then(Reply("", None, "context"))
-        self.requests.append(job.request)
+            return Reply("", None, "context")
+        self.requests.append(request)
         summary = messages[0]["content"].startswith(SUMMARY_PROMPT)
         text = f"summary {len(self.requests)}" if summary else f"r{len(messages)}"
-        return job.then(Reply(text, None, "stop"))
+        return Reply(text, None, "stop")
 
 
 def shown_by(scripted, view):
@@ -149,9 +150,8 @@ def test_room_for_a_reply_is_kept_free_up_to_a_quarter_of_the_context(room):
 
 def end_of(tiny, request):
     """The stop reason of a request in a session."""
-    reasons = []
-    tiny.session().run([Job(request, lambda reply: reasons.append(reply.stop_reason) or ())])
-    return reasons[0]
+    (reply,) = outcomes(tiny.session(), [request])
+    return reply.stop_reason
 
 
 def tiny_chat(tokens):

@@ -1,5 +1,6 @@
 """Memory use follows what is live, and running out costs time, not the run."""
 
+import asyncio
 import gc
 import itertools
 import logging
@@ -18,7 +19,6 @@ from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.scheduler import Serving
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.models.protocol import Job
 from holdfast.models.session import LocalSession
 
 CPU_MESSAGE = (
@@ -116,23 +116,24 @@ def scarce(monkeypatch):
 def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, error, caplog):
     tiny, found = model(), {}
 
-    def job(n, depth):
+    def asked(n, depth):
         given = {"seed": 10 * n + depth, "keep": depth == 0, "thread": (n, depth)}
         methods, sampling = (Guidance(2.0),) * (n == 3), Sampling(max_new_tokens=4 + 3 * n)
-        request = Request(chat("be nice", "hello " * (n + depth + 1)), methods, sampling, **given)
+        return Request(chat("be nice", "hello " * (n + depth + 1)), methods, sampling, **given)
 
-        def then(reply):
-            assert (n, depth) not in found
-            found[n, depth] = reply
-            return [job(n, depth + 1)] if depth < 2 else []
+    async def dialog(engine, n):
+        for depth in range(3):
+            found[n, depth] = await engine.generate(asked(n, depth))
 
-        return Job(request, then)
+    async def all_dialogs():
+        async with tiny.session() as engine:
+            await asyncio.gather(*(dialog(engine, n) for n in range(6)))
 
     places = itertools.product(range(6), range(3))
-    alone = {place: tiny.generate_batch([job(*place).request])[0] for place in places}
+    alone = {place: tiny.generate_batch([asked(*place)])[0] for place in places}
     tries = scarce(3, error)
     with caplog.at_level(logging.WARNING, "holdfast"):
-        tiny.session().run([job(n, 0) for n in range(6)])
+        asyncio.run(all_dialogs())
     assert found.keys() == alone.keys()
     for place, reply in found.items():
         assert reply.token_ids == alone[place].token_ids

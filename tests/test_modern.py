@@ -154,7 +154,7 @@ def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
     each = []
     for reuses in (True, False):
         session = replace(tiny, reuses_cache=reuses).session()
-        first = session.generate(Request(talk, sampling=GREEDY, thread="t", keep=True))
+        (first,) = session.generate_batch([Request(talk, sampling=GREEDY, thread="t", keep=True)])
         longer = (*talk, *chat("", "", first.text, "and bread?")[1:])
         second = METHODS["split-softmax"] if tiny.steerable else (Guidance(2.0),)
         asked = [Request(longer, methods, thread="t") for methods in ((), second)]
@@ -265,15 +265,16 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
     tiny = double("gemma3_text")
     session, alone = tiny.session(), replace(tiny, reuses_cache=False).session()
     talk = chat("talk about cheese", "the old town by the river " * 8)
-    first = session.generate(Request(talk, (), GREEDY, thread="t", keep=True))
+    (first,) = session.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
     known = session._reader._threads["t"][0].prefix.keys_values
     assert known.cut > 0
     assert known.tokens > known.least > known.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])
     early = (talk[0], {"role": "user", "content": "the old town and the garden"})
     for asked, reuses in ((late, True), (early, False)):
-        reply = session.generate(Request(asked, (), GREEDY, thread="t"))
-        assert reply.token_ids == alone.generate(Request(asked, (), GREEDY)).token_ids
+        (reply,) = session.generate_batch([Request(asked, (), GREEDY, thread="t")])
+        (expected,) = alone.generate_batch([Request(asked, (), GREEDY)])
+        assert reply.token_ids == expected.token_ids
         whole = len(reply.prompt_ids) + len(reply.token_ids) - 1
         assert (reply.forwarded < whole) == reuses
 

@@ -25,10 +25,10 @@ SUITE = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=RULES)
 class Forgetful(ScriptedModel):
     """A model that breaks each rule from its round on, except in every fourth conversation."""
 
-    def text(self, job):
-        chat = job.request.messages
+    def text(self, request):
+        chat = request.messages
         rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
-        _, conversation = job.request.thread or (None, 0)  # a baseline's probes have no thread
+        _, conversation = request.thread or (None, 0)  # a baseline's probes have no thread
         broken = number >= BREAKS_IN.get(rule, 99) and conversation % 4
         return "broken" if broken else "kept"
 
@@ -66,8 +66,8 @@ def test_a_rule_lost_only_in_the_last_round_is_reported_for_that_round(run):
 class Trading(ScriptedModel):
     """Keeps one rule until round 2 and another one from then on, so that their mean stays."""
 
-    def text(self, job):
-        chat = job.request.messages
+    def text(self, request):
+        chat = request.messages
         late = {"signs": False, "cheap": True}.get(chat[-1]["content"].rstrip("?"))
         return "kept" if late in (None, len(chat) // 2 > 1) else "broken"
 
@@ -81,11 +81,11 @@ def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
 class Wavering(Forgetful):
     """Never signs; from round 2 on, few conversations are cheap, but in round 3 most are."""
 
-    def text(self, job):
-        chat, conversation = job.request.messages, job.request.thread[1]
+    def text(self, request):
+        chat, conversation = request.messages, request.thread[1]
         rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
         less = number > 1 and conversation % 6 >= (5 if number == 3 else 1)
-        kept = {"signs": False, "cheap": not less}.get(rule, True) or job.request.methods
+        kept = {"signs": False, "cheap": not less}.get(rule, True) or request.methods
         return "kept" if kept else "broken"
 
 
@@ -152,8 +152,8 @@ def test_a_run_with_rules_suggests_the_baseline_until_it_has_been_asked(run, tmp
 @pytest.mark.parametrize("methods", (("none",), METHODS[1:]))
 def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never, methods):
     class Losing(ScriptedModel):
-        def text(self, job):
-            chat = job.request.messages
+        def text(self, request):
+            chat = request.messages
             rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
             later = int(rule[-1]) % 3 if rule[-1:].isdigit() else 0
             lost = rule.startswith("never") or number > 1 + later
@@ -171,8 +171,8 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
 
 def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     class Rarely(Forgetful):
-        def text(self, job):
-            return "kept" if job.request.thread[1] == 5 else "broken"
+        def text(self, request):
+            return "kept" if request.thread[1] == 5 else "broken"
 
     settings = drift.Settings(rounds=2, conversations=40)
     run = drift.run(Rarely(), SUITE, tmp_path / "run", settings)

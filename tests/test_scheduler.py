@@ -13,11 +13,9 @@ from holdfast.methods import Ability, Kind
 LONG = Sampling(2.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
 
 
-def rows_of(tiny, requests, names=None):
+def rows_of(tiny, requests):
     """The requests as the engine reads them."""
-    names = names or [""] * len(requests)
-    session = tiny.session()
-    return [rendered.row for rendered in session._reader.read(requests, names)]
+    return [rendered.row for rendered in tiny.session()._reader.read(requests)]
 
 
 def asked(count, methods=()):
@@ -85,8 +83,8 @@ def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how,
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests[2] = replace(requests[2], methods=(Broken(how), *beside))
     scheduler = tiny.scheduler()
-    names = [f"Request {n}" for n in range(4)]
-    handles = [scheduler.submit(row) for row in rows_of(tiny, requests, names)]
+    named = [replace(request, name=f"Request {n}") for n, request in enumerate(requests)]
+    handles = [scheduler.submit(row) for row in rows_of(tiny, named)]
     finish(scheduler)
     kind, said = (ValueError, "a bug") if how == "raises" else (ModelError, "Request 2: .*finite")
     with pytest.raises(kind, match=said) as error:

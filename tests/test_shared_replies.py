@@ -42,14 +42,14 @@ class Fruity(ScriptedModel):
     def __init__(self, fails=()):
         self.fails, self.asked = fails, []
 
-    def answered(self, job):
-        messages = job.request.messages
-        self.asked.append((messages[-1]["content"], job.request.seed))
+    async def generate(self, request):
+        messages = request.messages
+        self.asked.append((messages[-1]["content"], request.seed))
         number = sum(message["role"] == "user" for message in messages)
         if messages[-1]["content"] in ASKED and number in self.fails:
-            return job.failed(RequestFailed("too long", "context"))
+            raise RequestFailed("too long", "context")
         kept = " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in ASKED else "-"
-        return job.then(Reply(f"{kept} {job.request.seed}", None, "stop"))
+        return Reply(f"{kept} {request.seed}", None, "stop")
 
 
 def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):

@@ -24,8 +24,8 @@ class Named(Scripted):
         super().__init__()
         self.name = self.fingerprint = name
 
-    def text(self, job):
-        return f"{self.name} {len(job.request.messages)}"
+    def text(self, request):
+        return f"{self.name} {len(request.messages)}"
 
 
 @pytest.mark.parametrize("batch", (2, 5))
@@ -69,7 +69,7 @@ def test_a_user_model_behind_an_endpoint(tmp_path):
 
 def test_a_missing_user_model_stops_the_run_which_can_be_resumed(tmp_path):
     class Away(Named):
-        def run(self, jobs):
+        async def generate(self, request):
             raise ModelError("There is no such model; start it.")
 
     def run(user):

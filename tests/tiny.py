@@ -1,5 +1,6 @@
 """Tiny random models and their tokenizer, built in memory: nothing is downloaded."""
 
+import asyncio
 from functools import cache
 
 import torch
@@ -123,3 +124,14 @@ def chat(system: str, *turns: str) -> tuple[dict[str, str], ...]:
     return first + tuple(
         {"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(turns)
     )
+
+
+def outcomes(session, requests):
+    """The reply to each request, or its error."""
+
+    async def answers():
+        async with session as engine:
+            waiting = map(engine.generate, requests)
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+    return asyncio.run(answers())

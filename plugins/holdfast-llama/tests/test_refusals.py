@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import llama_cpp
 import pytest
 from conftest import CHATS
@@ -12,8 +14,7 @@ from holdfast.cli import main
 from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
 from holdfast.methods import parse
 from holdfast.models.engines import load_in_engine
-from holdfast.models.protocol import Job
-from holdfast.models.requests import Request
+from holdfast.models.requests import Reply, Request
 
 
 def refusal(act, kind=HoldfastError) -> str:
@@ -82,9 +83,8 @@ def test_a_chat_that_fills_the_context_gets_no_reply(in_llama):
     chat = [{"role": "user", "content": "word " * 2000}]
     with pytest.raises(PromptError, match="no room for a reply in the 1024 tokens"):
         in_llama().generate(chat)
-    replies = []
-    in_llama().session().run([Job(Request(chat), lambda reply: replies.append(reply) or ())])
-    assert replies[0].stop_reason == "context" and replies[0].text == ""
+    reply = asyncio.run(in_llama().session().generate(Request(chat)))
+    assert reply.stop_reason == "context" and reply.text == ""
 
 
 def test_a_row_whose_pass_fails_does_not_end_the_others(in_llama, monkeypatch):
@@ -96,14 +96,16 @@ def test_a_row_whose_pass_fails_does_not_end_the_others(in_llama, monkeypatch):
         return steer(self, *arguments)
 
     monkeypatch.setattr(weights.AttentionWeights, "_steer", failing)
-    replies = []
-    jobs = [
-        Job(Request(CHATS[0], spec), lambda reply: replies.append(reply) or ())
-        for spec in ("boost:factor=4", "boost:factor=2+spotlight:target=0.1", "none")
-    ]
-    with pytest.raises(ValueError, match="two methods"):
-        in_llama().session().run(jobs)
-    assert len(replies) == 2
+    specs = ("boost:factor=4", "boost:factor=2+spotlight:target=0.1", "none")
+
+    async def answers():
+        async with in_llama().session() as engine:
+            waiting = [engine.generate(Request(CHATS[0], spec)) for spec in specs]
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+    outcomes = asyncio.run(answers())
+    assert [isinstance(outcome, Reply) for outcome in outcomes] == [True, False, True]
+    assert isinstance(outcomes[1], ValueError) and "two methods" in str(outcomes[1])
 
 
 def test_the_command_reports_a_missing_file(capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -17,7 +18,6 @@ from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.engines import load_in_engine
-from holdfast.models.protocol import Job
 from holdfast.models.requests import Request
 from holdfast.records import read_run
 
@@ -178,9 +178,8 @@ def test_a_chat_that_fills_the_context_gets_no_reply():
     chat = [{"role": "user", "content": "word " * 5000}]
     with pytest.raises(PromptError, match="no room for a reply in the 4096 tokens"):
         in_vllm().generate(chat)
-    told = []
-    in_vllm().session().run([Job(Request(chat), lambda reply: told.append(reply) or ())])
-    assert told[0].stop_reason == "context" and told[0].text == ""
+    reply = asyncio.run(in_vllm().session().generate(Request(chat)))
+    assert reply.stop_reason == "context" and reply.text == ""
 
 
 def test_unsupported_methods_are_refused_by_name(tmp_path):

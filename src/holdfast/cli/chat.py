@@ -110,7 +110,7 @@ class Chat:
         self.model, self.sampling, self.seed, self.system_as = model, sampling, seed, system_as
         self.stream = model.stream
         if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
-            self.stream = functools.partial(stream_reply, model.session().generate, model.tokenizer)
+            self.stream = functools.partial(stream_reply, model.session(), model.tokenizer)
         self.shows_mass = supports(model, Ability.LOG_ODDS)
         self.messages: tuple[Message, ...] = ()
         self.methods: tuple[Method, ...] = ()

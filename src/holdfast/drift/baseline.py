@@ -19,7 +19,7 @@ from holdfast.drift.dialog import add_probes, person_of, places_of, scored
 from holdfast.drift.judges import Judgements, Judges, load_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.models.failures import Failures, Name, answer_each
+from holdfast.models.failures import Name, OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
@@ -87,11 +87,11 @@ def read_baseline(out: Path | str) -> RunData | None:
     return read_run(folder) if (folder / MANIFEST).is_file() else None
 
 
-def _ask(
+async def _ask(
     settings: Settings,
     model: ChatModel,
     pairings: Sequence[Pairing],
-    failures: Failures,
+    watch: OutageWatch,
     keep: Keep,
 ) -> None:
     began = time.monotonic()
@@ -112,7 +112,8 @@ def _ask(
         for (question, number), probe in probes.items()
     }
     replies: dict[Name, Reply] = {}
-    answer_each(model.session(), requests, failures, replies.__setitem__)
+    async with model.session() as engine:
+        await answer_each(engine, requests, watch, replies.__setitem__)
     records = {pairing.number: _record(pairing) for pairing in pairings}
     for name, probe in probes.items():
         if (reply := replies.get(name)) is None:

@@ -5,11 +5,13 @@ They judge a conversation once it is over, and are first tested on labelled repl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.chat.messages import Message
+from holdfast.common.event_loop import run_sync, task_group
 from holdfast.common.files import cannot_write, write_whole
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
@@ -17,8 +19,8 @@ from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.measures import Measure
 from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
-from holdfast.models.protocol import ChatModel, Job
-from holdfast.models.requests import Reply, Request
+from holdfast.models.protocol import ChatModel, Engine
+from holdfast.models.requests import Request
 from holdfast.records import append_line, cut_torn_line, read_notes
 
 ANSWERS_FILE = "judgements.jsonl"
@@ -211,35 +213,34 @@ class Judges:
         return JudgeQuestion(judge, measure.arguments["judge"], reply)
 
     def _ask(self, wanted: Iterable[JudgeQuestion]) -> None:
-        every = dict.fromkeys(wanted)
+        run_sync(self._ask_all(list(dict.fromkeys(wanted))))
+
+    async def _ask_all(self, questions: Sequence[JudgeQuestion]) -> None:
         for model in self.models.values():
-            mine = [question for question in every if question.judge == model.fingerprint]
+            mine = [question for question in questions if question.judge == model.fingerprint]
             new = [question for question in mine if question not in self.judgements]
-            if jobs := list(map(self._job, new)):
-                model.session().run(jobs)
+            if new:
+                async with model.session() as engine, task_group() as group:
+                    for question in new:
+                        group.create_task(self._ask_one(engine, question))
 
-    def _job(self, question: JudgeQuestion, before: str | None = None) -> Job:
+    async def _ask_one(self, engine: Engine, question: JudgeQuestion) -> None:
         """Asks a judge; if its first answer says neither yes nor no, asks again after it."""
-
-        def then(drawn: Reply) -> list[Job]:
-            reply = drawn.without_reasoning()
-            replies = [text for text in (before, reply.text) if text is not None]
-            if before is None and reply.stop_reason != "context" and verdict_of(reply.text) is None:
-                return [self._job(question, reply.text)]
-            self.judgements.keep(question, replies)
-            return []
-
-        def failed(error: RequestFailed) -> list[Job]:
+        messages: list[Message] = [{"role": "user", "content": question.prompt}]
+        replies = list[str]()
+        try:
+            for _ in range(2):
+                request = Request(messages, sampling=_SAMPLING, name="The judge")
+                reply = (await engine.generate(request)).without_reasoning()
+                replies.append(reply.text)
+                if reply.stop_reason == "context" or verdict_of(reply.text) is not None:
+                    break
+                messages.append({"role": "assistant", "content": reply.text})
+                messages.append({"role": "user", "content": AGAIN})
+        except RequestFailed as error:
             if error.why == "failure":
-                raise error
-            self.judgements.keep(question, [] if before is None else [before])
-            return []
-
-        messages = [{"role": "user", "content": question.prompt}]
-        if before is not None:
-            messages.append({"role": "assistant", "content": before})
-            messages.append({"role": "user", "content": AGAIN})
-        return Job(Request(messages, sampling=_SAMPLING), then, failed, "The judge")
+                raise
+        self.judgements.keep(question, replies)
 
 
 def load_judges(

@@ -8,11 +8,13 @@ A recorded dialog is replayed: it stays as it was recorded, and the model answer
 each in a copy of the dialog up to that round.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
 
 from holdfast.chat.messages import Message, uses_tools
-from holdfast.drift.asking import Asking, PendingReply, probe_question
+from holdfast.common.event_loop import task_group
+from holdfast.drift.asking import Asking, Question
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -23,182 +25,172 @@ from holdfast.drift.dialog import (
     user_view,
 )
 from holdfast.drift.dialogs import RECORDED, SCRIPTED, RecordedDialog
-from holdfast.drift.pairing import Pairing, Probe
+from holdfast.drift.pairing import Pairing
 from holdfast.drift.settings import Settings, Shown, with_summary
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.methods import Method
-from holdfast.models.failures import Failures
-from holdfast.models.protocol import Job, Session
+from holdfast.models.failures import OutageWatch
+from holdfast.models.protocol import Engine
 from holdfast.models.replicas import Listener
 from holdfast.models.requests import Reply
 
+Report = Callable[[int, int], None]  # takes how many rounds have ended, and the tokens they took
 
-def converse(
-    session: Session,
+
+async def converse(
+    engine: Engine,
     pairings: Iterable[Pairing],
     methods: Sequence[Method],
     settings: Settings,
     listener: Listener,
     together: int | None = None,
 ) -> None:
-    """Runs conversations concurrently; each continues as soon as it can, and one that is over makes
-    room for the next.
+    """Runs conversations side by side; each continues as soon as it can.
 
     Args:
-        session: a fresh session of the model that plays both sides, or of two that play one each
-            (`TwoModels`).
+        engine: of the model that plays both sides, or of two that play one each (`TwoEngines`).
         pairings: the conversations; taken one by one, as there is room.
         listener: receives the record of each finished conversation by number, without its method's
             name, with the masses of its turns; and the progress in rounds.
+        together: how many run at once; one that is over makes room for the next. None: all.
     """
 
-    def over(dialog: Dialog) -> None:
-        record = record_of(dialog, seconds=0)  # the recorder sets them
-        if (rows := getattr(session, "rows_at_most", None)) is not None:
-            record["rows_at_most"] = rows
+    def record(dialog: Dialog) -> None:
+        fields = record_of(dialog, seconds=0)  # the recorder sets them
+        if (rows := getattr(engine, "rows_at_most", None)) is not None:
+            fields["rows_at_most"] = rows
         number = dialog.pairing.number
-        listener.outcome(number, (record, dialog.traces))
+        listener.outcome(number, (fields, dialog.traces))
         listener.over(number)
         for view in (AGENT_VIEW, USER_VIEW):
-            session.forget((view, number))
+            engine.forget((view, number))
 
-    failures, waiting, running = Failures(over, "conversation"), iter(pairings), 0
+    watch, room = OutageWatch(record, "conversation"), asyncio.Semaphore(together or 1)
 
-    def begin(ended: int = 0) -> list[Job]:
-        """The first requests of as many conversations as there is room for."""
-        nonlocal running
-        running -= ended
-        begun: list[Job] = []
-        while together is None or running < together:
-            if (pairing := next(waiting, None)) is None:
-                break
-            asking = Asking(
-                Dialog(pairing), tuple(methods), settings, failures, listener.progress, begin
-            )
-            begun += _first(asking)
-            running += 1
-        return begun
+    async def run(pairing: Pairing) -> None:
+        dialog = Dialog(pairing)
+        asking = Asking(engine, dialog, tuple(methods), settings, watch)
+        await hold_dialog(asking, listener.progress)
+        watch.over(pairing.number, dialog)
+        room.release()
 
-    session.run(begin())
-    failures.finish(session)
+    async with task_group() as group:
+        for pairing in pairings:
+            if together is not None:
+                await room.acquire()
+            group.create_task(run(pairing))
+    await watch.finish(engine)
 
 
-def opening(dialog: Dialog, methods: Sequence[Method], settings: Settings) -> Job:
-    """The first request of one conversation, for callers that run its jobs without a session."""
+async def hold_one_dialog(
+    engine: Engine, dialog: Dialog, methods: Sequence[Method], settings: Settings
+) -> None:
+    """Holds one conversation, for callers that keep its record themselves; it has no judges."""
     for rule in (rule for probe in dialog.pairing.every_probe for rule in probe.rules):
         if rule.measure.judged:
             raise UsageError(
                 f"The judge of {dialog.pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
                 " is asked only by `holdfast drift`; take a suite without judges here."
             )
-    failures = Failures(lambda dialog: None, "conversation")
-    [job] = _first(
-        Asking(dialog, tuple(methods), settings, failures, lambda *progress: None, lambda ended: [])
-    )
-    return job
+    watch = OutageWatch(lambda dialog: None, "conversation")
+    await hold_dialog(Asking(engine, dialog, tuple(methods), settings, watch))
 
 
-def _first(asking: Asking) -> list[Job]:
-    """The first request of a conversation: of a recorded dialog, or of a self-chat."""
-    recorded = asking.dialog.pairing.dialog
-    return SelfChat(asking).begin() if recorded is None else Replay(asking, recorded).begin()
+async def hold_dialog(asking: Asking, report: Report = lambda rounds, tokens: None) -> None:
+    """Holds a conversation to its end: a self-chat, or the replay of a recorded dialog."""
+    dialog, reported, counted = asking.dialog, 0, 0
+
+    def report_rounds(count: int) -> None:
+        nonlocal reported, counted
+        report(count, dialog.forwarded - counted)
+        reported, counted = reported + count, dialog.forwarded
+
+    if dialog.pairing.dialog is None:
+        await self_chat(asking, lambda: report_rounds(1))
+    else:
+        await replay(asking, dialog.pairing.dialog)
+    rounds = asking.settings.rounds
+    if reported < rounds:  # rounds that never happened count as progress too
+        report_rounds(rounds - reported)
 
 
-@dataclass(frozen=True)
-class SelfChat:
-    """The order of requests in a self-chat: turns one by one, with probes alongside."""
+async def self_chat(asking: Asking, end_round: Callable[[], None]) -> None:
+    """Turns one by one, with the probes of each round beside the next turn.
 
-    asking: Asking
+    `end_round` is called after every round but the last, which ends with its probes.
+    """
+    dialog, settings = asking.dialog, asking.settings
+    async with task_group() as probes:
 
-    @property
-    def dialog(self) -> Dialog:
-        return self.asking.dialog
+        def ask_probes(number: int, before: int) -> None:
+            for probe in dialog.pairing.every_probe:
+                probes.create_task(asking.ask_probe(number, probe, before))
 
-    @property
-    def settings(self) -> Settings:
-        return self.asking.settings
+        with suppress(RequestFailed):  # a turn that failed is noted as the end of the dialog
+            await user_turn(asking, 1)
+            for number in range(1, settings.rounds + 1):
+                fits = await agent_turn(asking, number)
+                goes_on = fits and number < settings.rounds
+                if goes_on:
+                    end_round()
+                if settings.probe_at == "after-round":
+                    ask_probes(number, number + 1)
+                elif number == 1:  # they waited for b_1, which computes the prompt for them
+                    ask_probes(1, 1)
+                if settings.probe_at == "in-place" and goes_on:
+                    ask_probes(number + 1, number + 1)
+                if not (goes_on and await user_turn(asking, number + 1)):
+                    break
 
-    def begin(self) -> list[Job]:
-        """Round 1 starts with a_1, which is given."""
-        if self.dialog.pairing.script is not None:
-            return self._user_turn(1)
-        starter = Reply(self.dialog.pairing.starter, None, "stop")
-        self.dialog.turns.append(turn_of(1, "user", starter))
-        return self._agent_turn(1)
 
-    def _agent_turn(self, number: int) -> list[Job]:
-        """Asks for b_i; then for the next round, and for the probes that need no more than b_i."""
+async def user_turn(asking: Asking, number: int) -> bool:
+    """Adds a_i: given in round 1, from a script, or the user model's; returns as `agent_turn`."""
+    pairing = asking.dialog.pairing
+    if pairing.script is not None:
+        given = Reply(pairing.script.messages[number - 1], None, SCRIPTED)
+    elif number == 1:
+        given = Reply(pairing.starter, None, "stop")
+    else:
+        return await _generated_turn(asking, USER_VIEW, number, number - 1)
+    asking.dialog.turns.append(turn_of(number, "user", given))
+    return True
 
-        def then(reply: Reply, shown: Shown) -> list[Job]:
-            following: list[Job] = []
-            if self._say(number, "agent", reply, shown) and number < self.settings.rounds:
-                following += self._user_turn(number + 1)
-            if self.settings.probe_at == "after-round":
-                following += self._probes(number, number + 1)
-            else:  # the probes of round 1 wait for b_1, which computes the system prompt for them
-                following += (self._probes(1, 1) if number == 1 else []) + (
-                    self._probes(number + 1, number + 1) if following else []
-                )
-            return following
 
-        return self._turn(AGENT_VIEW, number, number, then)
+async def agent_turn(asking: Asking, number: int) -> bool:
+    """Adds b_i; returns False if the dialog has filled the model's context."""
+    return await _generated_turn(asking, AGENT_VIEW, number, number)
 
-    def _user_turn(self, number: int) -> list[Job]:
-        """Asks for a_i and then b_i; a script already has a_i."""
-        if (script := self.dialog.pairing.script) is not None:
-            scripted = Reply(script.messages[number - 1], None, SCRIPTED)
-            self.dialog.turns.append(turn_of(number, "user", scripted))
-            return self._agent_turn(number)
 
-        def then(reply: Reply, shown: Shown) -> list[Job]:
-            return self._agent_turn(number) if self._say(number, "user", reply, shown) else []
+async def _generated_turn(asking: Asking, speaker: str, number: int, rounds: int) -> bool:
+    """Adds a turn of a model that sees the dialog up to round `rounds`.
 
-        return self._turn(USER_VIEW, number, number - 1, then)
+    Raises:
+        RequestFailed: the turn was not answered, which ends the dialog.
+        PromptError: not even the first question fits into the context.
+    """
+    dialog = asking.dialog
 
-    def _turn(
-        self, speaker: str, number: int, rounds: int, then: Callable[[Reply, Shown], list[Job]]
-    ) -> list[Job]:
-        """Asks for a turn that sees the dialog up to round `rounds`; a failure ends the dialog."""
+    def messages(shown: Shown) -> list[Message]:
+        whole = user_view if speaker == USER_VIEW else agent_view
+        return with_summary(whole(dialog, shown=shown), shown)
 
-        def messages(shown: Shown) -> list[Message]:
-            whole = user_view if speaker == USER_VIEW else agent_view
-            return with_summary(whole(self.dialog, shown=shown), shown)
-
-        def answered(reply: Reply, shown: Shown) -> list[Job]:
-            self.dialog.shown[speaker] = shown
-            return then(reply, shown)
-
-        def failed(error: RequestFailed) -> list[Job]:
-            self.dialog.ended = {"round": number, "why": error.why, "reason": str(error)}
-            return []
-
-        return self.asking.ask(
-            PendingReply(speaker, rounds, messages, (number, speaker), answered, failed, keep=True)
-        )
-
-    def _say(self, number: int, speaker: str, reply: Reply, shown: Shown) -> bool:
-        """Appends a turn; returns False if the dialog has filled the model's context."""
-        if reply.stop_reason == "context":
-            if number == 1:
-                raise _prompt_too_long(self.dialog)
-            self.dialog.ended = {"round": number, "why": "context"}
-            return False
-        self.dialog.turns.append(turn_of(number, speaker, reply, shown))
-        if speaker == "agent":
-            if reply.trace is not None and reply.trace.uniform is not None:
-                self.dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
-            if number < self.settings.rounds:  # the last ends when every probe is answered
-                self.asking.report_rounds(1)
-        return True
-
-    def _probes(self, number: int, before: int) -> list[Job]:
-        """The probes of a round, each after all turns of the rounds before `before`."""
-        return [
-            job
-            for probe in self.dialog.pairing.every_probe
-            for job in self.asking.ask(probe_question(self.dialog, number, probe, before))
-        ]
+    draw = (number, speaker)
+    try:
+        reply, shown = await asking.ask(Question(speaker, rounds, messages, draw, keep=True))
+    except RequestFailed as error:
+        dialog.ended = {"round": number, "why": error.why, "reason": str(error)}
+        raise
+    dialog.shown[speaker] = shown
+    if reply.stop_reason == "context":
+        if number == 1:
+            raise _prompt_too_long(dialog)
+        dialog.ended = {"round": number, "why": "context"}
+        return False
+    dialog.turns.append(turn_of(number, speaker, reply, shown))
+    if speaker == AGENT_VIEW and reply.trace is not None and reply.trace.uniform is not None:
+        dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
+    return True
 
 
 def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
@@ -206,51 +198,38 @@ def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
     return min(settings.rounds, len(dialog.rounds) + (settings.probe_at == "in-place"))
 
 
-@dataclass(frozen=True)
-class Replay:
-    """The order of requests when a recorded dialog is replayed.
+async def replay(asking: Asking, recorded: RecordedDialog) -> None:
+    """Asks the probes of a recorded dialog, each in a copy of it up to their round.
 
     The first probe of the last round is asked first: what is computed for it covers the whole
     dialog, and all others reuse it.
     """
+    dialog, settings = asking.dialog, asking.settings
+    add_recorded_turns(dialog, recorded, settings)
+    after = int(settings.probe_at == "after-round")
+    first, *more = dialog.pairing.every_probe
+    last = probed_rounds(recorded, settings)
+    while not await asking.ask_probe(last, first, last + after, keep=True):
+        if last == 1:
+            raise _prompt_too_long(dialog)
+        dialog.ended = {"round": last, "why": "context"}
+        last -= 1
+    async with task_group() as probes:
+        for probe in more:
+            probes.create_task(asking.ask_probe(last, probe, last + after))
+        for number in range(1, last):
+            for probe in (first, *more):
+                probes.create_task(asking.ask_probe(number, probe, number + after))
 
-    asking: Asking
-    dialog: RecordedDialog
 
-    def begin(self) -> list[Job]:
-        """The first probe of the last round."""
-        settings = self.asking.settings
-        for number, recorded in enumerate(self.dialog.rounds[: settings.rounds], start=1):
-            question = Reply(recorded.user, None, RECORDED)
-            self.asking.dialog.turns.append(turn_of(number, "user", question))
-            turn = turn_of(number, "agent", Reply(recorded.answer, None, RECORDED))
-            if uses_tools(recorded.messages):
-                turn["messages"] = list(recorded.messages)
-            self.asking.dialog.turns.append(turn)
-        return self._first(probed_rounds(self.dialog, settings))
-
-    def _first(self, number: int) -> list[Job]:
-        """Asks a round's first probe, then all others; without room, that of the round before."""
-        first, *more = self.asking.dialog.pairing.every_probe
-
-        def then(room: bool) -> list[Job]:
-            if room:
-                questions = [self._probe(number, probe) for probe in more]
-                for earlier in range(1, number):
-                    questions += [self._probe(earlier, probe) for probe in (first, *more)]
-                return [job for question in questions for job in self.asking.ask(question)]
-            if number == 1:
-                raise _prompt_too_long(self.asking.dialog)
-            self.asking.dialog.ended = {"round": number, "why": "context"}
-            return self._first(number - 1)
-
-        return self.asking.ask(replace(self._probe(number, first, then), keep=True))
-
-    def _probe(
-        self, number: int, probe: Probe, then: Callable[[bool], list[Job]] = lambda room: []
-    ) -> PendingReply:
-        before = number + (self.asking.settings.probe_at == "after-round")
-        return probe_question(self.asking.dialog, number, probe, before, then)
+def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Settings) -> None:
+    """Adds the turns of a recorded dialog as they are."""
+    for number, exchange in enumerate(recorded.rounds[: settings.rounds], start=1):
+        dialog.turns.append(turn_of(number, "user", Reply(exchange.user, None, RECORDED)))
+        turn = turn_of(number, "agent", Reply(exchange.answer, None, RECORDED))
+        if uses_tools(exchange.messages):
+            turn["messages"] = list(exchange.messages)
+        dialog.turns.append(turn)
 
 
 def _prompt_too_long(dialog: Dialog) -> PromptError:

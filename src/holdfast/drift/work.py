@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from holdfast.common.event_loop import run_sync
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import USER_VIEW, Dialog, record_of, turn_of
 from holdfast.drift.dialogs import Dialogs, UserTurns
@@ -17,7 +19,7 @@ from holdfast.drift.settings import Settings
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
-from holdfast.models.protocol import ChatModel, Job, Session, answer_all
+from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.replicas import Listener, Units
 from holdfast.models.requests import Reply, Request
 from holdfast.records import MANIFEST, read_run
@@ -37,14 +39,14 @@ class Conversations:
         return self.settings.batch
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        converse(
-            model.session(),
-            (pairing for _, pairing in units),
-            self.methods,
-            self.settings,
-            listener,
-            None if model.independent else -(-self.together // replicas),
-        )
+        together = None if model.independent else -(-self.together // replicas)
+        pairings = (pairing for _, pairing in units)
+
+        async def hold() -> None:
+            async with model.session() as engine:
+                await converse(engine, pairings, self.methods, self.settings, listener, together)
+
+        run_sync(hold())
 
 
 @dataclass
@@ -79,73 +81,75 @@ class TwoModels:
     user: ChatModel
     independent: ClassVar[bool] = False  # each waits for the other, so one batch at a time
 
-    def session(self) -> TwoSessions:
-        return TwoSessions(self.agent.session(), self.user.session())
-
-
-@dataclass(frozen=True)
-class TwoSessions:
-    """A session that sends each request to one of two models, depending on its view.
-
-    The two take turns: one answers all that can be asked of it, with what follows there, and then
-    the other does. Two models on one device compute in turn anyway, and this way each does so for
-    all conversations together.
-    """
-
-    agent: Session  # answers turns and probes of the agent
-    user: Session  # answers turns of the user model
-
-    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        return answer_all(self.run, requests)
-
-    def run(self, jobs: Iterable[Job]) -> None:
-        agents, users = _Side(self.agent), _Side(self.user)
-
-        def pass_on(jobs: Iterable[Job], here: _Side) -> list[Job]:
-            """The jobs that stay on this side; the others are queued on theirs."""
-            stay = []
-            for job in jobs:
-                side = users if _is_users(job.request) else agents
-                if side is here:
-                    stay.append(_linked(job, lambda following: pass_on(following, here)))
-                else:
-                    side.waiting.append(job)
-            return stay
-
-        for job in jobs:
-            (users if _is_users(job.request) else agents).waiting.append(job)
-        while agents.waiting or users.waiting:
-            for side in (agents, users):
-                now, side.waiting = side.waiting, []
-                if now:
-                    side.session.run(pass_on(now, side))
-
-    def forget(self, thread: Hashable) -> None:
-        """Frees what was kept for a thread that is over."""
-        self.agent.forget(thread)
-        self.user.forget(thread)
-
-    @property
-    def rows_at_most(self) -> int | None:
-        """The most requests at once, since a session ran out of memory; None: neither did."""
-        both = (getattr(session, "rows_at_most", None) for session in (self.agent, self.user))
-        return min((rows for rows in both if rows is not None), default=None)
+    def session(self) -> TwoEngines:
+        turns = asyncio.Lock()
+        return TwoEngines(
+            TakesTurns(self.agent.session(), turns), TakesTurns(self.user.session(), turns)
+        )
 
 
 @dataclass
-class _Side:
-    session: Session
-    waiting: list[Job] = field(default_factory=list)
+class TakesTurns:
+    """One of two engines that take turns: it answers all that is asked of it, and then the other.
+
+    Two models on one device compute in turn anyway, and this way each does so for all conversations
+    together.
+    """
+
+    engine: Engine
+    turns: asyncio.Lock  # held while any request of this engine is open
+    _open: int = 0
+    _turn: asyncio.Task[bool] | None = None
+
+    async def generate(self, request: Request) -> Reply:
+        self._open += 1
+        try:
+            if self._turn is None:
+                self._turn = asyncio.create_task(self.turns.acquire())
+            await asyncio.shield(self._turn)
+            return await self.engine.generate(request)
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._end_turn()
+
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None and not turn.cancel():
+            self.turns.release()
 
 
-def _is_users(request: Request) -> bool:
-    return isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
+@dataclass(frozen=True)
+class TwoEngines:
+    """An engine that sends each request to one of two models, depending on its view."""
 
+    agent: TakesTurns  # answers turns and probes of the agent
+    user: TakesTurns  # answers turns of the user model
 
-def _linked(job: Job, link: Callable[[Iterable[Job]], list[Job]]) -> Job:
-    then, failed = job.then, job.failed
-    linked = replace(job, then=lambda reply: link(then(reply)))
-    return linked if failed is None else replace(linked, failed=lambda e: link(failed(e)))
+    async def generate(self, request: Request) -> Reply:
+        is_users = isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
+        return await (self.user if is_users else self.agent).generate(request)
+
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was kept for a thread that is over."""
+        self.agent.engine.forget(thread)
+        self.user.engine.forget(thread)
+
+    @property
+    def rows_at_most(self) -> int | None:
+        """The most requests at once, since an engine ran out of memory; None: neither did."""
+        engines = (self.agent.engine, self.user.engine)
+        both = (getattr(engine, "rows_at_most", None) for engine in engines)
+        return min((rows for rows in both if rows is not None), default=None)
+
+    async def __aenter__(self) -> Self:
+        await self.agent.engine.__aenter__()
+        await self.user.engine.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.user.engine.__aexit__(*error)
+        await self.agent.engine.__aexit__(*error)
 
 
 def count_replies(

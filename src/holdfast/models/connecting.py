@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import re
@@ -9,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
@@ -19,10 +20,10 @@ from holdfast.models.endpoint import EndpointModel, warn_of_loss
 from holdfast.models.refusals import failure_of, list_models
 from holdfast.models.responses import Endpoint, MalformedResponse, read_models
 from holdfast.models.served import ask_served
-from holdfast.models.workers import Server
+from holdfast.models.server import Server
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import AsyncOpenAI, OpenAI
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -83,10 +84,12 @@ def connect(
     endpoint = Endpoint(
         address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
     )
-    client = _open_client(endpoint, direct=here, pace=pace)
+    access = _Access(endpoint, here, pace)
+    client = access.open_client()
     if model is None:
         endpoint = replace(endpoint, model=_find_model(client, endpoint))
-    server = Server(endpoint, client, concurrency, ask_served(client, endpoint))
+    served = ask_served(client, endpoint)
+    server = Server(endpoint, client, access.open_async_client, concurrency, served)
     weakref.finalize(server, client.close)  # closes connections with the last use
     return EndpointModel((server,), (endpoint.url,))
 
@@ -147,42 +150,74 @@ def _check_same(first: Server, other: Server) -> None:
 
 
 class _Pace:
-    """Lets callers pass at least `interval` seconds apart."""
+    """Spaces requests at least `interval` seconds apart."""
 
     def __init__(self, interval: float):
         self._interval = interval
         self._next = 0.0
         self._lock = threading.Lock()
 
-    def wait(self) -> None:
+    def seconds_to_wait(self) -> float:
+        """Reserves the next moment for a request; returns how far off it is."""
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next)
             self._next = turn + self._interval
-        time.sleep(turn - now)
+        return turn - now
 
 
-def _open_client(endpoint: Endpoint, *, direct: bool, pace: _Pace) -> OpenAI:
-    import openai
+@dataclass
+class _Access:
+    """Opens clients of one endpoint, which share its pace and whether it has ever answered."""
 
-    def wait(_: object) -> None:
-        pace.wait()
+    endpoint: Endpoint
+    direct: bool  # past any proxy, which cannot reach this machine's own ports
+    pace: _Pace
+    answered: bool = False
 
-    def reached(_: object) -> None:
-        client.max_retries = endpoint.max_retries
+    def open_client(self) -> OpenAI:
+        import openai
 
-    client = openai.OpenAI(
-        base_url=endpoint.url,
-        api_key=endpoint.key or "none",
-        timeout=openai.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0)),
+        def wait(_: object) -> None:
+            time.sleep(self.pace.seconds_to_wait())
+
+        def note_answer(_: object) -> None:
+            self.answered = True
+            client.max_retries = self.endpoint.max_retries
+
+        hooks = {"request": [wait], "response": [note_answer]}
+        http_client = openai.DefaultHttpxClient(trust_env=not self.direct, event_hooks=hooks)
+        client = openai.OpenAI(http_client=http_client, **self._options)
+        return client
+
+    def open_async_client(self) -> AsyncOpenAI:
+        import openai
+
+        async def wait(_: object) -> None:
+            await asyncio.sleep(self.pace.seconds_to_wait())
+
+        async def note_answer(_: object) -> None:
+            self.answered = True
+            client.max_retries = self.endpoint.max_retries
+
+        hooks = {"request": [wait], "response": [note_answer]}
+        http_client = openai.DefaultAsyncHttpxClient(trust_env=not self.direct, event_hooks=hooks)
+        client = openai.AsyncOpenAI(http_client=http_client, **self._options)
+        return client
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        import openai
+
         # a server that never answered is most likely not running, so waiting is useless
-        max_retries=min(1, endpoint.max_retries),
-        http_client=openai.DefaultHttpxClient(
-            trust_env=not direct,  # a proxy cannot reach this machine's own ports
-            event_hooks={"request": [wait], "response": [reached]},
-        ),
-    )
-    return client
+        retries = self.endpoint.max_retries if self.answered else min(1, self.endpoint.max_retries)
+        timeout = self.endpoint.timeout
+        return {
+            "base_url": self.endpoint.url,
+            "api_key": self.endpoint.key or "none",
+            "timeout": openai.Timeout(timeout, connect=min(timeout, 10.0)),
+            "max_retries": retries,
+        }
 
 
 def _find_model(client: OpenAI, endpoint: Endpoint) -> str:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from holdfast.common.event_loop import run_sync
 from holdfast.errors import Unreachable
 from holdfast.methods import Ability, Method
-from holdfast.models.protocol import Generates, Job, answer_all, run_jobs
+from holdfast.models.protocol import Generates, checked_batch, generate_all
 from holdfast.models.requests import Reply, Request
-from holdfast.models.workers import Server, Workers
+from holdfast.models.server import Server
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 
 @dataclass(frozen=True)
 class EndpointModel(Generates):
     """A model behind one endpoint, or behind several that serve the same model; made by `connect`
-    and `connect_all`. Use it from one thread.
+    and `connect_all`.
 
     Methods that edit messages work everywhere. Those that need attention or logits work if the
     server reports at `/v1/steering` that it applies them, and are refused by name otherwise.
@@ -91,51 +100,182 @@ class EndpointModel(Generates):
         for request in requests:
             for server in self.servers:
                 server.check_request(request)
-        return answer_all(self.run, requests)
+        batch = checked_batch(requests)
 
-    def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them, as many at a time as the endpoints take;
-        `then` is called in this thread.
+        async def answer_all() -> list[Reply]:
+            async with self.session() as engine:
+                return await generate_all(engine.generate, batch)
 
-        Conversations already begun are completed before others begin. An endpoint that is gone is
-        not asked again by this model, as long as others are available; a warning says so.
+        return run_sync(answer_all())
 
-        Raises:
-            Unreachable: all endpoints are gone.
-            ModelError: as in `generate_batch`; but a request that fails by itself goes to the job's
-                `failed`, if it has one, and the others continue.
-        """
-        available = self._available()
-        run_jobs(Workers(available), jobs)
-        for server in available:
-            if server.unavailable:
-                warn_of_loss(server.unavailable)
-            server.warn_of_seeds()
-
-    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` receives the text piece by piece as it arrives, and the pieces
+    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
+        """Answers one chat; `write` receives the text piece by piece as it arrives, and the pieces
         form the whole reply, after its reasoning if the server leaves that in the text. An answer
         that breaks off is not requested again.
         """
-        server = self._available()[0]
+        server = self.available()[0]
+
+        async def answer() -> Reply:
+            async with (
+                server.open_client() as client,
+                aclosing(server.stream(client, request)) as events,
+            ):
+                async for event in events:
+                    if isinstance(event, Reply):
+                        return event
+                    write(event)
+            raise AssertionError("a stream ends with its reply")
+
         try:
-            return server.stream(request, tell)
+            return run_sync(answer())
         finally:
             server.warn_of_seeds()
 
-    def _available(self) -> list[Server]:
+    def available(self) -> list[Server]:
         """The endpoints that are not gone; if all are gone, all are tried again."""
         if all(server.unavailable for server in self.servers):
             for server in self.servers:
                 server.unavailable = None
         return [server for server in self.servers if not server.unavailable]
 
+    def session(self) -> EndpointSession:
+        """Opens an engine."""
+        return EndpointSession(self.available())
+
+
+@dataclass(frozen=True, order=True)
+class _Waiting:
+    """A waiting request; earlier conversations first, and in each those that others wait for."""
+
+    begun: int
+    fork: bool
+    number: int
+    conversation: Hashable | None = field(compare=False)  # None if it belongs to none
+    server: asyncio.Future[Server] = field(compare=False)  # that it is sent to
+
+
+class EndpointSession:
+    """An engine that sends requests to endpoints of one model, `concurrency` at a time to each.
+
+    A conversation stays with the endpoint that began it, which has its prefix in a cache, and is
+    completed before others begin. Each request sends the whole chat, so that another endpoint can
+    continue if the first one is gone; that one is not asked again by this model as long as others
+    are available, and a warning says so.
+    """
+
+    def __init__(self, servers: Sequence[Server]):
+        self._servers = servers
+        self._clients: dict[Server, AsyncOpenAI] = {}
+        self._waiting: dict[Server | None, list[_Waiting]] = {  # heaps; None: for any
+            server: [] for server in (None, *servers)
+        }
+        self._server_of: dict[Hashable, Server] = {}  # by conversation
+        self._begun: dict[Hashable, int] = {}
+        self._under_way: Counter[Server] = Counter()
+        self._numbers = itertools.count()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for client in self._clients.values():
+            await client.close()
+        for server in self._servers:
+            if server.unavailable and error[0] is None:
+                warn_of_loss(server.unavailable)
+            server.warn_of_seeds()
+
+    async def generate(self, request: Request) -> Reply:
+        """Answers a request; see `Engine.generate`.
+
+        Raises:
+            RequestFailed: the request fails by itself.
+            Unreachable: all endpoints are gone.
+            ModelError: a method or emphasis that the endpoint cannot serve.
+        """
+        while True:
+            server = await self._turn(request)
+            try:
+                return await server.answer(self._client_of(server), request)
+            except Unreachable as error:
+                self._lose(server, error)
+                if self._all_gone():
+                    raise
+            finally:
+                self._under_way[server] -= 1
+                # only once its conversation may have asked on, which comes before any other
+                asyncio.get_running_loop().call_soon(self._start)
+
+    def _all_gone(self) -> bool:
+        return all(server.unavailable for server in self._servers)
+
     def forget(self, thread: Hashable) -> None:
         """Nothing is kept for a thread here."""
 
-    def session(self) -> EndpointModel:
-        """The model itself: the endpoint decides what requests share."""
-        return self
+    def _client_of(self, server: Server) -> AsyncOpenAI:
+        if server not in self._clients:
+            self._clients[server] = server.open_client()
+        return self._clients[server]
+
+    async def _turn(self, request: Request) -> Server:
+        """Waits until an endpoint has room for the request, and takes it."""
+        number = next(self._numbers)
+        conversation = None if request.thread is None else request.conversation_seed
+        begun = number
+        if conversation is not None:
+            begun = self._begun.setdefault(conversation, number)
+        server: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
+        self._queue(_Waiting(begun, not request.keep, number, conversation, server))
+        self._start()
+        try:
+            return await server
+        except asyncio.CancelledError:
+            if server.done() and not server.cancelled():
+                self._under_way[server.result()] -= 1
+                self._start()
+            raise
+
+    def _queue(self, waiting: _Waiting) -> None:
+        heappush(self._waiting[self._server_of.get(waiting.conversation)], waiting)
+
+    def _start(self) -> None:
+        """Gives every endpoint the requests it has room for, one at a time in turn."""
+        started = True
+        while started:
+            started = False
+            for server in self._servers:
+                has_room = self._under_way[server] < server.concurrency
+                if has_room and not server.unavailable and (waiting := self._next_of(server)):
+                    self._under_way[server] += 1
+                    waiting.server.set_result(server)
+                    started = True
+
+    def _next_of(self, server: Server) -> _Waiting | None:
+        """The first request that an endpoint may take; its conversation stays there."""
+        while heaps := [heap for heap in (self._waiting[server], self._waiting[None]) if heap]:
+            waiting = heappop(min(heaps, key=lambda heap: heap[0]))
+            if waiting.server.cancelled():
+                continue
+            if waiting.conversation is None:
+                return waiting
+            if self._server_of.setdefault(waiting.conversation, server) is server:
+                return waiting
+            self._queue(waiting)
+        return None
+
+    def _lose(self, server: Server, error: Unreachable) -> None:
+        """Lets the conversations of a lost endpoint continue wherever there is room."""
+        server.unavailable = error
+        kept = {name: where for name, where in self._server_of.items() if where is not server}
+        self._server_of = kept
+        left, self._waiting[server] = self._waiting[server], []
+        for waiting in left:
+            self._queue(waiting)
+        if self._all_gone():
+            for waiting in self._waiting[None]:
+                if not waiting.server.done():
+                    waiting.server.set_exception(error)
+            self._waiting[None].clear()
 
 
 def warn_of_loss(why: Unreachable) -> None:

@@ -1,11 +1,14 @@
 """Failed requests: one ends its conversation or sample; several in a row end the run."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from holdfast.common.event_loop import task_group
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.models.protocol import Job, Session
+from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 
 MOST_IN_A_ROW = 5  # conversations or samples
@@ -22,54 +25,61 @@ class Unanswered:
 
 
 @dataclass
-class Failures:
-    """Requests that failed since the last answer; their outcomes wait for the next one."""
+class OutageWatch:
+    """Tells requests that fail by themselves from a model that is down.
 
-    on_over: Callable[[Any], None]  # receives the outcome of a conversation or sample
+    A conversation with a failed request is recorded only once another request was answered. If
+    those of several conversations fail with no answer in between, the run stops, and a later
+    command asks them all again.
+    """
+
+    record: Callable[[Any], None]  # takes the outcome of a conversation or sample
     unit: str  # "conversation" or "sample", for messages
-    _failed: set[Hashable] = field(default_factory=set)
-    _waiting: list[Any] = field(default_factory=list)
+    _failed: set[Hashable] = field(default_factory=set)  # units since the last answer
+    _held_back: list[Any] = field(default_factory=list)  # outcomes of failed units
     _answered: Request | None = None
     _last: RequestFailed | None = None
 
     def answered(self, request: Request) -> None:
+        """Notes that a request was answered, and records what was held back."""
         self._answered = request
-        self._end_row()
+        self._release()
 
-    def failed(self, name: Hashable, error: RequestFailed) -> None:
-        """Records a failed request; raises a `ModelError` after too many in a row."""
+    def failed(self, unit: Hashable, error: RequestFailed) -> None:
+        """Notes a failed request; raises a `ModelError` after too many in a row."""
         if error.why != "failure":  # a filter or a limit counts as an answer
-            self._end_row()
+            self._release()
             return
-        self._failed.add(name)
+        self._failed.add(unit)
         self._last = error
         if len(self._failed) >= MOST_IN_A_ROW:
-            raise self._stopped(error)
+            raise self._outage(error)
 
-    def over(self, name: Hashable, outcome: Any) -> None:
-        if name in self._failed:
-            self._waiting.append(outcome)
+    def over(self, unit: Hashable, outcome: Any) -> None:
+        """Records the outcome of a unit, or holds it back if one of its requests just failed."""
+        if unit in self._failed:
+            self._held_back.append(outcome)
         else:
-            self.on_over(outcome)
+            self.record(outcome)
 
-    def finish(self, session: Session) -> None:
-        """Ends the work; if the last requests failed, repeats an answered one to test the model."""
-        if not self._waiting:
+    async def finish(self, engine: Engine) -> None:
+        """Records the rest; if the last requests failed, repeats an answered one as a test."""
+        if not self._held_back:
             return
         if self._answered is None:
-            raise self._stopped(self._last)
+            raise self._outage(self._last)
         try:
-            session.generate_batch([self._answered])
+            await engine.generate(replace(self._answered, thread=None, keep=False))
         except ModelError as error:
-            raise self._stopped(error) from None
-        self._end_row()
+            raise self._outage(error) from None
+        self._release()
 
-    def _end_row(self) -> None:
+    def _release(self) -> None:
         self._failed.clear()
-        while self._waiting:
-            self.on_over(self._waiting.pop(0))
+        while self._held_back:
+            self.record(self._held_back.pop(0))
 
-    def _stopped(self, error: ModelError | None) -> ModelError:
+    def _outage(self, error: ModelError | None) -> ModelError:
         count = len(self._failed)
         which = f"{count} {self.unit}s in a row" if count > 1 else f"a {self.unit}"
         return ModelError(
@@ -78,31 +88,31 @@ class Failures:
         )
 
 
-def answer_each(
-    session: Session,
+async def answer_each(
+    engine: Engine,
     requests: Mapping[Name, Request],
-    failures: Failures,
+    watch: OutageWatch,
     on_reply: Callable[[Name, Reply], None],
 ) -> None:
-    """Answers many chats; one that fails becomes an `Unanswered` outcome of `failures`."""
+    """Answers many chats; one that fails becomes an `Unanswered` outcome of its unit."""
 
-    def job(name: Name, request: Request) -> Job:
-        def answered(reply: Reply) -> tuple[Job, ...]:
+    async def answer(name: Name, request: Request) -> None:
+        kind, number = name  # several questions of one conversation count once
+        named = replace(request, name=f"{watch.unit.capitalize()} {number} ({kind})")
+        try:
+            reply = await engine.generate(named)
             if reply.stop_reason == "context":
-                return failed(RequestFailed(_NO_ROOM, "context"))
-            failures.answered(request)
+                raise RequestFailed(_NO_ROOM, "context")
+        except RequestFailed as error:
+            watch.failed(number, error)
+            watch.over(number, Unanswered(name, error.why, str(error)))
+        else:
+            watch.answered(request)
             on_reply(name, reply.without_reasoning())
-            return ()
 
-        def failed(error: RequestFailed) -> tuple[Job, ...]:
-            _, number = name  # several questions of one conversation count once
-            failures.failed(number, error)
-            failures.over(number, Unanswered(name, error.why, str(error)))
-            return ()
-
-        return Job(request, answered, failed, f"{failures.unit.capitalize()} {name[1]} ({name[0]})")
-
-    session.run([job(name, request) for name, request in requests.items()])
+    async with task_group() as group:
+        for name, request in requests.items():
+            group.create_task(answer(name, request))
 
 
 _NO_ROOM = "The chat leaves no room for a reply in the model's context; use a shorter one."

@@ -80,9 +80,9 @@ class LocalModel(Generates):
             [Request(messages, methods, emphasis=emphasis, marks=marks)], [replies]
         )[0]
 
-    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` receives the text piece by piece as it is drawn."""
-        return stream_reply(self.session().generate, self.tokenizer, request, tell)
+    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
+        """Answers one chat; `write` receives the text piece by piece as it is drawn."""
+        return stream_reply(self.session(), self.tokenizer, request, write)
 
     def rehearse(
         self, messages: Messages, methods: Methods, *, emphasis: Sequence[Part] = ()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Unpack, runtime_checkable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, runtime_checkable
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
+from holdfast.common.event_loop import run_sync, task_group
 from holdfast.common.sampling import Sampling, SamplingValues
-from holdfast.errors import RequestFailed, UnknownName, UsageError, shortened
+from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.requests import Reply, Request
 
@@ -101,8 +103,8 @@ class ChatModel(Generates, Protocol):
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that cannot be applied to this model, before anything is generated."""
 
-    def session(self) -> Session:
-        """Opens a session, in which requests of one thread may share work."""
+    def session(self) -> Engine:
+        """Opens an engine, in which requests of one thread may share work."""
 
 
 def facts_about(model: object) -> dict[str, object]:
@@ -115,78 +117,50 @@ def facts_about(model: object) -> dict[str, object]:
     return about
 
 
-@dataclass(frozen=True)
-class Job:
-    """A request, and what follows from its reply."""
+class Engine(Protocol):
+    """An asynchronous function from a request to a reply: what a model's `session` returns.
 
-    request: Request  # to be answered
-    then: Callable[[Reply], Iterable[Job]]  # takes the reply, and returns the jobs it leads to
-    # takes the error of a request that was not answered, and returns the jobs it leads to; without
-    # it, the error ends the session's run
-    failed: Callable[[RequestFailed], Iterable[Job]] | None = None
-    name: str = ""  # identifies the request in errors; "" if it is the only one
-    # receives every token id of the reply as it is drawn, if the model runs here
-    drawn: Callable[[int], None] | None = None
+    Requests that wait at the same time are answered together, as many as is fastest. Cancelling the
+    task of a request frees what it uses. An engine is used inside one event loop at a time.
 
+        async with model.session() as engine:
+            reply = await engine.generate(Request(messages))
+    """
 
-class Session(Protocol):
-    """Answers to requests that belong together."""
+    async def generate(self, request: Request) -> Reply:
+        """Answers a request.
 
-    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given."""
+        A request with a `thread` continues what that thread has computed; with `keep` (one at a
+        time per thread), its reply becomes part of it; otherwise it forks the thread and leaves no
+        trace.
 
-    def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them, as many at a time as is fastest."""
+        Raises:
+            RequestFailed: this request cannot be answered; others can.
+            HoldfastError: another error, whose message names the request if that has a `name`.
+        """
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was kept for a thread; called when its dialog is over."""
 
+    async def __aenter__(self) -> Self: ...
 
-class Engine(Protocol):
-    """Answers jobs: a batch in this process, or the threads that ask endpoints."""
-
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Queues jobs."""
-
-    def step(self) -> Sequence[tuple[Job, Reply | Exception]] | None:
-        """The jobs that ended in a step; None if none is open. Raises errors that end all jobs."""
-
-    def stop(self) -> None:
-        """Cancels the open jobs."""
+    async def __aexit__(self, *error: object) -> None: ...
 
 
-def run_jobs(engine: Engine, jobs: Iterable[Job]) -> None:
-    """Answers jobs and all that follow from them.
-
-    Raises:
-        Exception: the first error that its job does not handle, once all others are answered; an
-            error that ends all jobs, at once.
-    """
-    errors = list[Exception]()
-    try:
-        engine.submit(list(jobs))
-        while (ended := engine.step()) is not None:
-            following = list[Job]()
-            for job, outcome in ended:
-                if isinstance(outcome, Reply):
-                    following += job.then(outcome)
-                elif isinstance(outcome, RequestFailed) and job.failed is not None:
-                    following += job.failed(outcome)
-                else:
-                    errors.append(outcome)
-            engine.submit(following)
-    finally:
-        engine.stop()
-    if errors:
-        raise errors[0]
+Asked = TypeVar("Asked")
 
 
-def answer_all(
-    run: Callable[[Sequence[Job]], None],
-    requests: Sequence[Request],
-    drawn: Callable[[int], None] | None = None,
+async def generate_all(
+    generate: Callable[[Asked], Coroutine[Any, Any, Reply]], requests: Sequence[Asked]
 ) -> list[Reply]:
-    """Answers many chats, in order, with `run`; refuses a method that lacks a span."""
+    """Answers many requests, in their order; the first error cancels the others."""
+    async with task_group() as group:
+        tasks = [group.create_task(generate(request)) for request in requests]
+    return [task.result() for task in tasks]
+
+
+def checked_batch(requests: Sequence[Request]) -> list[Request]:
+    """The requests of a batch, each with a name; refuses a method that lacks a span."""
     if isinstance(requests, Request) or not all(
         isinstance(request, Request) for request in requests
     ):
@@ -194,31 +168,38 @@ def answer_all(
             "A batch is a list of holdfast.Request(messages), not"
             f" {shortened(requests)}; for one chat, use generate."
         )
-    names = request_names(requests)
+    count = len(requests)
+    names = [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]
     for name, request in zip(names, requests, strict=True):
         request.check_span(name)
-    replies: dict[int, Reply] = {}
+    return [replace(request, name=n) for request, n in zip(requests, names, strict=True)]
 
-    def keep(index: int) -> Callable[[Reply], Iterable[Job]]:
-        return lambda reply: replies.update({index: reply}) or ()
 
-    run([Job(request, keep(n), name=names[n], drawn=drawn) for n, request in enumerate(requests)])
-    return [replies[index] for index in range(len(requests))]
+class Streams(Protocol):
+    """An engine in this process, which reports tokens as they are drawn."""
+
+    def stream(self, request: Request) -> AsyncGenerator[int | Reply]:
+        """Answers a request; yields every token id as it is drawn, and the reply last."""
 
 
 def stream_reply(
-    generate: Callable[..., Reply],
+    engine: Streams,
     tokenizer: PreTrainedTokenizerFast,
     request: Request,
-    tell: Callable[[str], None],
+    write: Callable[[str], None],
 ) -> Reply:
-    """Answers one chat and passes its text to `tell` in pieces; `generate` must accept `drawn`."""
-    text = Pieces(tokenizer, tell)
-    reply = generate(request, drawn=text.add)
+    """Answers one chat and passes its text to `write` in pieces, as its tokens are drawn."""
+    (request,) = checked_batch([request])
+    text = Pieces(tokenizer, write)
+
+    async def answer() -> Reply:
+        async with aclosing(engine.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    return event
+                text.add(event)
+        raise AssertionError("a stream ends with its reply")
+
+    reply = run_sync(answer())
     text.finish(reply.text)
     return reply
-
-
-def request_names(requests: Sequence[Request]) -> list[str]:
-    count = len(requests)
-    return [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]

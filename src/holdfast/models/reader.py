@@ -213,13 +213,11 @@ class Reader:
                 f" {now[:12]}), and it has computed with the old ones; open a new session."
             )
 
-    def read(
-        self, requests: Sequence[Request], names: Sequence[str]
-    ) -> list[Rendered | HoldfastError]:
+    def read(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
         """The requests as rows, or their errors; rows with unsettled methods get a rehearsal."""
         settled = [self.rehearsals.settled(request) for request in requests]
         pairs = list(zip(settled, requests, strict=True))
-        rows = self._read_settled([s or without_rehearsed(r) for s, r in pairs], names)
+        rows = self._read_settled([s or without_rehearsed(r) for s, r in pairs])
         return [
             chat if known or isinstance(chat, HoldfastError) else self._behind(chat, request)
             for chat, (known, request) in zip(rows, pairs, strict=True)
@@ -260,17 +258,15 @@ class Reader:
             if name:
                 name_error(error, name)
             return error
-        (first,) = self._read_settled([rehearsal], [name])
+        (first,) = self._read_settled([rehearsal])
         if isinstance(first, HoldfastError):
             return first
         return replace(rendered, request=request, rehearsal=first)
 
-    def _read_settled(
-        self, requests: Sequence[Request], names: Sequence[str]
-    ) -> list[Rendered | HoldfastError]:
+    def _read_settled(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
         """The requests as rows that continue their threads, or their errors."""
         model = self.model
-        return render(requests, model.tokenizer, self._known, names=names, traces=model.steerable)
+        return render(requests, model.tokenizer, self._known, traces=model.steerable)
 
     def _known(self, request: Request) -> tuple[CachedDialog, ...]:
         self.check(request.methods)

@@ -85,24 +85,22 @@ def render(
     requests: Sequence[Request],
     tokenizer: PreTrainedTokenizerFast,
     known: Callable[[Request], Sequence[CachedDialog]] = lambda _: (),
-    *,
-    names: Sequence[str] = (),
     traces: bool = False,
 ) -> list[Rendered | HoldfastError]:
     """The requests as rows; a request that cannot be rendered is replaced by its error.
-    `known` gives a thread's dialog; errors use `names`; `traces`: whether attention can be read.
+    `known` gives a thread's dialog; `traces`: whether attention can be read.
     """
     read: list[_Read | HoldfastError] = []
-    for request, name in zip(requests, names or [""] * len(requests), strict=True):
+    for request in requests:
         try:
             dialog = known(request)
             texts = [_text_of(request, chat, tokenizer) for chat in _chats(request)]
             masks = any(getattr(method, "masks_span", False) for method in request.methods)
             mask = _mask_token(tokenizer) if masks else None
-            read.append(_Read(request, name, dialog, texts, mask))
+            read.append(_Read(request, dialog, texts, mask))
         except HoldfastError as error:
-            if name:
-                name_error(error, name)
+            if request.name:
+                name_error(error, request.name)
             read.append(error)
     texts = [text for item in read if isinstance(item, _Read) for text in item.texts]
     made = tokenize([t for t, _ in texts], [s for _, s in texts], tokenizer) if texts else []
@@ -125,7 +123,6 @@ class _Read:
     """A request whose chats are rendered, but not yet tokenized."""
 
     request: Request
-    name: str
     known: Sequence[CachedDialog]
     texts: Sequence[tuple[str, tuple[Span, ...]]]
     mask: int | None
@@ -188,7 +185,7 @@ def _row(read: _Read, prompts: Sequence[Prompt], traces: bool) -> Rendered:
         keep=request.keep and request.thread is not None,
         trace=request.trace and traces,
         room=request.room,
-        name=read.name,
+        name=request.name,
     )
     return Rendered(request, row, tuple(prompts))
 

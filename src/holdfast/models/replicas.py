@@ -10,12 +10,13 @@ import functools
 import pickle
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from holdfast.common.event_loop import run_sync
 from holdfast.errors import HoldfastError, ModelError, RequestFailed
-from holdfast.models.failures import Failures, Name, Unanswered
+from holdfast.models.failures import Name, OutageWatch, Unanswered
 from holdfast.models.protocol import ChatModel
 from holdfast.records import PendingBatch
 
@@ -95,17 +96,21 @@ class BatchWork:
     """Work whose units are batches of a run, run one after the other."""
 
     # runs a batch, given this material, and keeps its records; must be picklable
-    ask: Callable[[ChatModel, Any, Failures, Keep], None]
+    ask: Callable[[ChatModel, Any, OutageWatch, Keep], Awaitable[None]]
     unit: str  # "conversation", "sample" or "question", for messages
     together: ClassVar[int] = 1
 
     def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
+        run_sync(self._do(model, units, listener))
+
+    async def _do(self, model: ChatModel, units: Units, listener: Listener) -> None:
         unit = 0
-        failures = Failures(lambda unanswered: listener.outcome(unit, unanswered), self.unit)
+        watch = OutageWatch(lambda unanswered: listener.outcome(unit, unanswered), self.unit)
         for unit, material in units:
-            self.ask(model, material, failures, functools.partial(listener.outcome, unit))
+            await self.ask(model, material, watch, functools.partial(listener.outcome, unit))
             listener.over(unit)
-        failures.finish(model.session())
+        async with model.session() as engine:
+            await watch.finish(engine)
 
 
 def ask_batches(

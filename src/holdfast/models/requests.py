@@ -130,6 +130,7 @@ class Request:
             endpoint is asked not to call tools.
         continue_final_message: whether the reply continues the last message, which must be the
             assistant's; the reply is what comes after its text. Without, such a chat is refused.
+        name: identifies the request in errors; "" if it is the only one.
 
     Raises:
         PromptError: emphasis that is in no message.
@@ -154,6 +155,7 @@ class Request:
     reply_token_ids: tuple[ReplyTokens, ...] = ()
     tools: tuple[Tool, ...] = ()
     continue_final_message: bool = False
+    name: str = field(default="", compare=False)
 
     if TYPE_CHECKING:  # the constructor accepts more types than the fields keep
 
@@ -175,6 +177,7 @@ class Request:
             reply_token_ids: Sequence[ReplyTokens] = (),
             tools: Sequence[Tool] = (),
             continue_final_message: bool = False,
+            name: str = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:

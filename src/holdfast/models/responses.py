@@ -1,7 +1,7 @@
 """Reads the answers of an endpoint: whole, or piece by piece."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,44 +75,57 @@ def read_reply(answer: Fields) -> Reply:
     return _as_read(reply)
 
 
-def read_stream(
-    chunks: Iterable[Any], tell: Callable[[str], None], check: Callable[[Fields], None]
-) -> tuple[Reply, object]:
-    """The reply in chunks, and its id; `tell` gets each piece, `check` the first chunk.
+class StreamReader:
+    """Reads a reply chunk by chunk; `check` gets the first chunk.
 
-    Reasoning in the text is told with it, as it comes, and is not part of the reply.
+    Reasoning in the text is part of the pieces, as it comes, and not of the reply.
     """
-    text, content, ending, name, reasoning = "", "", "", None, ""
-    masses: tuple[float, ...] | None = None
-    for number, chunk in enumerate(as_fields(chunk.to_dict()) for chunk in chunks):
-        if number == 0:
-            check(chunk)
-            name = chunk.get("id")
-        choices = chunk.get("choices")
+
+    def __init__(self, check: Callable[[Fields], None]):
+        self.name: object = None  # the answer's id
+        self._check = check
+        self._text = self._content = self._ending = self._reasoning = ""
+        self._masses: tuple[float, ...] | None = None
+        self._is_first = True
+
+    def add(self, chunk: object) -> str:
+        """Reads a chunk; returns its text."""
+        fields = as_fields(chunk)
+        if self._is_first:
+            self._is_first = False
+            self._check(fields)
+            self.name = fields.get("id")
+        choices = fields.get("choices")
         if not isinstance(choices, list) or not choices:  # the last chunk may have only the usage
-            continue
+            return ""
         choice = as_fields(choices[0])
         delta = as_fields(choice.get("delta"))
         piece = delta.get("content")
-        reasoning += _reasoning_in(delta)
+        self._reasoning += _reasoning_in(delta)
         if isinstance(piece, list):
             piece, thought = _read_parts(piece)
-            reasoning += thought
+            self._reasoning += thought
         if isinstance(refused := delta.get("refusal"), str):
-            piece, content = refused, "refusal"
+            piece, self._content = refused, "refusal"
         elif delta.get("tool_calls") or delta.get("function_call"):
-            content = "tool_calls"
-        if isinstance(piece, str) and piece:
-            text += piece
-            tell(piece)
+            self._content = "tool_calls"
         if (more := _read_masses(choice)) is not None:
-            masses = (*(masses or ()), *more)
+            self._masses = (*(self._masses or ()), *more)
         if (reason := choice.get("finish_reason")) is not None:
-            ending = _read_ending(reason)
-    if not ending:
-        raise MalformedResponse("no end")
-    reply = Reply(text, None, content or ending, masses=masses, reasoning=reasoning)
-    return _as_read(reply), name
+            self._ending = _read_ending(reason)
+        if not isinstance(piece, str):
+            return ""
+        self._text += piece
+        return piece
+
+    def reply(self) -> Reply:
+        """The whole reply; raises `MalformedResponse` if it has not ended."""
+        if not self._ending:
+            raise MalformedResponse("no end")
+        stop_reason = self._content or self._ending
+        return _as_read(
+            Reply(self._text, None, stop_reason, masses=self._masses, reasoning=self._reasoning)
+        )
 
 
 def read_models(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from holdfast.models.requests import Request
 from holdfast.models.responses import Endpoint, Fields, as_fields
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import AsyncOpenAI, OpenAI
 
 _SEEDS = 2**31  # what every server can read
 _PATIENCE = 5.0  # seconds for the question whether a server steers
@@ -165,12 +165,12 @@ def _vllm_fields(request: Request, shown: Messages, emphasis: Sequence[Range]) -
     return {"extra_body": {**fields, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}}
 
 
-def fetch_masses(client: OpenAI, endpoint: Endpoint, name: object) -> tuple[float, ...]:
+async def fetch_masses(client: AsyncOpenAI, endpoint: Endpoint, name: object) -> tuple[float, ...]:
     """The mass at every token of a reply that vLLM traced, by the reply's id."""
     import openai
 
     try:
-        answer = json.loads(client.get(f"/steering/mass/{name}", cast_to=str))
+        answer = json.loads(await client.get(f"/steering/mass/{name}", cast_to=str))
         return tuple(float(mass) for mass in answer["mass"])
     except openai.OpenAIError as error:
         raise failure_of(error, endpoint) from None

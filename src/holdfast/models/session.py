@@ -1,9 +1,14 @@
 """Requests to a local model, which share what was computed for their dialogs."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from __future__ import annotations
+
+import weakref
+from collections.abc import AsyncGenerator, Hashable, Sequence
 from dataclasses import replace
+from typing import Self
 
 from holdfast.common import ranges
+from holdfast.common.event_loop import run_sync
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
 from holdfast.engine.scoring import Scored, score_rows
@@ -15,46 +20,88 @@ from holdfast.errors import (
     PromptError,
     PromptTooLong,
 )
-from holdfast.models.protocol import Job, answer_all, request_names, run_jobs
+from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.reader import Answer, Reader, SessionModel, rehearsal_of
 from holdfast.models.rendering import Rendered, all_rendered, spell_replies
 from holdfast.models.requests import Reply, Request
+from holdfast.models.step_loop import StepLoop
 
 MOST_LOGPROBS = 20
 _INTERRUPTED = "The session was interrupted before this request was answered; ask again."
 
 
 class LocalSession:
-    """Requests that share prefixes; what was computed lives as long as the session.
-    If `long_lived`, requests without a thread share their common first tokens.
+    """An engine on a model in this process, which steps itself while tasks wait for replies.
+
+    Requests of all tasks share forward passes, and rows join and leave the batch at any step. The
+    requests of a thread share prefixes; what was computed lives as long as the session. If
+    `long_lived`, requests without a thread share their common first tokens.
     """
 
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
         self.model, self.long_lived = model, long_lived
         self._reader = Reader(model)
-        self.check_weights = self._reader.check_weights
         self._scheduler = self._new_scheduler()
         self._open: dict[Handle, Answer] = {}
+        # no cycle, so that what was computed is freed with the last use of the session
+        self._loop = StepLoop(weakref.proxy(self))
         self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
 
-    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers requests in the order given.
+    async def __aenter__(self) -> Self:
+        return self
 
-        A request with a `thread` continues what that thread has computed; with `keep` (one at a
-        time per thread), its reply becomes part of it; otherwise it forks the thread and leaves no
-        trace.
+    async def __aexit__(self, *error: object) -> None:
+        await self._loop.finish()
+
+    async def generate(self, request: Request | Rendered) -> Reply:
+        """Answers a request; see `Engine.generate`.
+
+        A chat that leaves no room for a reply is no error: its reply says so by its stop reason.
+
+        Raises:
+            PromptError: the chat cannot be rendered, or its system prompt is not found.
+            ModelError: a method cannot be applied to this model.
+            UsageError: heads that the model does not have.
+        """
+        return await self._loop.generate(request)
+
+    def stream(self, request: Request) -> AsyncGenerator[int | Reply]:
+        """Answers a request; yields every token id as it is drawn, and the reply last.
+
+        Raises:
+            PromptError, ModelError, UsageError: as in `generate_batch`.
+        """
+        (chat,) = self._render_whole([request])
+        return self._loop.stream(chat)
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers requests in the order given, for callers without an event loop.
 
         Raises:
             PromptError: a chat cannot be rendered, its system prompt is not found, or it exceeds
                 the model's context; nothing is generated then.
-            ModelError: a method cannot be applied to this model.
-            UsageError: heads that the model does not have.
+            ModelError, UsageError: as in `generate`.
         """
-        return answer_all(self._run_whole, requests)
+        return run_sync(generate_all(self.generate, self._render_whole(checked_batch(requests))))
 
-    def generate(self, request: Request, drawn: Callable[[int], None] | None = None) -> Reply:
-        """Answers one request; `drawn` receives every token id of the reply as it is drawn."""
-        return answer_all(self._run_whole, [request], drawn)[0]
+    def _render_whole(self, requests: Sequence[Request]) -> list[Rendered]:
+        """The requests as rows, all of which have room for a reply."""
+        self._reader.check_weights()
+        rendered = all_rendered(self._reader.read(requests))
+        for chat in rendered:
+            self._check_room(chat)
+        return rendered
+
+    def begin(
+        self, requests: Sequence[Request | Rendered], streamed: Sequence[bool] = ()
+    ) -> list[Answer | Exception]:
+        """Queues requests, those not rendered yet together; a refused one gives its error."""
+        if not self._open:
+            self._reader.check_weights()
+        new = [request for request in requests if isinstance(request, Request)]
+        read = iter(self._reader.read(new))
+        chats = [next(read) if isinstance(request, Request) else request for request in requests]
+        return [chat if isinstance(chat, HoldfastError) else self.enter(chat) for chat in chats]
 
     def submit(self, request: Request, top_logprobs: int | None = None) -> Answer:
         """Queues a request; `step` answers it along with all others.
@@ -75,7 +122,7 @@ class LocalSession:
                     f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}."
                 )
         self._reader.check_weights()
-        (rendered,) = all_rendered(self._reader.read([request], [""]))
+        (rendered,) = all_rendered(self._reader.read([request]))
         self._check_room(rendered)
         return replace(rendered, row=replace(rendered.row, top_logprobs=top_logprobs))
 
@@ -161,7 +208,7 @@ class LocalSession:
         assert before.rehearsal is not None
         done = rehearsal.result()
         self._reader.rehearsals.learn(before.request, self._reply(before.rehearsal, done))
-        (rendered,) = all_rendered(self._reader.read([before.request], [before.row.name]))
+        (rendered,) = all_rendered(self._reader.read([before.request]))
         row = replace(rendered.row, top_logprobs=before.row.top_logprobs)
         answer.rendered = replace(rendered, row=row)
         answer.rehearsed = done.forwarded if first else 0
@@ -175,27 +222,6 @@ class LocalSession:
         except Exception as error:
             answer.error = error
         return answer
-
-    def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them; rows join and leave the batch at any step.
-
-        Jobs that others wait for (`keep`) go first. A failed request does not stop the others; once
-        they are answered, the first error is raised. A chat that is too long is not an error: its
-        reply says so.
-        """
-        run_jobs(_Jobs(self), jobs)
-
-    def _run_whole(self, jobs: Sequence[Job]) -> None:
-        """As `run`, after checking that all jobs have a prompt and room for a reply."""
-        run_jobs(_Jobs(self, whole=True), jobs)
-
-    def render_jobs(self, jobs: Sequence[Job], whole: bool) -> list[Rendered | HoldfastError]:
-        """The requests of jobs as rows; if `whole`, raises the first error."""
-        read = self._reader.read([job.request for job in jobs], [job.name for job in jobs])
-        if whole:
-            for chat in all_rendered(read):
-                self._check_room(chat)
-        return read
 
     def _reply(self, rendered: Rendered, done: Continuation) -> Reply:
         if done.stop_reason == "context":
@@ -276,8 +302,9 @@ class LocalSession:
     ) -> tuple[list[Rendered], list[list[tuple[int, ...]]]]:
         """The requests and the tokens of their replies, all within the model's context."""
         self._reader.check_weights()
+        requests = checked_batch(requests)
         self._rehearse(requests)
-        rendered = all_rendered(self._reader.read(requests, request_names(requests)))
+        rendered = all_rendered(self._reader.read(requests))
         wanted = spell_replies(rendered, replies, self.model.tokenizer)
         context = self.model.context
         for chat, options in zip(rendered, wanted, strict=True):
@@ -289,41 +316,3 @@ class LocalSession:
                     f" {self.model.name} sees {context}; use a shorter chat."
                 )
         return rendered, wanted
-
-
-class _Jobs:
-    """An `Engine`: the jobs of one call among the requests of a session."""
-
-    def __init__(self, session: LocalSession, whole: bool = False):
-        self._session, self._whole = session, whole
-        self._open: dict[Answer, Job] = {}
-        self._refused: list[tuple[Job, Reply | Exception]] = []
-        session.check_weights()
-
-    def submit(self, jobs: Sequence[Job]) -> None:
-        rendered = self._session.render_jobs(jobs, self._whole)
-        for job, chat in zip(jobs, rendered, strict=True):
-            if isinstance(chat, HoldfastError):
-                self._refused.append((job, chat))
-            else:
-                self._open[self._session.enter(chat)] = job
-
-    def step(self) -> list[tuple[Job, Reply | Exception]] | None:
-        if not (self._open or self._refused):
-            return None
-        ended, self._refused = self._refused, []
-        for answer in self._session.step() if self._open else ():
-            if answer not in self._open:
-                continue
-            job = self._open[answer]
-            for token in answer.take():
-                if job.drawn is not None:
-                    job.drawn(token)
-            if answer.done:
-                del self._open[answer]
-                ended.append((job, answer.error or answer.result()))
-        return ended
-
-    def stop(self) -> None:
-        for answer in self._open:
-            self._session.cancel(answer)

@@ -15,8 +15,8 @@ from holdfast.errors import UsageError
 from holdfast.measures.choice import read_choice
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
-from holdfast.models.failures import Failures, answer_each
-from holdfast.models.protocol import ChatModel, Session
+from holdfast.models.failures import OutageWatch, answer_each
+from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.replicas import Keep
 from holdfast.models.requests import Reply, Request
 from holdfast.study.calibration_plan import Plan
@@ -43,18 +43,19 @@ class Answers:
     written: Mapping[int, Reply]
 
 
-def ask_questions(
+async def ask_questions(
     capability: Capability,
     plan: Plan,
     count: int,
     model: ChatModel,
     batch: tuple[tuple[Method, ...], Sequence[Mapping[str, Any]]],
-    failures: Failures,
+    watch: OutageWatch,
     keep: Keep,
 ) -> None:
     """Asks the questions of a batch: a setting, and records of some of the `count` dialogs."""
     setting, dialogs = batch
-    for record in Questioner(model, setting, capability, plan, count, failures).ask(dialogs):
+    questioner = Questioner(model, setting, capability, plan, count, watch)
+    for record in await questioner.ask(dialogs):
         keep(record)
 
 
@@ -67,13 +68,13 @@ class Questioner:
     capability: Capability  # its items are divided among the conversations
     plan: Plan
     count: int  # conversations of the run
-    failures: Failures  # of the run; a question that is not answered is reported there
+    watch: OutageWatch  # of the run; a question that is not answered is reported there
 
-    def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    async def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Records of these dialogs, asked together; none for one with an unanswered question."""
         began = time.monotonic()
         questions = [question for dialog in dialogs for question in self._of(dialog)]
-        responses = self._responses(questions)
+        responses = await self._responses(questions)
         seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
         whole = [
             dialog
@@ -113,21 +114,22 @@ class Questioner:
         numbers = range(dialog["conversation"], len(items), self.count)
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
-    def _responses(self, questions: Sequence[CapabilityQuestion]) -> Answers:
+    async def _responses(self, questions: Sequence[CapabilityQuestion]) -> Answers:
         """Both readings, as far as the model and the capability support them."""
         chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
-        session = self.model.session()
         scores = supports(self.model, Ability.REPLY_SCORES)
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
         parts = [part for part in (first, later) if part]
-        if scores:
-            for part in parts:
-                chances |= self._score(session, part, keep=part is first)
-        if self._writes:
-            for part in parts:
-                written |= self._write(session, part, keep=part is first and not chances)
+        async with self.model.session() as engine:
+            if scores:
+                for part in parts:
+                    chances |= self._score(engine, part, keep=part is first)
+            if self._writes:
+                for part in parts:
+                    keep = part is first and not chances
+                    written |= await self._write(engine, part, keep=keep)
         return Answers(chances, written)
 
     @property
@@ -136,10 +138,10 @@ class Questioner:
         return self.capability.lettered and not self.capability.is_text
 
     def _score(
-        self, session: Any, questions: Sequence[CapabilityQuestion], *, keep: bool
+        self, engine: Any, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Scored]:
         requests = [self._request(question, keep=keep) for question in questions]
-        scored = session.score(requests, [question.item.replies for question in questions])
+        scored = engine.score(requests, [question.item.replies for question in questions])
         chances: dict[int, Scored] = {}
         for question, score in zip(questions, scored, strict=True):
             if question.item.answer is None and not math.isfinite(score.log_probabilities[0]):
@@ -150,15 +152,15 @@ class Questioner:
             chances[question.number] = score
         return chances
 
-    def _write(
-        self, session: Session, questions: Sequence[CapabilityQuestion], *, keep: bool
+    async def _write(
+        self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Reply]:
         name, replies = steering.spell(self.setting), dict[int, Reply]()
         requests = {
             (name, question.number): self._request(question, keep=keep) for question in questions
         }
-        answer_each(
-            session, requests, self.failures, lambda key, reply: replies.update({key[1]: reply})
+        await answer_each(
+            engine, requests, self.watch, lambda key, reply: replies.update({key[1]: reply})
         )
         return replies
 

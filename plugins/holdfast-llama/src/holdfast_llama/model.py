@@ -137,11 +137,11 @@ class LlamaModel(Generates):
         """Answers many chats, in the order given."""
         return self.session().generate_batch(requests)
 
-    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` receives the text in pieces, as they are drawn, which together
+    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
+        """Answers one chat; `write` receives the text in pieces, as they are drawn, which together
         are the reply.
         """
-        return stream_reply(self.session().generate, self.tokenizer, request, tell)
+        return stream_reply(self.session(), self.tokenizer, request, write)
 
     def score(
         self,

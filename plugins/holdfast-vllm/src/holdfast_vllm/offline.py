@@ -103,7 +103,7 @@ class VllmModel(Generates):
         """Answers one chat; `tell` receives the text in pieces, as they are drawn, which together
         are the reply.
         """
-        return stream_reply(self.session().generate, self.tokenizer, request, tell)
+        return stream_reply(self.session(), self.tokenizer, request, tell)
 
     def session(self) -> VllmSession:
         """Opens a session; its requests share the engine's prefix cache."""

@@ -7,9 +7,10 @@ in the engine's prefix cache, under the salt of their steering.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import weakref
+from collections.abc import AsyncGenerator, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from vllm import SamplingParams, envs
@@ -18,12 +19,14 @@ from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
+from holdfast.common.event_loop import run_sync
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong
 from holdfast.methods import spell
-from holdfast.models.protocol import Job, answer_all, run_jobs
+from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.requests import Reply, Request
+from holdfast.models.step_loop import StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
 
 if TYPE_CHECKING:
@@ -33,31 +36,55 @@ _ENDINGS = {"stop": "stop", "length": "length"}
 
 
 @dataclass(eq=False)
-class _Open:
-    """A request in progress.
+class Ongoing:
+    """A reply in progress.
 
     Args:
-        job: the request, and what follows it.
-        rendered: its tokens.
-        room: maximum tokens of its reply.
-        engine_name: the engine's name for it.
+        rendered: the request, and its tokens.
+        room: maximum tokens of the reply; 0 if there is no room for one.
+        reported_name: under which outputs report it.
+        engine_name: the engine's own name for it.
         token_ids: of the reply, as far as the engine has reported them.
+        taken: how many of them `take` has returned.
+        outcome: the reply, or the error, once it has ended.
     """
 
-    job: Job
     rendered: Rendered
     room: int
+    reported_name: str = ""
     engine_name: str = ""
     token_ids: list[int] = field(default_factory=list)
+    taken: int = 0
+    outcome: Reply | Exception | None = None
 
     @property
     def traced(self) -> bool:
         """Whether its mass is noted."""
         return self.rendered.row.trace and any(self.rendered.row.streams[0].span)
 
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.outcome is not None
+
+    def take(self) -> list[int]:
+        """The tokens since the last call, without the one that ends the reply."""
+        outcome = self.outcome
+        known = outcome.token_ids if isinstance(outcome, Reply) else None
+        ids = self.token_ids if known is None else list(known)
+        new, self.taken = ids[self.taken :], len(ids)
+        return new
+
+    def result(self) -> Reply:
+        """The reply; raises its error."""
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        assert self.outcome is not None
+        return self.outcome
+
 
 class VllmSession:
-    """Answers requests, and keeps the tokens of their threads.
+    """An engine that answers requests in vLLM, and keeps the tokens of their threads.
 
     Args:
         model: the model that answers.
@@ -66,63 +93,123 @@ class VllmSession:
     def __init__(self, model: VllmModel):
         self.model = model
         self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
+        self._engine = model.llm.llm_engine
+        self._open: dict[str, Ongoing] = {}
+        self._ended: list[Ongoing] = []  # before they began
+        # no cycle, so that what was computed is freed with the last use of the session
+        self._loop = StepLoop(weakref.proxy(self))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._loop.finish()
+
+    async def generate(self, request: Request | Rendered) -> Reply:
+        """Answers a request; see `holdfast.models.protocol.Engine`.
+
+        A chat without room for a reply is not an error: its reply says so.
+
+        Raises:
+            PromptError: the chat cannot be rendered, or its system prompt is not found.
+            ModelError: a method cannot be applied to this model, or vLLM refuses the request.
+        """
+        return await self._loop.generate(request)
+
+    def stream(self, request: Request) -> AsyncGenerator[int | Reply]:
+        """Answers a request; yields every token id as it is drawn, and the reply last."""
+        return self._loop.stream(request)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers requests in the order given.
+        """Answers requests in the order given, for callers without an event loop.
 
         Raises:
             PromptError: a chat cannot be rendered, its system prompt is not found, or it exceeds
                 the model's context; in that case nothing is generated.
             ModelError: a method cannot be applied to this model.
         """
-        return answer_all(self._run_whole, requests)
-
-    def generate(self, request: Request, drawn: Callable[[int], None] | None = None) -> Reply:
-        """Answers one request; `drawn` receives every token id of the reply as it is drawn.
-
-        Raises:
-            PromptError, ModelError: as for `generate_batch`.
-        """
-        return answer_all(self._run_whole, [request], drawn)[0]
-
-    def run(self, jobs: Iterable[Job]) -> None:
-        """Answers jobs and all that follow from them; requests join and leave at any step.
-
-        Raises:
-            HoldfastError: the error of the first request that failed, raised once all others are
-                answered; a chat that is too long is not an error here, as its reply says so.
-        """
-        run_jobs(_Jobs(self), jobs)
+        rendered = all_rendered(self._render(checked_batch(requests)))
+        for chat in rendered:
+            if not self.room(chat):
+                name = chat.row.name
+                raise PromptTooLong(
+                    f"{name and f'{name}: '}A chat of {len(chat.prompt_ids)} tokens leaves"
+                    f" no room for a reply in the {self.model.context} tokens of the engine; use a"
+                    " shorter chat, or start it with a larger max_model_len."
+                )
+        return run_sync(generate_all(self.generate, rendered))
 
     def forget(self, thread: Hashable) -> None:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
         self._threads.pop(thread, None)
 
-    def _run_whole(self, jobs: Sequence[Job]) -> None:
-        """Answers jobs after checking that each has a prompt and room for a reply."""
-        run_jobs(_Jobs(self, whole=True), jobs)
+    def _render(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
+        """The tokens of each request, after those that its thread has, or its error."""
+        return render(requests, self.model.tokenizer, self._known, traces=not self.model.refusal)
 
-    def render_jobs(self, jobs: Sequence[Job], whole: bool) -> list[Rendered | HoldfastError]:
-        """The tokens of each request, after those that its thread has, or its error. If `whole`,
-        the first error is raised, and a chat without room for a reply is refused.
-        """
-        read = render(
-            [job.request for job in jobs],
-            self.model.tokenizer,
-            self._known,
-            names=[job.name for job in jobs],
-            traces=not self.model.refusal,
-        )
-        for job, chat in zip(jobs, all_rendered(read) if whole else (), strict=False):
-            if not self.room(chat):
-                raise PromptTooLong(
-                    f"{job.name and f'{job.name}: '}A chat of {len(chat.prompt_ids)} tokens leaves"
-                    f" no room for a reply in the {self.model.context} tokens of the engine; use a"
-                    " shorter chat, or start it with a larger max_model_len."
-                )
-        return read
+    def begin(
+        self, requests: Sequence[Request | Rendered], streamed: Sequence[bool]
+    ) -> list[Ongoing | Exception]:
+        """Submits requests to the engine; a refused one gives its error."""
+        new = [request for request in requests if isinstance(request, Request)]
+        read = iter(self._render(new))
+        begun = list[Ongoing | Exception]()
+        for request, streams in zip(requests, streamed, strict=True):
+            chat = next(read) if isinstance(request, Request) else request
+            if isinstance(chat, HoldfastError):
+                begun.append(chat)
+                continue
+            ongoing = Ongoing(chat, self.room(chat))
+            if ongoing.room:
+                try:
+                    self._open[self.submit(ongoing, streams)] = ongoing
+                except ModelError as error:
+                    begun.append(error)
+                    continue
+            else:
+                ongoing.outcome = Reply("", (), "context", prompt_ids=chat.prompt_ids)
+                self._ended.append(ongoing)
+            begun.append(ongoing)
+        return begun
 
-    def submit(self, asked: _Open) -> str:
+    def step(self) -> list[Ongoing]:
+        """Makes a step of the engine; returns the replies with new tokens, or that have ended."""
+        changed, self._ended = self._ended, []
+        for output in self._outputs() if self._open else ():
+            ongoing, answer = self._open[output.request_id], output.outputs[0]
+            ongoing.token_ids += answer.token_ids
+            if output.finished:
+                del self._open[output.request_id]
+                ongoing.outcome = self._outcome(ongoing, answer.finish_reason, output)
+            changed.append(ongoing)
+        return changed
+
+    def cancel(self, ongoing: Ongoing) -> None:
+        """Ends a request in the engine."""
+        if self._open.pop(ongoing.reported_name, None) is not None:
+            self._engine.abort_request([ongoing.engine_name], True)
+
+    def _outputs(self) -> list[Any]:
+        try:
+            return self._engine.step()
+        except EngineDeadError as error:
+            self._open.clear()  # nothing is left to stop
+            raise ModelError(
+                "vLLM's engine has ended, or has not answered for"
+                f" {envs.VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS} seconds"
+                " (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS), see its log; what was answered is kept:"
+                " repeat the command to continue from there."
+            ) from error
+
+    def _outcome(self, ongoing: Ongoing, reason: str, output: Any) -> Reply | Exception:
+        if reason in _ENDINGS:
+            return self.reply(ongoing, reason, output)
+        error = ModelError(f"vLLM ended the request with {reason!r}; see its log, and ask again.")
+        if name := ongoing.rendered.row.name:
+            name_error(error, name)
+        return error
+
+    def submit(self, asked: Ongoing, streamed: bool) -> str:
         """Submits a request to the engine; returns the name under which outputs report it."""
         row, stream = asked.rendered.row, asked.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
@@ -131,28 +218,27 @@ class VllmSession:
             extra[METHODS] = spell(stream.attention)
             extra[SPAN] = [place for part in ranges for place in part]
             extra[TRACE] = int(asked.traced)
-        streams = asked.job.drawn is not None
         sampling = SamplingParams(
             temperature=row.sampling.temperature,
             top_p=row.sampling.top_p,
             max_tokens=asked.room,
             stop_token_ids=sorted(self.model.stop_ids),
             detokenize=False,
-            output_kind=RequestOutputKind.DELTA if streams else RequestOutputKind.FINAL_ONLY,
+            output_kind=RequestOutputKind.DELTA if streamed else RequestOutputKind.FINAL_ONLY,
             extra_args=extra,
         )
-        name = f"holdfast-{uuid.uuid4().hex}"
+        name = asked.reported_name = f"holdfast-{uuid.uuid4().hex}"
         prompt = tokens_input(list(stream.token_ids))
         try:
             asked.engine_name = self.model.llm.llm_engine.add_request(name, prompt, sampling)
         except ValueError as error:  # a refusal by vLLM
             raise ModelError(
-                f"{asked.job.name and f'{asked.job.name}: '}vLLM refuses the request ({error});"
+                f"{row.name and f'{row.name}: '}vLLM refuses the request ({error});"
                 " ask for what its engine can do."
             ) from error
         return name
 
-    def reply(self, asked: _Open, reason: str, output: Any) -> Reply:
+    def reply(self, asked: Ongoing, reason: str, output: Any) -> Reply:
         """The finished reply to a request."""
         drawn, rendered = asked.token_ids, asked.rendered
         ids = tuple(drawn[:-1] if reason == "stop" else drawn)
@@ -165,7 +251,7 @@ class VllmSession:
         trace = self._trace(asked, output.request_id) if asked.traced else None
         return Reply(text, ids, _ENDINGS[reason], trace, forwarded, rendered.prompt_ids)
 
-    def _trace(self, asked: _Open, name: str) -> AttentionTrace:
+    def _trace(self, asked: Ongoing, name: str) -> AttentionTrace:
         ranks = self.model.llm.collective_rpc("holdfast_heads", args=(name,))
         mass = torch.cat([torch.tensor(rank, dtype=torch.float32) for rank in ranks], 1)
         span = asked.rendered.row.streams[0].span
@@ -181,64 +267,3 @@ class VllmSession:
     def _known(self, request: Request) -> tuple[CachedDialog, ...]:
         self.model.check(request.methods)
         return () if request.thread is None else self._threads.get(request.thread, ())
-
-
-class _Jobs:
-    """An `Engine` (`holdfast.models.protocol`): the jobs of one call."""
-
-    def __init__(self, session: VllmSession, whole: bool = False):
-        self._session, self._whole = session, whole
-        self._engine = session.model.llm.llm_engine
-        self._open: dict[str, _Open] = {}
-        self._ended: list[tuple[Job, Reply | Exception]] = []
-
-    def submit(self, jobs: Sequence[Job]) -> None:
-        for job, chat in zip(jobs, self._session.render_jobs(jobs, self._whole), strict=True):
-            if isinstance(chat, HoldfastError):
-                self._ended.append((job, chat))
-            elif room := self._session.room(chat):
-                asked = _Open(job, chat, room)
-                self._open[self._session.submit(asked)] = asked
-            else:
-                reply = Reply("", (), "context", prompt_ids=chat.prompt_ids)
-                self._ended.append((job, reply))
-
-    def step(self) -> list[tuple[Job, Reply | Exception]] | None:
-        if not (self._open or self._ended):
-            return None
-        ended, self._ended = self._ended, []
-        for output in self._outputs() if self._open else ():
-            asked, answer = self._open[output.request_id], output.outputs[0]
-            drawn, reason = list(answer.token_ids), answer.finish_reason
-            asked.token_ids += drawn
-            if asked.job.drawn is not None:
-                for token in drawn[:-1] if reason == "stop" else drawn:
-                    asked.job.drawn(token)
-            if output.finished:
-                del self._open[output.request_id]
-                ended.append((asked.job, self._outcome(asked, reason, output)))
-        return ended
-
-    def _outputs(self) -> list[Any]:
-        try:
-            return self._engine.step()
-        except EngineDeadError as error:
-            self._open.clear()  # nothing is left to stop
-            raise ModelError(
-                "vLLM's engine has ended, or has not answered for"
-                f" {envs.VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS} seconds"
-                " (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS), see its log; what was answered is kept:"
-                " repeat the command to continue from there."
-            ) from error
-
-    def _outcome(self, asked: _Open, reason: str, output: Any) -> Reply | Exception:
-        if reason in _ENDINGS:
-            return self._session.reply(asked, reason, output)
-        error = ModelError(f"vLLM ended the request with {reason!r}; see its log, and ask again.")
-        if asked.job.name:
-            name_error(error, asked.job.name)
-        return error
-
-    def stop(self) -> None:
-        if self._open:
-            self._engine.abort_request([asked.engine_name for asked in self._open.values()], True)

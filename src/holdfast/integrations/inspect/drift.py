@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import (
@@ -29,20 +28,23 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import span
 
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
-from holdfast.drift.dialog import USER_VIEW, Dialog, record_of
+from holdfast.drift.dialog import Dialog, record_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
-from holdfast.drift.selfchat import opening
+from holdfast.drift.selfchat import hold_one_dialog
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
-from holdfast.errors import RequestFailed, cut
-from holdfast.integrations.inspect.speaking import Speaker, as_text, in_one_sentence, read_settings
+from holdfast.errors import cut
+from holdfast.integrations.inspect.speaking import (
+    Speaker,
+    Speakers,
+    as_text,
+    in_one_sentence,
+    read_settings,
+)
 from holdfast.methods import Method, parse
-from holdfast.models.protocol import Job
-from holdfast.models.requests import Reply, Request
 
 RECORD = "holdfast_record"  # the key of the conversation in a sample's store
 USER = "user"  # the role of a separate model that plays the user
@@ -89,11 +91,9 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         agent, user = _speakers(protocol.sampling)
         agent.check(methods)
 
-        async def ask(request: Request) -> Reply:
-            of_user = isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
-            return await (user if of_user else agent).ask(request)
-
-        await hold(opening(dialog, methods, _of_epoch(protocol, state.epoch)), ask)
+        await hold_one_dialog(
+            Speakers(agent, user), dialog, methods, _of_epoch(protocol, state.epoch)
+        )
         record = record_of(dialog, time.monotonic() - began)
         state.store.set(RECORD, record)
         state.messages = messages_of(record, str(agent.model))
@@ -111,27 +111,6 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
         return score_of(state.store.get(RECORD), rounds)
 
     return score
-
-
-async def hold(first: Job, ask: Callable[[Request], Awaitable[Reply]]) -> None:
-    """Runs a job and all that follow it, each as soon as possible; the first error ends all."""
-    try:
-        async with anyio.create_task_group() as group:
-
-            async def answer(job: Job) -> None:
-                async with span(job.name):
-                    try:
-                        following = job.then(await ask(job.request))
-                    except RequestFailed as error:
-                        if job.failed is None:
-                            raise
-                        following = job.failed(error)
-                for next_job in following:
-                    group.start_soon(answer, next_job)
-
-            group.start_soon(answer, first)
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
 
 
 def _read(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import (
@@ -18,10 +18,12 @@ from inspect_ai.model import (
     ModelName,
     ModelOutput,
 )
+from inspect_ai.util import span
 from rich.markup import escape
 
 from holdfast.chat.prompt import place_system
 from holdfast.common.sampling import Sampling
+from holdfast.drift.dialog import USER_VIEW
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, ModelError, RequestFailed, UnknownName
 from holdfast.methods import Kind, Method, edit_messages, kind_of, spell
@@ -128,6 +130,32 @@ class Speaker:
         if steering is not None:
             body["steering"] = steering
         return self.config.merge(GenerateConfig(seed=request.seed, extra_body=body))
+
+
+@dataclass(frozen=True)
+class Speakers:
+    """An engine of two models of Inspect; each request goes to one of them, depending on its view.
+
+    Every request is a span in Inspect's transcript.
+    """
+
+    agent: Speaker
+    user: Speaker
+
+    async def generate(self, request: Request) -> Reply:
+        """Answers a request; see `Engine.generate`."""
+        is_users = isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
+        async with span(request.name):
+            return await (self.user if is_users else self.agent).ask(request)
+
+    def forget(self, thread: Hashable) -> None:
+        """Does nothing: a conversation has speakers of its own."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
 
 
 def _reply(output: ModelOutput) -> Reply:

@@ -16,7 +16,7 @@ from holdfast.errors import ModelError, RequestFailed
 from holdfast.integrations.ray.actor import Actor, Description, Shares, Specification, versions
 from holdfast.methods import Ability, Method
 from holdfast.models.failures import MOST_IN_A_ROW
-from holdfast.models.protocol import Generates, Session
+from holdfast.models.protocol import Engine, Generates
 from holdfast.models.replicas import Listener, Work
 from holdfast.models.requests import Reply, Request
 
@@ -130,7 +130,7 @@ class RayModel(Generates):
         """Answers many chats on one of the actors."""
         return self.ask(operator.methodcaller("generate_batch", list(requests)))
 
-    def session(self) -> Session:
+    def session(self) -> Engine:
         """Raises `ModelError`, as actors only do whole units of work."""
         raise ModelError(
             f"{self.name} has replicas on Ray, which do whole conversations and batches of samples;"

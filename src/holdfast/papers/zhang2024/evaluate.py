@@ -16,7 +16,7 @@ from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
-from holdfast.models.failures import Failures, answer_each
+from holdfast.models.failures import OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
@@ -47,18 +47,21 @@ class TaskBatch:
     samples: Mapping[int, Sample]
 
 
-def _ask(generate: bool, model: Any, batch: TaskBatch, failures: Failures, keep: Keep) -> None:
+async def _ask(
+    generate: bool, model: Any, batch: TaskBatch, watch: OutageWatch, keep: Keep
+) -> None:
     """Asks the samples of a batch; an unanswered one gets a failure instead of a record."""
     task = CATALOGUE[batch.task]
     last = time.monotonic()
 
-    def answer(on_reply: Callable[[int, Reply], None]) -> None:
+    async def answer(on_reply: Callable[[int, Reply], None]) -> None:
         key = batch.variant.key(batch.task)
         requests = {
             (key, number): _request(batch, sample, sample.prompts[0])
             for number, sample in batch.samples.items()
         }
-        answer_each(model.session(), requests, failures, lambda key, reply: on_reply(key[1], reply))
+        async with model.session() as engine:
+            await answer_each(engine, requests, watch, lambda key, reply: on_reply(key[1], reply))
 
     def write(number: int, reply: Reply) -> None:
         nonlocal last
@@ -68,11 +71,11 @@ def _ask(generate: bool, model: Any, batch: TaskBatch, failures: Failures, keep:
         last = now
 
     if not task.chooses:
-        answer(write)
+        await answer(write)
         return
     samples, replies = batch.samples, dict[int, Reply]()
     if generate:
-        answer(replies.__setitem__)
+        await answer(replies.__setitem__)
         samples = {number: samples[number] for number in samples if number in replies}
     prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
     requests = [_request(batch, sample, prompt) for sample, prompt in prompts]

@@ -1,0 +1,204 @@
+"""One endpoint: what its answers show of its dialect, and the requests to it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import warnings
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import ModelError, RequestFailed, Unreachable
+from holdfast.methods import Ability, Method
+from holdfast.models import responses
+from holdfast.models.capabilities import check_requirements
+from holdfast.models.refusals import (
+    explain_answer,
+    explain_filter,
+    failure_of,
+    refused_fields,
+    wants_other_limit,
+)
+from holdfast.models.requests import Reply, Request
+from holdfast.models.served import (
+    Served,
+    ask_served,
+    chat_fields,
+    check_applied,
+    check_served,
+    fetch_masses,
+    traces_apart,
+)
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+_LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
+
+
+@dataclass(eq=False)
+class Server:
+    """One endpoint, and what its answers show of its dialect."""
+
+    endpoint: responses.Endpoint
+    client: OpenAI = field(repr=False)  # for the questions that are asked when it is connected
+    # opens a client for requests; one belongs to the event loop that it is first used in
+    open_client: Callable[[], AsyncOpenAI] = field(repr=False)
+    concurrency: int  # requests under way at once
+    served: Served  # the steering that it offers
+    unavailable: Unreachable | None = None  # why it is no longer asked
+    limit: str = "max_tokens"  # its field for the most new tokens
+    refused: frozenset[str] = frozenset()  # fields that it does not accept
+    warned: bool = False  # whether the user was warned that it accepts no seeds
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that it cannot serve, with a `ModelError` naming the first of them."""
+        served, url = self.served, self.endpoint.url
+        check_requirements(
+            methods,
+            served.capabilities,
+            f"the endpoint {url}" + (f", which {served.unsure}," if served.unsure else ""),
+            "use a prompt method such as repetition:probability=0.5, or load the model with"
+            " holdfast.load()",
+        )
+        check_served(methods, served, url)
+
+    def check_request(self, request: Request) -> None:
+        """Refuses a request that it cannot serve; emphasis too, if attention is out of reach."""
+        self.check(request.methods)
+        if request.continue_final_message and self.served.wire_format != "holdfast":
+            raise ModelError(
+                f"The endpoint {self.endpoint.url} may answer a message of the assistant where it"
+                " should continue it; end with a message of the user, or load the model with"
+                " holdfast.load()."
+            )
+        if request.emphasis and Ability.LOG_ODDS not in self.served.capabilities:
+            number, first, last = request.emphasis[0]
+            raise ModelError(
+                f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
+                f" attention, to which the endpoint {self.endpoint.url} gives no access; leave it"
+                " out, or load the model with holdfast.load()."
+            )
+
+    def reach(self) -> None:
+        """Asks the server again what it offers, if its first answer left that unsure."""
+        if self.served.unsure:
+            self.served = ask_served(self.client, self.endpoint, patient=True)
+
+    def warn_of_seeds(self) -> None:
+        if "seed" in self.refused and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests go"
+                " out without it; the same request may get another reply.",
+                stacklevel=4,
+            )
+
+    def body_of(self, request: Request) -> dict[str, object]:
+        """The body of a request, as sent to the server."""
+        self.check_request(request)
+        return {
+            "model": self.endpoint.model,
+            "temperature": request.sampling.temperature,
+            "top_p": request.sampling.top_p,
+            **chat_fields(request, self.served),
+        }
+
+    async def answer(self, client: AsyncOpenAI, request: Request) -> Reply:
+        """Asks until the answer can be read, with at most `max_retries` retries.
+
+        Raises:
+            RequestFailed: the request failed by itself; `Unreachable` if the server did not answer.
+        """
+        import openai
+
+        body = self.body_of(request)
+        ask: Any = client.chat.completions.with_raw_response.create
+        for attempt in itertools.count():
+            try:
+                answered = await self._send(ask, body, request.sampling.max_new_tokens)
+                text = str(answered.http_response.text)
+            except openai.OpenAIError as error:
+                # without its cause, whose request contains the key
+                raise failure_of(error, self.endpoint) from None
+            try:
+                answer = responses.read_json(text)
+                check_applied(answer, body, self.endpoint.url)
+                reply = responses.read_reply(answer)
+                return await self._with_masses(client, reply, answer.get("id"), body)
+            except responses.FilteredReply:
+                raise RequestFailed(explain_filter(self.endpoint), "filter") from None
+            except responses.MalformedResponse as error:
+                if attempt >= self.endpoint.max_retries:
+                    raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
+            await asyncio.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
+        raise AssertionError
+
+    async def stream(self, client: AsyncOpenAI, request: Request) -> AsyncGenerator[str | Reply]:
+        """Asks once; yields the text piece by piece as it arrives, and the reply last."""
+        import openai
+
+        body, text = self.body_of(request), ""
+        reading = responses.StreamReader(
+            lambda chunk: check_applied(chunk, body, self.endpoint.url)
+        )
+
+        async def ask(**fields: Any) -> Any:
+            return await client.chat.completions.create(stream=True, **fields)
+
+        try:
+            async with await self._send(ask, body, request.sampling.max_new_tokens) as chunks:
+                async for chunk in chunks:
+                    if piece := reading.add(chunk.to_dict()):
+                        text += piece
+                        yield piece
+            reply = reading.reply()
+        except openai.OpenAIError as error:
+            raise failure_of(error, self.endpoint) from None
+        except responses.FilteredReply:
+            raise RequestFailed(explain_filter(self.endpoint), "filter") from None
+        except (responses.MalformedResponse, ValueError) as error:
+            why = responses.MalformedResponse(str(error))
+            raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
+        yield await self._with_masses(client, reply, reading.name, body)
+
+    async def _with_masses(
+        self, client: AsyncOpenAI, reply: Reply, name: object, body: dict[str, object]
+    ) -> Reply:
+        if not traces_apart(body):
+            return reply
+        return replace(reply, masses=await fetch_masses(client, self.endpoint, name))
+
+    async def _send(
+        self,
+        ask: Callable[..., Awaitable[Any]],
+        body: dict[str, object],
+        max_new_tokens: int,
+    ) -> Any:
+        """Asks until the server accepts the fields, and remembers which it refuses by name."""
+        import openai
+
+        limit, refused = self.limit, self.refused
+        while True:
+            left_out = _dispensable(body, refused)
+            fields = {name: value for name, value in body.items() if name not in left_out}
+            try:
+                answer = await ask(**fields, **{limit: max_new_tokens})
+            except openai.APIStatusError as error:
+                more = _dispensable(fields, refused_fields(error))
+                if limit == "max_tokens" and wants_other_limit(error):
+                    limit = "max_completion_tokens"
+                elif more:
+                    refused = refused | {more[0]}
+                else:
+                    raise
+            else:
+                self.limit = limit
+                self.refused |= refused
+                return answer
+
+
+def _dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
+    """The fields that may be left out: the seed, and any that is 1, the protocol's default."""
+    return [name for name in names if name in body and (name == "seed" or body[name] == 1)]

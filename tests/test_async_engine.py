@@ -1,0 +1,109 @@
+"""An engine as tasks use it: shared steps, cancelled requests, and callers without a loop."""
+
+import asyncio
+
+import pytest
+from tiny import chat, model
+
+from holdfast import Request, Sampling
+from holdfast.common.event_loop import run_sync, task_group
+from holdfast.errors import PromptError
+from holdfast.models.session import LocalSession
+
+LONG = Sampling(2.0, 1.0, 30)  # hot, so that hardly any reply ends on its own
+
+
+def asked(count):
+    talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(count)]
+    return [Request(talk, (), LONG, seed=n) for n, talk in enumerate(talks)]
+
+
+def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
+    tiny, together, step = model(), [], LocalSession.step
+
+    def watched(self):
+        moved = step(self)
+        together.append(self.running)
+        return moved
+
+    monkeypatch.setattr(LocalSession, "step", watched)
+    expected = [reply.token_ids for reply in tiny.generate_batch(asked(6))]
+    together.clear()
+
+    async def ask_all():
+        async with tiny.session() as engine, task_group() as group:
+            tasks = [group.create_task(engine.generate(request)) for request in asked(6)]
+        return [task.result().token_ids for task in tasks]
+
+    assert asyncio.run(ask_all()) == expected
+    assert together[0] == 6 and len(together) <= 32, "one step for all of them"
+
+
+def test_a_cancelled_task_frees_its_row_and_changes_no_other():
+    tiny = model()
+    expected = [reply.token_ids for reply in tiny.generate_batch(asked(3))]
+
+    async def cancel_one():
+        async with tiny.session() as engine:
+            tasks = [asyncio.create_task(engine.generate(request)) for request in asked(3)]
+            while engine.running < 3:
+                await asyncio.sleep(0)
+            tasks[1].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[1]
+            running = engine.running
+            replies = [await tasks[n] for n in (0, 2)]
+            return running, [reply.token_ids for reply in replies], engine.running
+
+    assert asyncio.run(cancel_one()) == (2, [expected[0], expected[2]], 0)
+
+
+def test_a_stream_that_is_left_early_frees_its_row():
+    tiny = model()
+
+    async def leave():
+        async with tiny.session() as engine:
+            stream = engine.stream(asked(1)[0])
+            first = [await anext(stream) for _ in range(3)]
+            await stream.aclose()
+            return first, engine.running
+
+    tokens, running = asyncio.run(leave())
+    assert tokens == list(tiny.generate_batch(asked(1))[0].token_ids[:3]) and running == 0
+
+
+def test_a_refused_request_fails_alone():
+    tiny = model()
+    bare = Request(chat("", "hello"), "boost:factor=2,heads=99.0", LONG)
+
+    async def ask_both():
+        async with tiny.session() as engine:
+            waiting = [engine.generate(bare), engine.generate(asked(1)[0])]
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+    error, reply = asyncio.run(ask_both())
+    assert "99" in str(error)
+    assert reply.token_ids == tiny.generate_batch(asked(1))[0].token_ids
+
+
+def test_a_batch_can_be_asked_for_inside_a_running_loop_as_in_a_notebook():
+    tiny = model()
+    expected = tiny.generate_batch(asked(2))
+
+    async def cell():
+        return tiny.generate_batch(asked(2))
+
+    assert [r.token_ids for r in asyncio.run(cell())] == [r.token_ids for r in expected]
+
+
+def test_a_group_raises_the_first_error_itself():
+    async def fails():
+        raise PromptError("no prompt")
+
+    async def work():
+        async with task_group() as group:
+            group.create_task(fails())
+            group.create_task(asyncio.sleep(60))
+
+    with pytest.raises(PromptError, match="no prompt"):
+        run_sync(work())
