@@ -30,6 +30,7 @@ from tabled.behaviour import (
 )
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
+from tabled.house import house_drawing
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -182,6 +183,7 @@ def documents() -> dict[Path, str]:
     return (
         {
             **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
+            ROOT / "docs" / "figures" / "house.svg": house_drawing(),
             RESULTS / "census.md": census_page(),
             RESULTS / "claims.md": verdicts_page(),
             RESULTS / "decodable.md": decodable_page(),
