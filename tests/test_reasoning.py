@@ -1,8 +1,12 @@
 """Reasoning in the text of a reply: what is split off, and what is left alone."""
 
+from typing import ClassVar
+
 import pytest
 
+from holdfast import Reply, Sampling
 from holdfast.chat.reasoning import split_reasoning
+from holdfast.cli.chat import Chat
 
 BLOCKS = {
     "think": "<think>\nI look.\n</think>\n\nOui.",
@@ -100,3 +104,20 @@ ALONE = {
 @pytest.mark.parametrize("text", ALONE.values(), ids=ALONE)
 def test_a_reply_that_only_mentions_a_marker_is_left_alone(text):
     assert split_reasoning(text) == ("", text)
+
+
+def test_a_chat_in_the_terminal_goes_on_without_the_reasoning(capsys):
+    class Thinks:
+        name, capabilities = "thinks", frozenset()
+        chats: ClassVar[list] = []
+
+        def stream(self, request, write):
+            self.chats.append([message["content"] for message in request.messages])
+            write("<think>Hm.</think>Oui.")
+            return Reply("<think>Hm.</think>Oui.", None, "stop")
+
+    terminal = Chat(Thinks(), Sampling())
+    terminal.take("one")
+    terminal.take("two")
+    assert Thinks.chats[1] == ["one", "Oui.", "two"]
+    assert "Hm." in capsys.readouterr().out, "it is shown as it comes"

@@ -151,7 +151,8 @@ class Chat:
             number = sum(message["role"] == "user" for message in messages)
             self.masses = {n: entry for n, entry in self.masses.items() if n < number}
             self.masses[number] = spell(self.methods), reply.token_masses
-            self.messages = (*messages, {"role": "assistant", "content": reply.text})
+            spoken = reply.without_reasoning().text or reply.text  # as templates leave it out
+            self.messages = (*messages, {"role": "assistant", "content": spoken})
 
     def _ask(
         self,
